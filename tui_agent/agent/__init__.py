@@ -1,0 +1,1 @@
+"""The agent: the loop, its events, permissions and the system prompt."""

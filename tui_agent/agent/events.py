@@ -1,0 +1,218 @@
+"""The events of a run: what the full-screen app, the headless mode and any other way in see.
+
+Entries are the truth; events say when to look. Every event is a frozen dataclass; times are seconds.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from tui_agent.session.entries import Entry, ToolMetadata
+from tui_agent.tools.base import PermissionNeed
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The agent began to work on queued messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAppended:
+    """An entry was committed at the leaf."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStarted:
+    """A request went out; nothing has come back. ``step`` counts from 1 within the run."""
+
+    step: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDelta:
+    """More of the answer that is being streamed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningProgress:
+    """More of the model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallProgress:
+    """A tool call is being written; ``arguments`` is all of its JSON text so far."""
+
+    call_id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A call passed its permission check and runs."""
+
+    call_id: str
+    tool: str
+    title: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """Live output of a running call, raw (may hold control characters)."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A call ended; its ``tool_result`` entry follows as ``EntryAppended``."""
+
+    call_id: str
+    tool: str
+    status: str
+    metadata: ToolMetadata
+    seconds: float
+
+
+class Decision(StrEnum):
+    """Answers to a permission question."""
+
+    ONCE = "once"
+    SESSION = "session"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAnswer:
+    """What the user decided; ``note`` tells the model what to do instead (with deny)."""
+
+    decision: Decision
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRequest:
+    """A question to the user before a call runs.
+
+    ``reason`` says why it asks; ``rules`` are the rules that "always in this session" would create, as shown.
+    """
+
+    call_id: str
+    tool: str
+    title: str
+    needs: tuple[PermissionNeed, ...]
+    reason: str
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAsked:
+    """The run waits for an answer, given with ``Agent.answer_permission(call_id, answer)``."""
+
+    request: PermissionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionSettled:
+    """The question is no longer open."""
+
+    call_id: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The request failed and will be tried again after ``seconds`` (counted from now)."""
+
+    attempt: int
+    attempts: int
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """The messages that wait: ``steer`` go in after the current tool batch, ``follow_up`` when idle."""
+
+    steer: tuple[str, ...] = ()
+    follow_up: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know that is no entry. ``action`` names a command that helps."""
+
+    message: str
+    severity: Literal["information", "warning", "error"] = "information"
+    action: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    """The history is being summarised."""
+
+    trigger: str
+    tokens_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionEnded:
+    """Compaction committed (its entry was appended) or failed with ``error``; the path is as it was then."""
+
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeafMoved:
+    """The session's leaf is elsewhere: look at the path again."""
+
+    leaf: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The agent is idle. ``error`` is one sentence for a person when ``reason`` is "error"."""
+
+    reason: Literal["done", "interrupted", "error", "step_limit", "stopped"]
+    error: str | None = None
+    steps: int = 0
+
+
+AgentEvent = (
+    RunStarted
+    | EntryAppended
+    | RequestStarted
+    | AnswerDelta
+    | ReasoningProgress
+    | ToolCallProgress
+    | ToolStarted
+    | ToolOutput
+    | ToolFinished
+    | PermissionAsked
+    | PermissionSettled
+    | RetryScheduled
+    | QueueChanged
+    | Notice
+    | CompactionStarted
+    | CompactionEnded
+    | LeafMoved
+    | RunEnded
+)
+
+
+@dataclass(slots=True)
+class LiveAnswer:
+    """The answer being streamed right now, for a screen that opens in the middle of it."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: list[ToolCallProgress] = field(default_factory=list)

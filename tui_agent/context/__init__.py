@@ -1,0 +1,1 @@
+"""The context engine: a pure function from the path of entries to what the model sees."""

@@ -1,0 +1,130 @@
+"""The request: what one call to a model consists of, independent of any provider.
+
+A request is data that serialises to the same bytes every time. Its wire form is the OpenAI chat format, which is
+what litellm takes for every provider.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tui_agent.session.entries import ToolSchema, Usage
+
+__all__ = [
+    "ContentText",
+    "ImageRef",
+    "Message",
+    "ModelRequest",
+    "RequestToolCall",
+    "ToolSchema",
+    "Usage",
+    "request_bytes",
+    "wire_message",
+    "wire_tool",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ContentText:
+    """Text inside a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRef:
+    """An image inside a message, by blob; its bytes are put in when the request is sent."""
+
+    blob: str
+    mime: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestToolCall:
+    """A call as the model is reminded of it. ``arguments`` is valid JSON text of an object."""
+
+    call_id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a request.
+
+    ``origin`` names the entries it was made from (empty for what the program adds); it is not sent.
+    ``reasoning`` holds provider blobs (JSON text) that go back byte for byte. ``cache`` asks the provider to cache
+    everything up to and including this message, where it takes such marks.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: tuple[ContentText | ImageRef, ...] = ()
+    tool_calls: tuple[RequestToolCall, ...] = ()
+    call_id: str | None = None
+    reasoning: tuple[str, ...] = ()
+    cache: bool = False
+    origin: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All text of the message."""
+        return "".join(part.text for part in self.content if isinstance(part, ContentText))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """Everything a model needs for one answer. ``max_output_tokens`` None leaves it to the provider."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    max_output_tokens: int | None = None
+    tool_choice: Literal["auto", "none"] = "auto"
+    blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
+
+
+def wire_tool(tool: ToolSchema) -> dict[str, Any]:
+    """Return a tool in the OpenAI function format."""
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+    }
+
+
+def wire_message(message: Message) -> dict[str, Any]:
+    """Return a message in the OpenAI chat format; images are named by blob, not inlined."""
+    wire: dict[str, Any] = {"role": message.role}
+    if any(isinstance(part, ImageRef) for part in message.content):
+        wire["content"] = [
+            {"type": "text", "text": part.text}
+            if isinstance(part, ContentText)
+            else {"type": "image", "blob": part.blob, "mime": part.mime}
+            for part in message.content
+        ]
+    else:
+        wire["content"] = message.text
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.tool, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.call_id is not None:
+        wire["tool_call_id"] = message.call_id
+    if message.reasoning:
+        wire["reasoning"] = list(message.reasoning)
+    return wire
+
+
+def request_bytes(request: ModelRequest) -> bytes:
+    """Return the canonical bytes of a request: tools, then messages, one JSON document a line.
+
+    Cache marks and the model's name are left out: they move or change without changing what the model reads.
+    """
+    lines = [json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools]
+    lines += [json.dumps(wire_message(message), ensure_ascii=False) for message in request.messages]
+    return "\n".join(lines).encode("utf-8", "surrogatepass") + b"\n"

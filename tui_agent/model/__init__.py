@@ -1,0 +1,1 @@
+"""The model layer: one protocol, a litellm host in its own process, the catalog."""

@@ -1,0 +1,123 @@
+"""The protocol every model client speaks: one method that streams typed events, one exception."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from tui_agent.context.request import ModelRequest
+from tui_agent.session.entries import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More of what the model thinks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """More of a tool call that is being written. ``index`` tells calls of one answer apart."""
+
+    index: int
+    call_id: str
+    tool: str
+    arguments: str
+    """The new piece of the arguments' JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallReady:
+    """A whole tool call. ``arguments`` is the JSON text as the model wrote it, valid or not."""
+
+    call_id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """Tokens and price of the answer; ``cost`` is US dollars, None when unknown."""
+
+    usage: Usage
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of a stream that did not fail.
+
+    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte.
+    """
+
+    reason: Literal["stop", "tool_calls", "length", "content_filter"]
+    reasoning_blob: str | None = None
+
+
+ModelEvent = TextDelta | ReasoningDelta | ToolCallDelta | ToolCallReady | UsageReport | Finished
+
+
+class ErrorKind(StrEnum):
+    """Why a model call failed, as far as it changes what to do next."""
+
+    CONTEXT_OVERFLOW = "context_overflow"
+    RATE_LIMIT = "rate_limit"
+    AUTH = "auth"
+    QUOTA = "quota"
+    NETWORK = "network"
+    OVERLOADED = "overloaded"
+    INVALID_REQUEST = "invalid_request"
+    NOT_FOUND = "not_found"
+    CONTENT_FILTER = "content_filter"
+    HOST = "host"
+    UNKNOWN = "unknown"
+
+
+class ModelError(Exception):
+    """A model call failed.
+
+    ``message`` is one sentence for a person that says what to do. ``retry_after`` is seconds the provider asked
+    to wait. ``window`` is the context window in tokens, when an overflow error named it.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+        window: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.retry_after = retry_after
+        self.status = status
+        self.window = window
+
+
+class ModelClient(Protocol):
+    """Anything that can answer a request."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Stream the answer to a request.
+
+        Closing the iterator (``aclose``) cancels the request at the provider.
+
+        Raises:
+            ModelError: the request failed, before or in the middle of the answer.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Free everything the client holds; it is not used afterwards."""
+        ...

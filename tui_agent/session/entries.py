@@ -1,0 +1,373 @@
+"""The entries of a session: a closed union of immutable records that form an append-only tree.
+
+Everything a session knows is an entry; what changes the model's view (compaction, prune, context edit, model
+change) is an entry too and never touches another one. Ids are integers that ascend within a session and are
+written ``#412`` for people and models. Tokens are estimates in the model's tokens, times are milliseconds since
+the epoch, blobs are hexadecimal SHA-256 digests of content kept in the store.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+PREVIEW_LENGTH = 200
+"""Characters of an entry that lists show."""
+
+
+class _Record(BaseModel):
+    """Base of everything stored: frozen, and strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# -- parts --------------------------------------------------------------------------------------------------
+
+
+class TextPart(_Record):
+    """Text as written by the user or the model."""
+
+    type: Literal["text"] = "text"
+    text: str
+
+
+class FilePart(_Record):
+    """A file the user attached with ``@path``; ``text`` is what the model is shown of it."""
+
+    type: Literal["file"] = "file"
+    path: str
+    text: str
+
+
+class ImagePart(_Record):
+    """An image in the blob store. Width and height are pixels, 0 when unknown."""
+
+    type: Literal["image"] = "image"
+    blob: str
+    mime: str
+    width: int = 0
+    height: int = 0
+    path: str | None = None
+
+
+class ReasoningPart(_Record):
+    """What the model thought.
+
+    ``blob`` is the provider's own JSON for it, kept byte for byte, because signed thinking must go back exactly
+    as it came or not at all. ``model`` is the only model it may go back to.
+    """
+
+    type: Literal["reasoning"] = "reasoning"
+    text: str
+    blob: str | None = None
+    model: str = ""
+
+
+class ToolCallPart(_Record):
+    """A call the model asked for. ``arguments`` is the JSON text as the model wrote it, valid or not."""
+
+    type: Literal["tool_call"] = "tool_call"
+    call_id: str
+    tool: str
+    arguments: str
+
+
+UserPart = Annotated[TextPart | FilePart | ImagePart, Field(discriminator="type")]
+AssistantPart = Annotated[TextPart | ReasoningPart | ToolCallPart, Field(discriminator="type")]
+
+
+class Usage(_Record):
+    """Tokens as the provider counted them.
+
+    ``input`` excludes what was read from or written to the prompt cache; ``output`` includes ``reasoning``.
+    """
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+    @property
+    def total(self) -> int:
+        """Tokens the next request starts from: everything sent plus everything answered."""
+        return self.input + self.cache_read + self.cache_write + self.output
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the request alone."""
+        return self.input + self.cache_read + self.cache_write
+
+
+class ToolSchema(_Record):
+    """A tool as the model is told of it. ``parameters`` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ToolStatus(StrEnum):
+    """How a tool call ended."""
+
+    COMPLETED = "completed"
+    ERROR = "error"
+    DENIED = "denied"
+    INTERRUPTED = "interrupted"
+
+
+class Truncation(_Record):
+    """What was left out of a tool output when it was born. Bytes are UTF-8."""
+
+    total_lines: int
+    total_bytes: int
+    kept_lines: int
+    kept_bytes: int
+
+
+class ToolMetadata(_Record):
+    """Facts about a tool result that the program uses and the model is not shown."""
+
+    path: str | None = None
+    diff: str | None = None
+    additions: int = 0
+    deletions: int = 0
+    exit_code: int | None = None
+    count: int | None = None
+    """Matches, files or lines, whatever the tool counts."""
+    truncation: Truncation | None = None
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+
+
+class SummaryDetails(_Record):
+    """What code, not the model, carried through a summary. File lists are cumulative."""
+
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    user_messages: tuple[str, ...] = ()
+
+
+class FileChange(_Record):
+    """One file between two checkpoints; a missing blob means the file was absent."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
+
+
+# -- entries ------------------------------------------------------------------------------------------------
+
+
+class EntryBase(_Record):
+    """Fields every entry has. ``id`` is 0 until the store has appended the entry."""
+
+    id: int = 0
+    parent_id: int | None = None
+    created_at: int = 0
+    preview: str = ""
+    tokens: int = 0
+
+
+class SystemEntry(EntryBase):
+    """The rendered head of every request after it: prompt blocks and tools. The last one on the path wins."""
+
+    kind: Literal["system"] = "system"
+    blocks: tuple[str, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    model: str
+    mode: str = "build"
+
+
+class UserEntry(EntryBase):
+    """A message of the user, or one written by the program on their behalf (``synthetic`` names why)."""
+
+    kind: Literal["user"] = "user"
+    parts: tuple[UserPart, ...]
+    synthetic: str | None = None
+    mid_run: bool = False
+    """Sent while the agent was working; the model sees it wrapped as a reminder, then and ever after."""
+
+    @property
+    def text(self) -> str:
+        """The typed text without attachments."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+class ShellEntry(EntryBase):
+    """A command the user ran themselves with ``!`` (or ``!!``: ``excluded`` from the model's view)."""
+
+    kind: Literal["shell"] = "shell"
+    command: str
+    output: str
+    exit_code: int | None = None
+    excluded: bool = False
+
+
+class AssistantEntry(EntryBase):
+    """One answer of the model: text, reasoning and the tool calls it asked for."""
+
+    kind: Literal["assistant"] = "assistant"
+    parts: tuple[AssistantPart, ...]
+    model: str
+    usage: Usage | None = None
+    cost: float | None = None
+    """US dollars; None when the price is unknown."""
+    finish: Literal["stop", "tool_calls", "length", "content_filter", "error", "interrupted"] = "stop"
+    error: str | None = None
+    interrupted: bool = False
+    estimate: int = 0
+    """Tokens the program had estimated for the request; with ``usage`` it calibrates later estimates."""
+    started_at: int = 0
+    first_token_at: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer without reasoning and tool calls."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        """The calls in the order the model made them."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
+
+
+class ToolResultEntry(EntryBase):
+    """What a tool call gave. ``output`` is what the model sees; ``full_output`` is the blob of all of it."""
+
+    kind: Literal["tool_result"] = "tool_result"
+    call_id: str
+    tool: str
+    arguments_digest: str = ""
+    status: ToolStatus
+    output: str
+    attachments: tuple[ImagePart, ...] = ()
+    full_output: str | None = None
+    title: str = ""
+    metadata: ToolMetadata = ToolMetadata()
+    started_at: int = 0
+    ended_at: int = 0
+
+
+class CompactionEntry(EntryBase):
+    """A summary that stands for everything on the path before ``first_kept_id``."""
+
+    kind: Literal["compaction"] = "compaction"
+    summary: str
+    first_kept_id: int | None
+    tokens_before: int
+    tokens_after: int
+    trigger: Literal["manual", "threshold", "overflow", "model_switch"]
+    instructions: str | None = None
+    details: SummaryDetails = SummaryDetails()
+    model: str | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+
+
+class BranchSummaryEntry(EntryBase):
+    """A summary of a branch that was left at ``from_id``, told to the branch it was appended to."""
+
+    kind: Literal["branch_summary"] = "branch_summary"
+    summary: str
+    from_id: int
+    details: SummaryDetails = SummaryDetails()
+    model: str | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+
+
+class PruneEntry(EntryBase):
+    """Old tool results that are placeholders from here on."""
+
+    kind: Literal["prune"] = "prune"
+    targets: tuple[int, ...]
+    tokens_freed: int
+    reason: str
+
+
+class ContextEditEntry(EntryBase):
+    """The user's own change to the model's view of one entry."""
+
+    kind: Literal["context_edit"] = "context_edit"
+    target: int
+    action: Literal["drop", "mask", "pin", "restore"]
+
+
+class ModelChangeEntry(EntryBase):
+    """The model from here on."""
+
+    kind: Literal["model_change"] = "model_change"
+    model: str
+
+
+class ModeChangeEntry(EntryBase):
+    """The mode (build, plan, ...) from here on."""
+
+    kind: Literal["mode_change"] = "mode_change"
+    mode: str
+
+
+class CheckpointEntry(EntryBase):
+    """The files that changed since the last checkpoint on the path."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    files: tuple[FileChange, ...]
+
+
+Entry = Annotated[
+    SystemEntry
+    | UserEntry
+    | ShellEntry
+    | AssistantEntry
+    | ToolResultEntry
+    | CompactionEntry
+    | BranchSummaryEntry
+    | PruneEntry
+    | ContextEditEntry
+    | ModelChangeEntry
+    | ModeChangeEntry
+    | CheckpointEntry,
+    Field(discriminator="kind"),
+]
+"""Any entry. Closed: a new kind is a migration."""
+
+EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry)
+"""Validates and dumps any entry."""
+
+INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
+"""What stands in for the result of a call that never ended."""
+
+
+def preview_of(entry: Entry) -> str:
+    """Return one line of at most ``PREVIEW_LENGTH`` characters that tells the entry from its neighbours."""
+    return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
+
+
+def _preview_source(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind of a closed union
+    match entry:
+        case UserEntry():
+            names = [part.path or part.type for part in entry.parts if not isinstance(part, TextPart)]
+            return " ".join([entry.text, *(f"@{name}" for name in names)])
+        case AssistantEntry():
+            calls = " · ".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
+            return entry.text or calls or entry.error or ""
+        case ToolResultEntry():
+            return f"{entry.tool} {entry.title}".strip() if entry.title else f"{entry.tool} {entry.output}"
+        case ShellEntry():
+            return f"!{entry.command}"
+        case CompactionEntry() | BranchSummaryEntry():
+            return entry.summary
+        case SystemEntry():
+            return f"{entry.model} · {entry.mode}"
+        case PruneEntry():
+            return f"{len(entry.targets)} tool outputs · {entry.reason}"
+        case ContextEditEntry():
+            return f"{entry.action} #{entry.target}"
+        case ModelChangeEntry():
+            return entry.model
+        case ModeChangeEntry():
+            return entry.mode
+        case CheckpointEntry():
+            return " ".join(change.path for change in entry.files)

@@ -1,0 +1,172 @@
+"""What a tool is: a name, a short description, a pydantic input model and one coroutine."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
+
+InputT = TypeVar("InputT", bound="ToolInput")
+
+
+class ToolError(Exception):
+    """The call could not be done; the message is written for the model and says what to do instead."""
+
+
+class ToolInput(BaseModel):
+    """Base of every tool's arguments."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Permission(StrEnum):
+    """What a call needs to be allowed."""
+
+    READ = "read"
+    EDIT = "edit"
+    BASH = "bash"
+    WEBFETCH = "webfetch"
+    MCP = "mcp"
+    TASK = "task"
+    EXTERNAL_DIRECTORY = "external_directory"
+    DOOM_LOOP = "doom_loop"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionNeed:
+    """One thing a call wants to do: a permission and the pattern a rule is matched against.
+
+    ``pattern`` is a path relative to the project for files, the command for bash, the URL for webfetch.
+    ``detail`` is what the user is shown: the full command or a unified diff.
+    """
+
+    permission: Permission
+    pattern: str
+    detail: str = ""
+    detail_kind: Literal["text", "command", "diff"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimits:
+    """How much of one output the model is shown; see CONTEXT rules, first defence. ``tokens`` is 10 % of the window."""
+
+    lines: int = 2_000
+    bytes: int = 50 * 1024
+    line_chars: int = 2_000
+    tokens: int = 20_000
+
+
+class ReadRecord(Protocol):
+    """What has been read in this session, so that an edit notices a file that changed since."""
+
+    def note(self, path: Path) -> None:
+        """Remember the file's state now (after a read, write or edit)."""
+        ...
+
+    def changed_since(self, path: Path) -> bool | None:
+        """Whether the file differs from when it was last noted; None when it never was."""
+        ...
+
+
+class BlobReader(Protocol):
+    """Read access to blobs and earlier entries, for ``recall``."""
+
+    def blob(self, digest: str) -> bytes | None:
+        """Return a blob's bytes, or None when there is none."""
+        ...
+
+
+@dataclass(slots=True)
+class ToolContext:
+    """What a running call may use. One is made per call.
+
+    ``report`` sends live output to the screen and may be called as often as one likes. ``put_blob`` stores bytes
+    and returns their digest.
+    """
+
+    cwd: Path
+    project: Path
+    limits: OutputLimits
+    reads: ReadRecord
+    put_blob: Callable[[bytes], str]
+    report: Callable[[str], None] = lambda _text: None
+    environment: dict[str, str] = field(default_factory=dict)
+    """Environment for child processes, secrets already taken out."""
+    vision: bool = True
+    """Whether the model takes images."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a finished call gives. ``output`` is what the model sees, already within the limits.
+
+    ``full_output`` is the blob of everything, when something was left out. ``title`` is a few words for a card.
+    """
+
+    output: str
+    title: str = ""
+    is_error: bool = False
+    attachments: tuple[ImagePart, ...] = ()
+    full_output: str | None = None
+    metadata: ToolMetadata = ToolMetadata()
+
+
+class Tool(ABC, Generic[InputT]):
+    """A thing the model can call."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    Input: type[InputT]
+    read_only: ClassVar[bool] = False
+    """Calls may run in parallel and change nothing."""
+
+    @abstractmethod
+    def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return what the call needs to be allowed, before it runs; may read files to show a diff.
+
+        Raises:
+            ToolError: the call cannot work (no such file, no match), so there is nothing to ask.
+        """
+
+    @abstractmethod
+    async def run(self, arguments: InputT, context: ToolContext) -> ToolResult:
+        """Do it. Cancellation must end every process the call started.
+
+        Raises:
+            ToolError: it could not be done; the message goes to the model.
+        """
+
+    def title(self, arguments: InputT) -> str:
+        """Return a few words for the card while the call runs: a path, a command, a pattern."""
+        return next((str(value) for value in arguments.model_dump().values() if value), "")
+
+    def schema(self) -> ToolSchema:
+        """Return the tool as the model is told of it, without the noise pydantic adds to a schema."""
+        return ToolSchema(
+            name=self.name, description=self.description, parameters=_slim(self.Input.model_json_schema())
+        )
+
+
+def _slim(schema: Any) -> Any:
+    """Drop titles and defaults and inline ``anyOf[..., null]``: every token is paid on every request."""
+    if isinstance(schema, list):
+        return [_slim(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "anyOf" in schema:
+        options = [option for option in schema["anyOf"] if option != {"type": "null"}]
+        if len(options) == 1:
+            rest = {key: value for key, value in schema.items() if key != "anyOf"}
+            return _slim(options[0] | rest)
+    slim: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            slim[key] = {name: _slim(field_schema) for name, field_schema in value.items()}
+        elif key not in {"title", "default", "additionalProperties"}:
+            slim[key] = _slim(value)
+    return slim

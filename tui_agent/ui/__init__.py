@@ -1,0 +1,1 @@
+"""The Textual application: renders events and entries, sends intents."""
