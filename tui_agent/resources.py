@@ -1,0 +1,46 @@
+"""Finds prompts and styles: the user's own file first, then the packaged one, in a wheel or in a checkout."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from tui_agent.paths import config_dir
+
+_PACKAGE = Path(__file__).parent
+
+
+class ResourceError(Exception):
+    """A prompt or style that should be part of the program is missing."""
+
+
+@lru_cache(maxsize=1)
+def data_root() -> Path:
+    """Return the directory that holds ``styles/`` and ``prompts/``.
+
+    A wheel packs them inside the package; in a checkout they are beside it.
+    """
+    packed = _PACKAGE / "_data"
+    return packed if packed.is_dir() else _PACKAGE.parent
+
+
+def prompt(name: str) -> str:
+    """Return the text of ``prompts/NAME.md``; the user's ``prompts/NAME.md`` in the config directory wins.
+
+    Raises:
+        ResourceError: there is no such prompt, or it cannot be read as UTF-8.
+    """
+    return _read("prompts", f"{name}.md")
+
+
+def style_path(name: str) -> Path:
+    """Return where ``styles/NAME`` is; the user's file of that name in the config directory wins."""
+    own = config_dir() / "styles" / name
+    return own if own.is_file() else data_root() / "styles" / name
+
+
+def _read(folder: str, name: str) -> str:
+    own = config_dir() / folder / name
+    path = own if own.is_file() else data_root() / folder / name
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ResourceError(f"Cannot read {path}: {error}") from error
