@@ -1,0 +1,96 @@
+# Everything that is done with a checkout. `make help` lists it.
+#
+# Nothing is installed outside .venv; every package comes from a lock file, checked by hash.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# The first of these that is new enough makes .venv.
+PYTHON ?= python3 python3.13 python3.12 python3.11
+# Arguments of the program: make run ARGS="--demo"
+ARGS ?=
+# Arguments of pytest: make test PYTEST_ARGS="-k store"
+PYTEST_ARGS ?=
+# Processes that run tests.
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+CODE := tui_agent benchmarks scripts tests
+COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header
+
+.PHONY: help run test lint format bench lock screenshots clean
+
+help: ## list what make can do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+run: $(VENV)/runtime.stamp ## start tui-agent; ARGS="..." are its arguments
+	@exec $(BIN)/tui-agent $(ARGS)
+
+test: lint ## format, lint, types, import contracts and every test
+	@echo "== tests ($(JOBS) processes)"
+	@$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+lint: $(VENV)/dev.stamp ## format, lint, types and import contracts
+	@echo "== format"
+	@$(BIN)/ruff format --check $(CODE)
+	@echo "== lint"
+	@$(BIN)/ruff check $(CODE)
+	@echo "== types"
+	@$(BIN)/mypy
+	@echo "== import contracts"
+	@$(BIN)/lint-imports
+
+format: $(VENV)/dev.stamp ## format the code and fix what can be fixed
+	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/ruff check --fix $(CODE)
+
+bench: $(VENV)/dev.stamp ## measure speed and size; ARGS="--json start-up" chooses
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+screenshots: $(VENV)/dev.stamp ## draw docs/images again
+	@$(BIN)/python scripts/screenshots.py
+
+lock: $(VENV)/lock/bin/uv ## choose versions again where pyproject.toml asks for it; ARGS="--upgrade" takes newer ones
+	@$(COMPILE) $(ARGS) pyproject.toml requirements-build.in -o requirements.lock
+	@$(COMPILE) $(ARGS) --extra dev pyproject.toml requirements-build.in -c requirements.lock -o requirements-dev.lock
+
+clean: ## remove .venv and every cache
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@chosen=; \
+	for candidate in $(PYTHON); do \
+	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	  then chosen=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+	  echo "tui-agent needs Python 3.11 or newer: install it, or say where it is with PYTHON=/path/to/python3." >&2; \
+	  exit 1; \
+	fi; \
+	echo "== new environment in $(VENV) ($$($$chosen --version))"; \
+	if ! "$$chosen" -m venv $(VENV); then \
+	  rm -rf $(VENV); \
+	  echo "$$chosen cannot make a virtual environment: install its venv module (python3-venv on Debian and Ubuntu)." >&2; \
+	  exit 1; \
+	fi
+
+$(VENV)/runtime.stamp: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "== packages of requirements.lock (about a minute the first time)"
+	@$(PIP) install --quiet --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements-dev.lock pyproject.toml | $(BIN)/python
+	@echo "== packages of requirements-dev.lock (about a minute the first time)"
+	@$(PIP) install --quiet --no-deps --require-hashes -r requirements-dev.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/runtime.stamp $@
+
+$(VENV)/lock/bin/uv: | $(BIN)/python
+	@$(BIN)/python -m venv $(VENV)/lock
+	@$(VENV)/lock/bin/python -m pip --disable-pip-version-check install --quiet "uv>=0.9"
