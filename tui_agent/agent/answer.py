@@ -1,0 +1,232 @@
+"""Streams one answer of the model into one assistant entry: drafts while it comes, retries when it fails.
+
+What was visible for a quarter of a second is in the store's draft; what ends, well or badly, is an entry. An attempt
+that failed with content and is tried again stays in the tree beside the path, so nothing is lost and nothing doubled.
+"""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.events import (
+    AnswerDelta,
+    EntryAppended,
+    LiveAnswer,
+    ReasoningProgress,
+    RequestStarted,
+    RetryScheduled,
+    ToolCallProgress,
+)
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.request import ModelRequest
+from tui_agent.model.protocol import (
+    ErrorKind,
+    Finished,
+    ModelError,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.session.entries import (
+    AssistantEntry,
+    AssistantPart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    Usage,
+)
+from tui_agent.session.session import DraftText, Session
+
+DRAFT_SECONDS = 0.2
+"""How long streamed text may wait before it is in the store; 250 ms is promised."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One try at an answer, as far as it has come."""
+
+    model: str
+    estimate: int
+    started_at: int
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    writing: dict[int, ToolCallProgress] = field(default_factory=dict)
+    calls: list[ToolCallPart] = field(default_factory=list)
+    usage: Usage | None = None
+    cost: float | None = None
+    finished: Finished | None = None
+    first_token_at: int | None = None
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self.text or self.calls)
+
+    def draft(self) -> DraftText:
+        return DraftText(
+            text="".join(self.text),
+            reasoning="".join(self.reasoning),
+            calls=tuple(self.calls),
+            model=self.model,
+            started_at=self.started_at,
+            estimate=self.estimate,
+        )
+
+    def entry(self, *, error: str | None = None, interrupted: bool = False) -> AssistantEntry:
+        parts: list[AssistantPart] = []
+        blob = self.finished.reasoning_blob if self.finished else None
+        if self.reasoning or blob:
+            parts.append(ReasoningPart(text="".join(self.reasoning), blob=blob, model=self.model))
+        if text := "".join(self.text):
+            parts.append(TextPart(text=text))
+        parts.extend(self.calls)
+        finish = (
+            "interrupted"
+            if interrupted
+            else "error"
+            if error
+            else self.finished.reason
+            if self.finished
+            else "stop"
+        )
+        return AssistantEntry(
+            parts=tuple(parts),
+            model=self.model,
+            usage=self.usage,
+            cost=self.cost,
+            finish="tool_calls" if finish == "stop" and self.calls else finish,
+            error=error,
+            interrupted=interrupted,
+            estimate=self.estimate,
+            started_at=self.started_at,
+            first_token_at=self.first_token_at,
+        )
+
+
+class Answerer:
+    """Gets one answer at a time. ``live`` is what has been streamed of it so far, None between answers."""
+
+    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel) -> None:
+        self._session = session
+        self._ports = ports
+        self._channel = channel
+        self._attempt: _Attempt | None = None
+        self._draft_timer: asyncio.TimerHandle | None = None
+        self.live: LiveAnswer | None = None
+
+    async def answer(self, request: ModelRequest, *, step: int, estimate: int) -> AssistantEntry:
+        """Send a request until it is answered and append the answer at the leaf.
+
+        ``estimate`` is the program's own count of the request in tokens; it is stored beside the reported usage.
+
+        Raises:
+            ModelError: every attempt allowed by the retry policy failed; what had come of the last one is appended.
+            asyncio.CancelledError: the run was interrupted; what had come is appended.
+        """
+        number = 1
+        while True:
+            attempt = _Attempt(request.model, estimate, self._ports.clock())
+            self._begin(attempt, step)
+            try:
+                await self._stream(request, attempt)
+            except asyncio.CancelledError:
+                self._finish(attempt.entry(interrupted=True))
+                raise
+            except ModelError as error:
+                delay = self._ports.retry.delay(number, error, self._ports.random)
+                if delay is None:
+                    self._finish(attempt.entry(error=error.message))
+                    raise
+                self._set_aside(attempt, error)
+                await self._wait(number, delay, error)
+                number += 1
+            else:
+                return self._finish(attempt.entry())
+
+    def _begin(self, attempt: _Attempt, step: int) -> None:
+        self._attempt = attempt
+        self.live = LiveAnswer()
+        self._channel.emit(RequestStarted(step=step, model=attempt.model))
+
+    async def _stream(self, request: ModelRequest, attempt: _Attempt) -> None:
+        async with aclosing(self._ports.client.stream(request)) as events:
+            async for event in events:
+                self._take(attempt, event)
+        if attempt.finished is None:
+            raise ModelError(ErrorKind.NETWORK, "The answer broke off before its end.")
+        if not (attempt.has_content or attempt.reasoning or attempt.finished.reason == "content_filter"):
+            raise ModelError(ErrorKind.NETWORK, "The model's answer was empty.")
+
+    def _take(self, attempt: _Attempt, event: ModelEvent) -> None:
+        if attempt.first_token_at is None and not isinstance(event, UsageReport):
+            attempt.first_token_at = self._ports.clock()
+        live = self.live or LiveAnswer()
+        match event:
+            case TextDelta(text=text):
+                attempt.text.append(text)
+                live.text += text
+                self._channel.emit(AnswerDelta(text))
+            case ReasoningDelta(text=text):
+                attempt.reasoning.append(text)
+                live.reasoning += text
+                self._channel.emit(ReasoningProgress(text))
+            case ToolCallDelta():
+                progress = self._progress(attempt, event)
+                live.calls = list(attempt.writing.values())
+                self._channel.emit(progress)
+            case ToolCallReady(call_id=call_id, tool=tool, arguments=arguments):
+                attempt.calls.append(ToolCallPart(call_id=call_id, tool=tool, arguments=arguments))
+            case UsageReport(usage=usage, cost=cost):
+                attempt.usage, attempt.cost = usage, cost
+            case Finished():
+                attempt.finished = event
+        self._schedule_draft()
+
+    @staticmethod
+    def _progress(attempt: _Attempt, delta: ToolCallDelta) -> ToolCallProgress:
+        before = attempt.writing.get(delta.index)
+        progress = ToolCallProgress(
+            call_id=delta.call_id or (before.call_id if before else ""),
+            tool=delta.tool or (before.tool if before else ""),
+            arguments=(before.arguments if before else "") + delta.arguments,
+        )
+        attempt.writing[delta.index] = progress
+        return progress
+
+    def _schedule_draft(self) -> None:
+        if self._draft_timer is None:
+            self._draft_timer = asyncio.get_running_loop().call_later(DRAFT_SECONDS, self._save_draft)
+
+    def _save_draft(self) -> None:
+        self._draft_timer = None
+        if self._attempt is not None:
+            self._session.save_draft(self._attempt.draft())
+
+    def _finish(self, entry: AssistantEntry) -> AssistantEntry:
+        self._end_attempt()
+        saved = self._session.append(entry)
+        self._session.clear_draft()
+        self._channel.emit(EntryAppended(saved))
+        return saved
+
+    def _set_aside(self, attempt: _Attempt, error: ModelError) -> None:
+        """Keep what a failed attempt had said beside the path, because the next attempt says it anew."""
+        self._end_attempt()
+        if attempt.has_content:
+            self._session.append_at(self._session.leaf, attempt.entry(error=error.message))
+        self._session.clear_draft()
+
+    def _end_attempt(self) -> None:
+        self._attempt = None
+        self.live = None
+        if self._draft_timer is not None:
+            self._draft_timer.cancel()
+            self._draft_timer = None
+
+    async def _wait(self, number: int, delay: float, error: ModelError) -> None:
+        attempts = self._ports.retry.attempts
+        self._channel.emit(RetryScheduled(number, attempts, delay, error.message))
+        await self._ports.sleep(delay)

@@ -1,0 +1,71 @@
+"""Carries the agent's events to whoever subscribed, and the user's answers back."""
+
+import asyncio
+from collections.abc import Callable
+
+from tui_agent.agent.events import (
+    AgentEvent,
+    Decision,
+    PermissionAnswer,
+    PermissionAsked,
+    PermissionRequest,
+    PermissionSettled,
+)
+
+Subscriber = Callable[[AgentEvent], None]
+
+
+class EventChannel:
+    """Synchronous fan-out on the event loop's thread, in the order the events happen."""
+
+    def __init__(self) -> None:
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call ``subscriber`` with every event from now on; the returned function ends that."""
+        self._subscribers.append(subscriber)
+
+        def unsubscribe() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return unsubscribe
+
+    def emit(self, event: AgentEvent) -> None:
+        """Tell every subscriber."""
+        for subscriber in tuple(self._subscribers):
+            subscriber(event)
+
+
+class Questions:
+    """Asks the user one question at a time; parallel calls wait their turn."""
+
+    def __init__(self, channel: EventChannel) -> None:
+        self._channel = channel
+        self._lock = asyncio.Lock()
+        self._answer: asyncio.Future[PermissionAnswer] | None = None
+        self.open: PermissionRequest | None = None
+        """The question that waits for an answer now."""
+
+    async def ask(self, request: PermissionRequest) -> PermissionAnswer:
+        """Wait for the answer. Cancelling the wait withdraws the question."""
+        async with self._lock:
+            self._answer = asyncio.get_running_loop().create_future()
+            self.open = request
+            self._channel.emit(PermissionAsked(request))
+            decision = Decision.DENY
+            try:
+                answer = await self._answer
+                decision = answer.decision
+                return answer
+            finally:
+                self.open = None
+                self._answer = None
+                self._channel.emit(PermissionSettled(request.call_id, decision))
+
+    def answer(self, call_id: str, answer: PermissionAnswer) -> bool:
+        """Settle the open question; returns False when it is another one or none."""
+        if self._answer is None or self.open is None or self.open.call_id != call_id or self._answer.done():
+            return False
+        self._answer.set_result(answer)
+        return True

@@ -1,0 +1,121 @@
+"""The loop: one run from a user's message to an idle agent. Read this first.
+
+    repeat until the model has nothing left to do:
+        take in what the user sent meanwhile
+        make room, if the next request would not fit
+        send the path as a request, stream the answer into an entry
+        run the tools it asked for, append their results
+
+Everything it does is an entry appended to the session; everything it shows is an event. It holds no state that
+matters: started anew on the same path it goes on from there.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from tui_agent.agent.answer import Answerer
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.context_keeper import ContextFullError, ContextKeeper
+from tui_agent.agent.events import EntryAppended, RunEnded, RunStarted
+from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.tool_runner import ToolRunner
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.session import Session
+
+log = logging.getLogger(__name__)
+
+STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instead."
+
+
+@dataclass(slots=True)
+class Loop:
+    """What a run works with. One object serves all runs of a session."""
+
+    session: Session
+    ports: AgentPorts
+    channel: EventChannel
+    queue: MessageQueue
+    context: ContextKeeper
+    answerer: Answerer
+    tools: ToolRunner
+    step: int = 0
+
+    async def run(self) -> RunEnded:
+        """Work until there is nothing left to do, and say how it ended."""
+        self.channel.emit(RunStarted())
+        self.step = 0
+        try:
+            ended = await self._work()
+        except asyncio.CancelledError:
+            ended = RunEnded("interrupted", steps=self.step)
+        except ModelError as error:
+            ended = RunEnded("error", error.message, self.step)
+        except ContextFullError as error:
+            ended = RunEnded("stopped", str(error), self.step)
+        except Exception as error:  # the outermost edge of a run: the screen must stay alive
+            log.exception("run failed")
+            ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)
+        await self.context.after_run()
+        return ended
+
+    async def _work(self) -> RunEnded:
+        while True:
+            self.context.ensure_head()
+            self._take_messages()
+            if self._nothing_left():
+                return RunEnded("done", steps=self.step)
+            await self.context.make_room()
+            self.step += 1
+            last = self.step >= self.ports.max_steps
+            answer = await self._answer(wrap_up=last)
+            if last:
+                self.tools.refuse(answer.tool_calls, STEP_LIMIT_REFUSAL)
+                return RunEnded("step_limit", steps=self.step)
+            if answer.tool_calls:
+                await self.tools.run(answer.tool_calls)
+
+    async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
+        """Send the path and return the answer; an overflow makes room and tries once more."""
+        if wrap_up:
+            self._append(_synthetic("step_limit", self.ports.prompt("step_limit")))
+        for attempt in (1, 2):
+            request, estimate = self.context.request(tools_allowed=not wrap_up)
+            try:
+                return await self.answerer.answer(request, step=self.step, estimate=estimate)
+            except ModelError as error:
+                if error.kind is not ErrorKind.CONTEXT_OVERFLOW or attempt == 2:
+                    raise
+                await self.context.after_overflow(error)
+        raise AssertionError("unreachable")
+
+    def _take_messages(self) -> None:
+        """Append what the user sent: steering at once, a follow-up only when the work at hand is done."""
+        working = self.step > 0 and not self._nothing_left()
+        for message in self.queue.take_steering():
+            self._append(_user(message, mid_run=working))
+        if self._nothing_left() and (follow_up := self.queue.take_follow_up()):
+            self._append(_user(follow_up, mid_run=False))
+        self.channel.emit(self.queue.snapshot())
+
+    def _nothing_left(self) -> bool:
+        """Whether the newest message is an answer that asks for nothing."""
+        for entry in reversed(self.session.active_path()):
+            if isinstance(entry, AssistantEntry):
+                return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}
+            if isinstance(entry, UserEntry | ToolResultEntry):
+                return False
+        return True
+
+    def _append(self, entry: Entry) -> None:
+        self.channel.emit(EntryAppended(self.session.append(entry)))
+
+
+def _user(message: QueuedMessage, *, mid_run: bool) -> UserEntry:
+    return UserEntry(parts=message.parts, mid_run=mid_run)
+
+
+def _synthetic(reason: str, text: str) -> UserEntry:
+    return UserEntry(parts=(TextPart(text=text),), synthetic=reason)

@@ -1,0 +1,61 @@
+"""What the agent needs from outside, injected so that tests and other front ends can replace each piece."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tui_agent.agent.permissions import Rule
+from tui_agent.context.budget import ModelLimits
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.model.protocol import ModelClient
+from tui_agent.model.retry import RetryPolicy
+from tui_agent.tools.base import Tool
+
+
+class ModelDirectory(Protocol):
+    """What the agent asks about models."""
+
+    def limits(self, model: str) -> ModelLimits:
+        """Return window and sizes of a model, in tokens."""
+        ...
+
+    def counter(self, model: str) -> TokenCounter:
+        """Return the token counter of a model, calibrated as far as known."""
+        ...
+
+    def learn(self, model: str, *, estimate: int, reported: int) -> None:
+        """Take a pair of estimated and reported prompt tokens into the model's calibration."""
+        ...
+
+    def learn_window(self, model: str, window: int) -> None:
+        """Remember that a provider named a smaller window in an overflow error."""
+        ...
+
+
+@dataclass(slots=True)
+class AgentPorts:
+    """Everything an agent works with besides its session.
+
+    ``clock`` returns milliseconds since the epoch, ``sleep`` waits seconds. ``environment`` is what child
+    processes get, secrets already taken out. ``rules`` are permission rules in order of rising precedence.
+    """
+
+    client: ModelClient
+    tools: tuple[Tool[Any], ...]
+    directory: ModelDirectory
+    prompt: Callable[[str], str]
+    cwd: Path
+    project: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: ContextSettings = field(default_factory=ContextSettings)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    rules: tuple[Rule, ...] = ()
+    max_steps: int = 200
+    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random

@@ -1,0 +1,66 @@
+"""Renders the head of a session: the agent's prompt, the environment, the tools. Rendered once, kept as an entry."""
+
+import platform
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from tui_agent.session.entries import SystemEntry
+from tui_agent.tools.base import Tool
+
+
+def render_head(
+    *,
+    prompt: Callable[[str], str],
+    tools: Sequence[Tool[Any]],
+    model: str,
+    mode: str,
+    cwd: Path,
+    project: Path,
+    now: int,
+) -> SystemEntry:
+    """Return the system entry for a session that goes on from here.
+
+    Two blocks: the agent's prompt, the same for everybody, and what is particular to this session. ``now`` is in
+    milliseconds; only its date goes in, so that the head stays the same for the session's life.
+    """
+    environment = Template(prompt("environment")).safe_substitute(
+        cwd=cwd,
+        project=project,
+        git=_git_state(project),
+        platform=f"{platform.system()} {platform.machine()}",
+        date=datetime.fromtimestamp(now / 1000, tz=UTC).astimezone().date().isoformat(),
+    )
+    return SystemEntry(
+        blocks=(prompt("system"), environment),
+        tools=tuple(tool.schema() for tool in tools),
+        model=model,
+        mode=mode,
+    )
+
+
+def git_branch(project: Path) -> str | None:
+    """Return the checked-out branch, a short commit when detached, None outside a repository.
+
+    Reads ``.git/HEAD`` itself: starting git costs more than the rest of the head.
+    """
+    git = project / ".git"
+    try:
+        if git.is_file():  # a worktree or submodule points elsewhere
+            git = (project / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:9]
+
+
+def find_project(cwd: Path) -> Path:
+    """Return the root of the repository ``cwd`` is in, or ``cwd`` itself outside one."""
+    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
+
+
+def _git_state(project: Path) -> str:
+    branch = git_branch(project)
+    return f"branch {branch}" if branch else "not a repository"

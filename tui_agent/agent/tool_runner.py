@@ -1,0 +1,245 @@
+"""Runs the tool calls of one answer: parse, permission, execute, truncate, append the result.
+
+Every call gets exactly one result, whatever happens: a call that cannot be understood is answered to the model, a
+denied one says so, and an interrupt leaves "interrupted" behind. Calls that only read run side by side; everything
+else runs in the order the model asked.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.events import (
+    Decision,
+    EntryAppended,
+    PermissionRequest,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
+from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide, reason_for, session_rules
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolCallPart, ToolResultEntry, ToolStatus
+from tui_agent.session.session import Session
+from tui_agent.tools.base import OutputLimits, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.reads import FileReads
+from tui_agent.tools.registry import find_tool, parse_arguments
+
+LIVE_OUTPUT_CHARS = 20_000
+"""Characters of a running call's output that are kept for its result when it is interrupted."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call on its way."""
+
+    part: ToolCallPart
+    tool: Tool[Any] | None = None
+    arguments: ToolInput | None = None
+    error: str | None = None
+    started_at: int = 0
+    live: str = ""
+    answered: bool = False
+
+    @property
+    def parallel(self) -> bool:
+        return self.tool is not None and self.tool.read_only
+
+
+def arguments_digest(arguments: str) -> str:
+    """Return a short digest of a call's arguments, the same for the same values in any order or spacing."""
+    try:
+        canonical = json.dumps(json.loads(arguments or "{}"), sort_keys=True, ensure_ascii=False)
+    except ValueError:
+        canonical = arguments
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class ToolRunner:
+    """Runs calls for one session and remembers what the user allowed in it."""
+
+    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, questions: Questions) -> None:
+        self._session = session
+        self._ports = ports
+        self._channel = channel
+        self._questions = questions
+        self._reads = FileReads()
+        self._leftovers: set[asyncio.Task[ToolResult]] = set()
+        self.session_rules: list[Rule] = []
+        """Rules the user made with "always in this session"."""
+        self.limits = OutputLimits()
+        self.vision = True
+
+    async def run(self, parts: Sequence[ToolCallPart]) -> None:
+        """Run the calls of one answer and append one result for each.
+
+        Raises:
+            asyncio.CancelledError: interrupted; the calls without a result have got one that says so.
+        """
+        calls = [self._prepare(part) for part in parts]
+        try:
+            for parallel, group in groupby(calls, key=lambda call: call.parallel):
+                if parallel:
+                    await self._run_together(list(group))
+                else:
+                    for call in group:
+                        await self._run_one(call)
+        except asyncio.CancelledError:
+            for call in calls:
+                if not call.answered:
+                    self._append(call, ToolStatus.INTERRUPTED, ToolResult(_interrupted_text(call)))
+            raise
+
+    def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
+        """Answer calls that must not run, with a message for the model."""
+        for part in parts:
+            self._append(self._prepare(part), ToolStatus.DENIED, ToolResult(message))
+
+    async def aclose(self) -> None:
+        """Wait for interrupted calls to end their processes."""
+        if self._leftovers:
+            await asyncio.wait(self._leftovers, timeout=2)
+
+    # -- one call -------------------------------------------------------------------------------------------
+
+    def _prepare(self, part: ToolCallPart) -> _Call:
+        call = _Call(part)
+        try:
+            call.tool = find_tool(self._ports.tools, part.tool)
+            call.arguments = parse_arguments(call.tool, part.arguments)
+        except ToolError as error:
+            call.error = str(error)
+        return call
+
+    async def _run_together(self, calls: list[_Call]) -> None:
+        tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _run_one(self, call: _Call) -> None:
+        call.started_at = self._ports.clock()
+        if call.tool is None or call.arguments is None:
+            self._append(call, ToolStatus.ERROR, ToolResult(call.error or "The call could not be read."))
+            return
+        context = self._context(call)
+        try:
+            needs = await asyncio.to_thread(call.tool.needs, call.arguments, context)
+            refusal = await self._permission(call, call.tool, call.arguments, needs)
+            if refusal is not None:
+                self._append(call, ToolStatus.DENIED, ToolResult(refusal))
+                return
+            result = await self._execute(call, call.tool, call.arguments, context)
+        except ToolError as error:
+            self._append(call, ToolStatus.ERROR, ToolResult(str(error)))
+        else:
+            self._append(call, ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
+
+    async def _execute(
+        self, call: _Call, tool: Tool[Any], arguments: ToolInput, context: ToolContext
+    ) -> ToolResult:
+        self._channel.emit(ToolStarted(call.part.call_id, tool.name, tool.title(arguments), call.part.arguments))
+        task = asyncio.ensure_future(tool.run(arguments, context))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # The tool takes its time to end its processes; the user must not wait for that.
+            task.cancel()
+            self._leftovers.add(task)
+            task.add_done_callback(self._forget)
+            raise
+
+    def _forget(self, task: "asyncio.Task[ToolResult]") -> None:
+        self._leftovers.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    def _context(self, call: _Call) -> ToolContext:
+        def report(text: str) -> None:
+            call.live = (call.live + text)[-LIVE_OUTPUT_CHARS:]
+            self._channel.emit(ToolOutput(call.part.call_id, text))
+
+        return ToolContext(
+            cwd=self._ports.cwd,
+            project=self._ports.project,
+            limits=self.limits,
+            reads=self._reads,
+            put_blob=self._session.put_blob,
+            report=report,
+            environment=dict(self._ports.environment),
+            vision=self.vision,
+        )
+
+    # -- permission -----------------------------------------------------------------------------------------
+
+    def _rules(self) -> tuple[Rule, ...]:
+        return (*DEFAULT_RULES, *self._ports.rules, *self.session_rules)
+
+    async def _permission(
+        self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: tuple[PermissionNeed, ...]
+    ) -> str | None:
+        """Return None when the call may run, otherwise what to tell the model."""
+        asked = []
+        for need in needs:
+            rule = decide(need, self._rules())
+            if rule.action is Action.DENY:
+                return (
+                    f"Denied by the rule “{rule}” ({rule.source}). Don't work around it; find another way."
+                )
+            if rule.action is Action.ASK:
+                asked.append((need, rule))
+        if not asked:
+            return None
+        wanted = tuple(need for need, _rule in asked)
+        answer = await self._questions.ask(
+            PermissionRequest(
+                call_id=call.part.call_id,
+                tool=tool.name,
+                title=tool.title(arguments),
+                needs=wanted,
+                reason=" and ".join(dict.fromkeys(reason_for(need, rule) for need, rule in asked)),
+                rules=tuple(str(rule) for rule in session_rules(wanted)),
+            )
+        )
+        if answer.decision is Decision.DENY:
+            note = f" The user says: {answer.note}" if answer.note else ""
+            return f"The user did not allow this call.{note}"
+        if answer.decision is Decision.SESSION:
+            self.session_rules.extend(session_rules(wanted))
+        return None
+
+    # -- result ---------------------------------------------------------------------------------------------
+
+    def _append(self, call: _Call, status: ToolStatus, result: ToolResult) -> None:
+        call.answered = True
+        now = self._ports.clock()
+        title = result.title
+        if not title and call.tool is not None and call.arguments is not None:
+            title = call.tool.title(call.arguments)
+        entry = ToolResultEntry(
+            call_id=call.part.call_id,
+            tool=call.part.tool,
+            arguments_digest=arguments_digest(call.part.arguments),
+            status=status,
+            output=result.output,
+            attachments=result.attachments,
+            full_output=result.full_output,
+            title=title,
+            metadata=result.metadata,
+            started_at=call.started_at or now,
+            ended_at=now,
+        )
+        seconds = (now - entry.started_at) / 1000
+        self._channel.emit(ToolFinished(call.part.call_id, call.part.tool, status.value, result.metadata, seconds))
+        self._channel.emit(EntryAppended(self._session.append(entry)))
+
+
+def _interrupted_text(call: _Call) -> str:
+    return f"{INTERRUPTED_OUTPUT}\n{call.live}" if call.live.strip() else INTERRUPTED_OUTPUT
