@@ -1,0 +1,381 @@
+"""The ports of the user interface: everything it needs from outside, and nothing else.
+
+The command line builds one ``AppServices`` from the real parts, tests build one from fakes. The protocols name
+only what the interface uses, so any object that has it will do.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
+from tui_agent.context.budget import ContextSize
+from tui_agent.session.entries import Entry, UserPart
+
+
+class SessionRow(Protocol):
+    """What a list shows of a session; ``session.store.SessionInfo`` is one."""
+
+    @property
+    def id(self) -> str:
+        """Identifies the session."""
+        ...
+
+    @property
+    def cwd(self) -> str | Path:
+        """Directory the session works in."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Given or generated title; may be empty."""
+        ...
+
+    @property
+    def first_message(self) -> str | None:
+        """Beginning of the first user message."""
+        ...
+
+    @property
+    def updated_at(self) -> int:
+        """Last change, milliseconds since the epoch."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """Model last used."""
+        ...
+
+    @property
+    def entry_count(self) -> int:
+        """Entries on all branches."""
+        ...
+
+    @property
+    def held_by(self) -> Any:
+        """Who has it open (its ``str()`` is shown), None when nobody has."""
+        ...
+
+
+class StorePort(Protocol):
+    """The sessions of this user; ``session.store.Store`` is one."""
+
+    def sessions(
+        self, *, cwd: Any = None, query: str | None = None, limit: int = 200, offset: int = 0
+    ) -> Sequence[SessionRow]:
+        """List sessions, newest first; ``query`` searches their full text. May be called in a thread."""
+        ...
+
+    def session(self, id_or_prefix: str) -> SessionRow:
+        """Return one session."""
+        ...
+
+    def rename(self, session_id: str, title: str) -> None:
+        """Give a session a title."""
+        ...
+
+    def delete(self, session_id: str) -> None:
+        """Delete a session; ``undelete`` brings it back until the program ends."""
+        ...
+
+    def undelete(self, session_id: str) -> None:
+        """Undo ``delete``."""
+        ...
+
+    def prompt_history(self, limit: int) -> Sequence[str]:
+        """Return what the user wrote in any session, newest first."""
+        ...
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes, return their digest."""
+        ...
+
+
+class SessionPort(Protocol):
+    """The open session, as far as the interface looks at it; ``session.session.Session`` is one."""
+
+    @property
+    def id(self) -> str:
+        """Identifies the session."""
+        ...
+
+    @property
+    def info(self) -> SessionRow:
+        """Title, directory and counts as they are now."""
+        ...
+
+    @property
+    def leaf(self) -> int | None:
+        """Entry the next one is appended to."""
+        ...
+
+    def path(self) -> list[Entry]:
+        """Return the entries from the root to the leaf."""
+        ...
+
+    def set_title(self, title: str) -> None:
+        """Give the session a title."""
+        ...
+
+
+class AgentPort(Protocol):
+    """The agent of the open session; ``agent.agent.Agent`` is one."""
+
+    @property
+    def session(self) -> Any:
+        """The session it works in (a ``SessionPort``, and whatever the transcript needs)."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        ...
+
+    @property
+    def live(self) -> LiveAnswer | None:
+        """The answer being streamed."""
+        ...
+
+    @property
+    def question(self) -> PermissionRequest | None:
+        """The open permission question."""
+        ...
+
+    @property
+    def queue(self) -> QueueChanged:
+        """Messages that wait."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Model of the next request."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """Mode of the next request."""
+        ...
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with every event, on the event loop; the returned function ends it."""
+        ...
+
+    def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
+        """Start a run with the message, or queue it while one is going on."""
+        ...
+
+    def take_back(self) -> str | None:
+        """Remove the newest queued message and return its text."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stop the run; an open question counts as denied."""
+        ...
+
+    def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
+        """Answer the open question."""
+        ...
+
+    def retry(self) -> None:
+        """Send the request that failed again."""
+        ...
+
+    def run_shell(self, command: str, *, excluded: bool) -> Awaitable[object]:
+        """Run a command of the user's; ``excluded`` keeps it out of the model's view."""
+        ...
+
+    def change_model(self, model: str) -> None:
+        """Use another model from here on."""
+        ...
+
+    def change_mode(self, mode: str) -> None:
+        """Use another mode from here on."""
+        ...
+
+    def context_size(self) -> ContextSize:
+        """Measure the next request."""
+        ...
+
+    def session_cost(self) -> float | None:
+        """Return US dollars spent in this session, None when no price is known."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop everything and free it."""
+        ...
+
+
+@runtime_checkable
+class CompactingAgent(Protocol):
+    """An agent that can compact on request."""
+
+    def compact(self, focus: str | None = None) -> object:
+        """Summarise the history now; ``focus`` says what matters."""
+        ...
+
+
+@runtime_checkable
+class MovingAgent(Protocol):
+    """An agent that can move the session's leaf."""
+
+    def move(self, target: int | None) -> object:
+        """Make ``target`` the leaf; None is the empty conversation."""
+        ...
+
+
+class OpenHow(StrEnum):
+    """How to open a session somebody else may hold."""
+
+    OPEN = "open"
+    READ_ONLY = "read_only"
+    FORK = "fork"
+    TAKE_OVER = "take_over"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """Which session to open; no id: a new one. ``demo``: in a scratch directory, with the scripted model."""
+
+    session_id: str | None = None
+    how: OpenHow = OpenHow.OPEN
+    demo: bool = False
+
+
+class SessionBusyError(Exception):
+    """Another live program holds the session; ``holder`` says which, for a person."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"The session is open in {holder}.")
+        self.holder = holder
+
+
+class OpenFailedError(Exception):
+    """The session cannot be opened; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model as the picker shows it. The window is tokens, prices are US dollars per million tokens."""
+
+    id: str
+    provider: str
+    window: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    abilities: tuple[str, ...] = ()
+    """Short words: tools, vision, reasoning, ..."""
+    has_key: bool = False
+    """Whether requests to it can be authorised now (a key was found, or none is needed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStatus:
+    """Whether a provider's key was found, and where it was looked for."""
+
+    provider: str
+    variable: str
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A model server on this machine."""
+
+    name: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UiSettings:
+    """Settings of the interface. Times are seconds."""
+
+    theme: str | None = None
+    """A Textual theme; None follows the terminal's background."""
+    reduced_motion: bool = False
+    permission_grace: float = 0.5
+    """A permission question takes no key for this long after it appears."""
+    typing_pause: float = 0.7
+    """A permission question takes no key until the user has not typed for this long."""
+    cursor_blink: bool = True
+
+
+async def _no_files(_root: Path) -> Sequence[str]:
+    return ()
+
+
+async def _no_branch(_root: Path) -> str | None:
+    return None
+
+
+async def _no_servers() -> Sequence[LocalServer]:
+    return ()
+
+
+def _keep_nothing(_key: str, _value: object) -> None:
+    """Settings are not kept."""
+
+
+def _do_nothing() -> None:
+    """Nothing waits for the first paint."""
+
+
+def _no_models() -> Sequence[ModelRow]:
+    return ()
+
+
+def _no_keys() -> Sequence[KeyStatus]:
+    return ()
+
+
+def _unconfigured(server: LocalServer, model: str) -> str:
+    return f"{server.name}/{model}"
+
+
+@dataclass(frozen=True, slots=True)
+class AppServices:
+    """Everything the application is given.
+
+    ``open_session`` raises ``SessionBusyError`` or ``OpenFailedError``. The functions with a default are optional:
+    without them the feature shows nothing.
+    """
+
+    store: StorePort
+    open_session: Callable[[OpenRequest], SessionPort]
+    make_agent: Callable[[SessionPort], AgentPort]
+    cwd: Path
+    clock: Callable[[], float]
+    """Seconds since the epoch."""
+    settings: UiSettings = field(default_factory=UiSettings)
+    save_setting: Callable[[str, object], None] = _keep_nothing
+    """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
+    config_path: Path = Path("config.toml")
+    state_dir: Path | None = None
+    """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""
+    models: Callable[[], Sequence[ModelRow]] = _no_models
+    """The catalog; called in a thread."""
+    keys: Callable[[], Sequence[KeyStatus]] = _no_keys
+    find_servers: Callable[[], Awaitable[Sequence[LocalServer]]] = _no_servers
+    """Looks for model servers on their default ports; only ever called when the user asks."""
+    use_server: Callable[[LocalServer, str], str] = _unconfigured
+    """Adds a server's model to the configuration and returns the model's id."""
+    list_files: Callable[[Path], Awaitable[Sequence[str]]] = _no_files
+    """Lists the project's files, relative to the directory given, ignored ones left out."""
+    branch: Callable[[Path], Awaitable[str | None]] = _no_branch
+    """Names the branch checked out, with ``*`` after it when files are changed; None outside of a repository."""
+    on_ready: Callable[[], None] = _do_nothing
+    """Called once after the first paint: the moment to start what is slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the application shows first.
+
+    ``prompt`` is sent at once when ``screen`` is "main". "welcome" and "sessions" lie over the main screen.
+    """
+
+    request: OpenRequest = field(default_factory=OpenRequest)
+    screen: Literal["main", "sessions", "welcome"] = "main"
+    prompt: str = ""
