@@ -1,0 +1,233 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.session_paths import PathBuilder
+from tui_agent.agent.doom_loop import (
+    HeadlessAnswer,
+    LoopKind,
+    LoopRules,
+    call_key,
+    canonical_arguments,
+    detect,
+    headless,
+)
+from tui_agent.session.entries import ToolStatus
+
+
+def pending(build: PathBuilder, tool="bash", arguments=None):
+    """Append a call without a result and say what the detector thinks of it."""
+    asked = build.call((tool, {"command": "make"} if arguments is None else arguments))
+    return detect(build.path, asked.tool_calls[0].call_id)
+
+
+def started() -> PathBuilder:
+    build = PathBuilder()
+    build.user("build it")
+    return build
+
+
+def test_third_identical_call_with_identical_results_asks():
+    build = started()
+    build.run("bash", {"command": "make"}, "error: no target")
+    assert pending(started()) is None
+    build.run("bash", {"command": "make"}, "error: no target")
+    loop = pending(build)
+    assert loop is not None
+    assert (loop.kind, loop.count) == (LoopKind.IDENTICAL, 3)
+    assert "bash" in loop.reason
+
+
+def test_second_identical_call_does_not_ask():
+    build = started()
+    build.run("bash", {"command": "make"}, "same")
+    assert pending(build) is None
+
+
+def test_arguments_are_compared_as_canonical_json():
+    build = started()
+    build.run("grep", '{"pattern": "x", "path": "src"}', "none")
+    build.run("grep", '{"path":"src","pattern":"x"}', "none")
+    assert pending(build, "grep", '{ "path" : "src", "pattern" : "x" }') is not None
+
+
+def test_another_call_in_between_is_not_a_row():
+    build = started()
+    build.run("bash", {"command": "make"}, "same")
+    build.run("bash", {"command": "make"}, "same")
+    build.run("edit", {"path": "Makefile", "old": "a", "new": "b"}, "done")
+    assert pending(build) is None
+
+
+def test_polling_with_changing_results_asks_only_at_the_fifth_call():
+    build = started()
+    for percent in (10, 20, 30):
+        build.run("bash", {"command": "make"}, f"{percent} %")
+        assert pending(PathBuilder()) is None
+    fourth = build.call(("bash", {"command": "make"}))
+    assert detect(build.path, fourth.tool_calls[0].call_id) is None
+    build.result(fourth.tool_calls[0].call_id, "40 %")
+    loop = pending(build)
+    assert loop is not None
+    assert (loop.kind, loop.count) == (LoopKind.CHANGING, 5)
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_cycle_asks_in_its_third_round(length):
+    build = started()
+    commands = ["a", "b", "c"][:length]
+    for round_number in range(3):
+        for place, command in enumerate(commands):
+            last = round_number == 2 and place == length - 1
+            if last:
+                loop = pending(build, arguments={"command": command})
+                assert loop is not None
+                assert (loop.kind, loop.count, len(loop.keys)) == (LoopKind.CYCLE, 3, length)
+            else:
+                assert pending(_copy(build), arguments={"command": command}) is None
+                build.run("bash", {"command": command}, f"result of {command}")
+
+
+def test_a_polling_cycle_is_let_go_until_its_fifth_round():
+    build = started()
+    asked_in_round = None
+    for round_number in range(1, 6):
+        for command in ("sleep 5", "curl status"):
+            loop = pending(_copy(build), arguments={"command": command})
+            if loop is not None and asked_in_round is None:
+                asked_in_round = round_number
+            build.run("bash", {"command": command}, f"{command} {round_number}")
+    assert asked_in_round == 5
+
+
+def test_edit_test_cycles_with_different_edits_are_honest_work():
+    build = started()
+    for attempt in range(10):
+        build.run("edit", {"path": "a.py", "old": str(attempt), "new": "x"}, "ok")
+        assert pending(_copy(build), arguments={"command": "pytest"}) is None
+        build.run("bash", {"command": "pytest"}, "1 failed")
+
+
+def test_three_unreadable_calls_of_one_tool_ask():
+    build = started()
+    build.run("edit", '{"path": ', "invalid JSON", status=ToolStatus.ERROR)
+    build.run("read", {"path": "a"}, "text")
+    build.run("edit", "{'path': 1}", "invalid JSON", status=ToolStatus.ERROR)
+    loop = pending(build, "edit", "[]")
+    assert loop is not None
+    assert loop.kind is LoopKind.ARGUMENTS
+
+
+def test_a_readable_call_starts_the_count_of_unreadable_ones_again():
+    build = started()
+    build.run("edit", "{", "invalid", status=ToolStatus.ERROR)
+    build.run("edit", "{", "invalid", status=ToolStatus.ERROR)
+    build.run("edit", {"path": "a"}, "ok")
+    assert pending(build, "edit", "{") is None
+
+
+def test_arguments_a_tool_rejects_count_as_unreadable():
+    build = started()
+    rules = LoopRules(readable=lambda tool, arguments: arguments != "{}")
+    for content in ("1", "2"):
+        build.run("write", "{}", f"content is required {content}", status=ToolStatus.ERROR)
+    asked = build.call(("write", "{}"))
+    loop = detect(build.path, asked.tool_calls[0].call_id, rules)
+    assert loop is not None
+    assert loop.kind is LoopKind.ARGUMENTS
+
+
+def test_a_word_from_the_user_starts_over_and_a_synthetic_message_does_not():
+    build = started()
+    for _ in range(2):
+        build.run("bash", {"command": "make"}, "same")
+    build.user("Continue if you have next steps", synthetic="compaction")
+    assert pending(_copy(build)) is not None
+    build.user("do it once more")
+    assert pending(build) is None
+
+
+def test_allowed_for_the_session_is_silent_about_those_calls_only():
+    build = started()
+    for _ in range(2):
+        build.run("bash", {"command": "make"}, "same")
+    asked = build.call(("bash", {"command": "make"}))
+    allowed = LoopRules(allowed=frozenset({call_key("bash", '{"command":"make"}')}))
+    other = LoopRules(allowed=frozenset({call_key("bash", '{"command":"ls"}')}))
+    assert detect(build.path, asked.tool_calls[0].call_id, allowed) is None
+    assert detect(build.path, asked.tool_calls[0].call_id, other) is not None
+
+
+def test_identical_calls_in_one_answer_are_a_row():
+    build = started()
+    asked = build.call(*[("bash", {"command": "make"})] * 3)
+    assert [detect(build.path, call.call_id) is not None for call in asked.tool_calls] == [False, False, True]
+
+
+def test_a_loop_is_seen_across_a_compaction():
+    build = started()
+    build.run("bash", {"command": "make"}, "same")
+    kept = build.run("bash", {"command": "make"}, "same")
+    build.compaction("summary", kept.id)
+    assert pending(build) is not None
+
+
+def test_headless_refuses_first_and_stops_the_second_time():
+    build = started()
+    for _ in range(2):
+        build.run("bash", {"command": "make"}, "same")
+    first = build.call(("bash", {"command": "make"})).tool_calls[0].call_id
+    assert headless(build.path, first) is HeadlessAnswer.REFUSE
+    build.result(first, "refused: you repeat yourself", status=ToolStatus.DENIED)
+    second = build.call(("bash", {"command": "make"})).tool_calls[0].call_id
+    assert headless(build.path, second) is HeadlessAnswer.STOP
+    other = build.call(("bash", {"command": "ls"})).tool_calls[0].call_id
+    assert headless(build.path, other) is HeadlessAnswer.RUN
+
+
+def test_a_call_denied_for_other_reasons_is_no_strike():
+    build = started()
+    build.run("bash", {"command": "rm -rf /"}, "denied", status=ToolStatus.DENIED)
+    for _ in range(2):
+        build.run("bash", {"command": "make"}, "same")
+    asked = build.call(("bash", {"command": "make"})).tool_calls[0].call_id
+    assert headless(build.path, asked) is HeadlessAnswer.REFUSE
+
+
+@pytest.mark.parametrize("text", ["[1]", "NaN", '{"a": NaN}', "{", "null", '"x"', "[" * 5000])
+def test_what_is_not_an_object_has_no_canonical_form(text):
+    assert canonical_arguments(text) is None
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5) | st.booleans(), max_size=5))
+def test_key_does_not_depend_on_order_or_spacing(arguments):
+    import json
+
+    one = json.dumps(arguments)
+    two = json.dumps(dict(reversed(arguments.items())), indent=3, ensure_ascii=False)
+    assert call_key("t", one) == call_key("t", two)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["x", "y"])), max_size=12))
+def test_never_asks_before_the_third_call_and_always_at_the_fifth_identical_one(calls):
+    build = started()
+    for command, output in calls:
+        build.run("bash", {"command": command}, output)
+    loop = pending(_copy(build), arguments={"command": "a"})
+    row = 0
+    for command, _ in reversed(calls):
+        if command != "a":
+            break
+        row += 1
+    if row >= 4:
+        assert loop is not None
+    if loop is not None:
+        assert [command for command, _ in calls].count("a") >= 2
+
+
+def _copy(build: PathBuilder) -> PathBuilder:
+    copy = PathBuilder()
+    copy.path = list(build.path)
+    copy._next = build._next
+    copy._calls = build._calls
+    return copy

@@ -1,0 +1,245 @@
+"""Notices that the model repeats itself: pure, from the entries of the path, so it survives a restart.
+
+A call's key is its tool and its arguments as canonical JSON. What counts is the run of calls since the user last
+said something. Progress is told from a loop by the results: the same call with a new result is polling.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, ToolStatus, UserEntry
+
+IDENTICAL_CALLS = 3
+"""The call that asks when all results so far were the same."""
+CHANGING_CALLS = 5
+"""The call (or round of a cycle) that asks when results differ."""
+CYCLE_ROUNDS = 3
+"""The round of a repeating cycle that asks when each of its calls keeps giving the same result."""
+CYCLE_LENGTHS = (2, 3)
+PARSE_FAILURES = 3
+"""The unreadable call of one tool that asks."""
+LOOK_BACK = 64
+"""Calls looked at; the longest pattern needs far fewer, the rest counts what was refused."""
+
+
+class LoopKind(StrEnum):
+    """What repeats."""
+
+    IDENTICAL = "identical"
+    CHANGING = "changing"
+    CYCLE = "cycle"
+    ARGUMENTS = "arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class DoomLoop:
+    """A call that would go round in a circle.
+
+    ``keys`` are the calls of the circle; allowing all of them for the session silences it. ``count`` is the call
+    or round that is about to run.
+    """
+
+    kind: LoopKind
+    tool: str
+    keys: tuple[str, ...]
+    count: int
+
+    @property
+    def pattern(self) -> str:
+        """The circle in one line, for a permission rule: its calls, joined with arrows."""
+        return " → ".join(self.keys)
+
+    @property
+    def reason(self) -> str:
+        """One sentence for a person."""
+        match self.kind:
+            case LoopKind.IDENTICAL:
+                return f"the same {self.tool} call {self.count} times in a row, with the same result"
+            case LoopKind.CHANGING:
+                return f"the same {self.tool} call {self.count} times in a row"
+            case LoopKind.CYCLE:
+                return f"the same {len(self.keys)} calls in round {self.count}"
+            case LoopKind.ARGUMENTS:
+                return f"{self.count} {self.tool} calls in a row with arguments that cannot be read"
+
+
+class HeadlessAnswer(StrEnum):
+    """What to do with a call when there is nobody to ask."""
+
+    RUN = "run"
+    REFUSE = "refuse"
+    STOP = "stop"
+
+
+def canonical_arguments(arguments: str) -> str | None:
+    """Return JSON arguments with sorted keys and no spaces, or None when they are not a JSON object."""
+    try:
+        values = json.loads(arguments or "{}", parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict):
+        return None
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def call_key(tool: str, arguments: str) -> str:
+    """Return what makes two calls the same call. Arguments that are not an object count as they were written."""
+    canonical = canonical_arguments(arguments)
+    return f"{tool} {arguments.strip() if canonical is None else canonical}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRules:
+    """What is not a loop here.
+
+    ``allowed`` holds the keys the user allowed for this session. ``readable`` tells whether a tool can read these
+    arguments (tool name, JSON text).
+    """
+
+    allowed: frozenset[str] = frozenset()
+    readable: Callable[[str, str], bool] = lambda _tool, arguments: canonical_arguments(arguments) is not None
+
+
+DEFAULT_RULES = LoopRules()
+
+
+def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_RULES) -> DoomLoop | None:
+    """Return the loop that running the call would continue, or None.
+
+    ``path`` runs to the assistant entry that asks for the call or further, and may be only the end of the whole
+    path. The newest call with that id is the one about to run.
+    """
+    calls = _up_to(_calls(path, rules.readable), call_id)
+    return _detect(calls, rules.allowed) if calls else None
+
+
+def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_RULES) -> HeadlessAnswer:
+    """Return what to do without a user: the first loop is refused with a note, the second one ends the run.
+
+    Earlier refusals are read from the path: calls that were denied where a loop was.
+    """
+    calls = _up_to(_calls(path, rules.readable), call_id)
+    if not calls or _detect(calls, rules.allowed) is None:
+        return HeadlessAnswer.RUN
+    refused = any(
+        call.denied and _detect(calls[: index + 1], rules.allowed) for index, call in enumerate(calls[:-1])
+    )
+    return HeadlessAnswer.STOP if refused else HeadlessAnswer.REFUSE
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    call_id: str
+    tool: str
+    key: str
+    readable: bool
+    result: str | None = None
+    """Digest of what came back; None while unknown or when the call was not let through: that is no news."""
+    denied: bool = False
+
+
+def _calls(path: Sequence[Entry], readable: Callable[[str, str], bool]) -> list[_Call]:
+    """Return the calls since the user's last word, oldest first, at most ``LOOK_BACK``."""
+    results: dict[str, ToolResultEntry] = {}
+    found: list[_Call] = []
+    for entry in reversed(path):
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            break
+        if isinstance(entry, ToolResultEntry):
+            results.setdefault(entry.call_id, entry)
+        elif isinstance(entry, AssistantEntry):
+            for call in reversed(entry.tool_calls):
+                result = results.pop(call.call_id, None)
+                found.append(
+                    _Call(
+                        call_id=call.call_id,
+                        tool=call.tool,
+                        key=call_key(call.tool, call.arguments),
+                        readable=readable(call.tool, call.arguments),
+                        result=_digest(result),
+                        denied=result is not None and result.status is ToolStatus.DENIED,
+                    )
+                )
+        if len(found) >= LOOK_BACK:
+            break
+    return found[:LOOK_BACK][::-1]
+
+
+def _up_to(calls: list[_Call], call_id: str) -> list[_Call]:
+    index = next((i for i in reversed(range(len(calls))) if calls[i].call_id == call_id), -1)
+    return calls[: index + 1]
+
+
+def _digest(result: ToolResultEntry | None) -> str | None:
+    if result is None or result.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
+        return None
+    images = " ".join(image.blob for image in result.attachments)
+    return sha256(f"{result.status} {images} {result.output}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _detect(calls: Sequence[_Call], allowed: AbstractSet[str]) -> DoomLoop | None:
+    found = _unreadable(calls) or _identical(calls) or _cycle(calls)
+    if found is None or all(key in allowed for key in found.keys):
+        return None
+    return found
+
+
+def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
+    tool = calls[-1].tool
+    count = 0
+    for call in reversed(calls):
+        if call.tool != tool:
+            continue
+        if call.readable:
+            break
+        count += 1
+    if count < PARSE_FAILURES:
+        return None
+    return DoomLoop(LoopKind.ARGUMENTS, tool, (f"{tool} (unreadable arguments)",), count)
+
+
+def _identical(calls: Sequence[_Call]) -> DoomLoop | None:
+    rounds = _rounds(calls, 1)
+    if rounds >= IDENTICAL_CALLS and _same_results(calls, 1, rounds):
+        return DoomLoop(LoopKind.IDENTICAL, calls[-1].tool, (calls[-1].key,), rounds)
+    if rounds >= CHANGING_CALLS:
+        return DoomLoop(LoopKind.CHANGING, calls[-1].tool, (calls[-1].key,), rounds)
+    return None
+
+
+def _cycle(calls: Sequence[_Call]) -> DoomLoop | None:
+    for length in CYCLE_LENGTHS:
+        rounds = _rounds(calls, length)
+        needed = CYCLE_ROUNDS if _same_results(calls, length, rounds) else CHANGING_CALLS
+        keys = tuple(call.key for call in calls[-length:])
+        if rounds >= needed and len(set(keys)) > 1:
+            return DoomLoop(LoopKind.CYCLE, calls[-1].tool, keys, rounds)
+    return None
+
+
+def _rounds(calls: Sequence[_Call], length: int) -> int:
+    """Return how many times the last ``length`` calls were made in a row, the pending round included."""
+    keys = [call.key for call in calls]
+    last = keys[-length:]
+    rounds = 0
+    while len(keys) >= (rounds + 1) * length:
+        end = len(keys) - rounds * length
+        if keys[end - length : end] != last:
+            break
+        rounds += 1
+    return rounds
+
+
+def _same_results(calls: Sequence[_Call], length: int, rounds: int) -> bool:
+    """Tell whether every place of the circle gave one and the same result, as far as results are known."""
+    known = calls[len(calls) - length * rounds :]
+    places = ({call.result for call in known[place::length] if call.result} for place in range(length))
+    return all(len(results) <= 1 for results in places)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

@@ -1,0 +1,146 @@
+"""The files a stretch of the session read and modified, cumulative over everything that was summarised before.
+
+A file's last touch decides its place: lists run from the longest untouched to the newest, so that what is cut to a
+budget is cut from the front.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    Entry,
+    FilePart,
+    SummaryDetails,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+
+READING_TOOLS = frozenset({"read"})
+WRITING_TOOLS = frozenset({"write", "edit", "multi_edit", "patch", "apply_patch"})
+_PATH_KEYS = ("path", "file_path", "filePath", "filename")
+
+
+@dataclass(frozen=True, slots=True)
+class FileOperations:
+    """Paths read and paths modified, each once, oldest touch first. A modified file is not listed as read."""
+
+    read: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+
+
+def call_path(arguments: str) -> str | None:
+    """Return the file a call's JSON arguments name, if they name one."""
+    try:
+        values = json.loads(arguments)
+    except ValueError:
+        return None
+    if not isinstance(values, dict):
+        return None
+    return next((values[key] for key in _PATH_KEYS if isinstance(values.get(key), str) and values[key]), None)
+
+
+def file_operations(entries: Iterable[Entry], earlier: SummaryDetails | None = None) -> FileOperations:
+    """Return what was read and modified in ``entries``, on top of what ``earlier`` summaries carried.
+
+    Sources are the results' own metadata, their calls' arguments where a tool reports nothing (imported sessions),
+    checkpoints (which see edits made by shell commands), attached files, and the details of summaries on the way.
+    """
+    touched = _Touched()
+    if earlier is not None:
+        touched.details(earlier)
+    calls: dict[str, str] = {}
+    for entry in entries:
+        match entry:
+            case AssistantEntry():
+                calls.update((call.call_id, call.arguments) for call in entry.tool_calls)
+            case ToolResultEntry():
+                _result(entry, calls.get(entry.call_id, ""), touched)
+            case CheckpointEntry():
+                touched.modify(change.path for change in entry.files)
+            case UserEntry():
+                touched.look(part.path for part in entry.parts if isinstance(part, FilePart))
+            case CompactionEntry() | BranchSummaryEntry():
+                touched.details(entry.details)
+            case _:
+                continue
+    return touched.operations()
+
+
+def render_files(operations: FileOperations, budget: int, count: Callable[[str], int]) -> dict[str, str]:
+    """Return the text of each non-empty file list within ``budget`` tokens; modified files come before read ones.
+
+    A list that does not fit keeps its newest paths and says how many are missing.
+    """
+    blocks: dict[str, str] = {}
+    for name, paths in (("modified-files", operations.modified), ("read-files", operations.read)):
+        text = _newest_within(paths, budget, count)
+        if text:
+            blocks[name] = text
+            budget -= count(text)
+    return blocks
+
+
+def _newest_within(paths: tuple[str, ...], budget: int, count: Callable[[str], int]) -> str:
+    kept: list[str] = []
+    for path in reversed(paths):
+        cost = count(path) + 1
+        if cost > budget - 8:
+            break
+        kept.append(path)
+        budget -= cost
+    missing = len(paths) - len(kept)
+    if not kept:
+        return f"({missing} files)" if missing and budget > 8 else ""
+    return "\n".join([*reversed(kept), *([f"({missing} earlier files not listed)"] if missing else [])])
+
+
+class _Touched:
+    """Paths in the order of their last touch; dictionaries keep that order when a key is removed and set again."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, None] = {}
+        self._modified: dict[str, None] = {}
+
+    def look(self, paths: Iterable[str]) -> None:
+        _touch(self._read, paths)
+
+    def modify(self, paths: Iterable[str]) -> None:
+        _touch(self._modified, paths)
+
+    def details(self, details: SummaryDetails) -> None:
+        self.look(details.read_files)
+        self.modify(details.modified_files)
+
+    def operations(self) -> FileOperations:
+        read = tuple(path for path in self._read if path not in self._modified)
+        return FileOperations(read=read, modified=tuple(self._modified))
+
+
+def _touch(seen: dict[str, None], paths: Iterable[str]) -> None:
+    for path in paths:
+        name = path.removeprefix("./")
+        seen.pop(name, None)
+        seen[name] = None
+
+
+def _result(entry: ToolResultEntry, arguments: str, touched: _Touched) -> None:
+    if entry.status is not ToolStatus.COMPLETED:
+        touched.modify(entry.metadata.modified_files)
+        return
+    touched.look(entry.metadata.read_files)
+    touched.modify(entry.metadata.modified_files)
+    if entry.metadata.read_files or entry.metadata.modified_files:
+        return
+    path = entry.metadata.path or call_path(arguments)
+    if path is None:
+        return
+    if entry.tool in READING_TOOLS:
+        touched.look([path])
+    elif entry.tool in WRITING_TOOLS:
+        touched.modify([path])
