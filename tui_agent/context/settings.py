@@ -1,0 +1,285 @@
+"""The settings of the context rules: every constant with its default, and how each scales to a model's window.
+
+Shares are fractions of the window or of the history budget *H* (threshold minus fixed overhead); wherever a
+number of tokens and a share are both given, the smaller result counts, so that one set of defaults serves a 16k
+local model and a 1M hosted one. Reading files and environment variables is the configuration module's work.
+"""
+
+import re
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+_PERCENT = re.compile(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
+_NUMBER = re.compile(r"-?\d[\d_]*")
+
+
+def _check_threshold(value: object) -> object:
+    """Normalise a threshold to ``"80%"`` or an integer; anything else is a ``ValueError``."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, str):
+        text = value.strip()
+        if percent := _PERCENT.fullmatch(text):
+            share = float(percent[1])
+            if -100 < share <= 100:
+                return f"{share:g}%" if share else 0
+        elif _NUMBER.fullmatch(text):
+            return int(text)
+    raise ValueError(
+        'a threshold is a share like "80%", tokens used like 120000, tokens left like -20000, or 0 for never'
+    )
+
+
+Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
+"""When automatic compaction acts: ``"80%"`` of the window, ``120000`` tokens used, ``-20000`` tokens left
+(``"-20%"`` as well), ``0`` never, None when the window less the reserve is used."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A fraction, 0 to 1."""
+
+Tokens = Annotated[int, Field(ge=0)]
+"""A number of tokens."""
+
+
+class _Settings(BaseModel):
+    """Base of all settings: frozen, documented per field, strict about unknown names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def threshold_tokens(threshold: int | str | None, window: int, reserve: int) -> int | None:
+    """Turn a threshold setting into tokens used, or None for "never".
+
+    The result never exceeds the window less the reserve: past it there is no room for an answer. "Tokens left"
+    is at most half the window, so that a number meant for a large model leaves a small one usable.
+    """
+    highest = max(1, window - reserve)
+    if threshold is None:
+        return highest
+    if isinstance(threshold, str):
+        share = float(threshold.rstrip("%")) / 100
+        tokens = round(window * share)
+    else:
+        tokens = threshold
+    if tokens == 0:
+        return None
+    if tokens < 0:
+        tokens = window - min(-tokens, window // 2)
+    return min(tokens, highest)
+
+
+class CompactionSettings(_Settings):
+    """Third defence: when history is summarised, what is kept and what a summary may cost."""
+
+    auto: bool = True
+    """Compact when the next request would pass the threshold. Off: stop at the limit and offer choices."""
+    threshold: Threshold = None
+    """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used, -20000 tokens
+    left, 0 never. Empty: the window less the reserve."""
+    reserved: Tokens | None = None
+    """Tokens kept free for the answer. Empty: the smallest of ``reserve_tokens``, the model's longest answer and
+    ``reserve_share`` of the window."""
+    reserve_tokens: Tokens = 20_000
+    """Most tokens kept free for the answer when ``reserved`` is empty."""
+    reserve_share: Share = 0.25
+    """Largest share of the window kept free for the answer."""
+    reserve_minimum: Tokens = 1_024
+    """Least tokens kept free for the answer."""
+    keep_recent: Tokens = 20_000
+    """Tokens of the newest messages that stay verbatim when the rest is summarised."""
+    keep_recent_share: Share = 0.25
+    """Largest share of the history budget that ``keep_recent`` may take."""
+    model: str | None = None
+    """Model that writes summaries. Empty: the conversation's own."""
+    input: Literal["auto", "live", "serialised"] = "auto"
+    """What the summariser reads: the live conversation (cheap while the provider's cache is warm), the
+    conversation written out as text, or whichever costs less."""
+    result_chars: int = Field(default=2_000, ge=100)
+    """Characters of a tool result in the written-out conversation, and of a kept result that had to be cut."""
+    argument_chars: int = Field(default=1_000, ge=50)
+    """Characters of a tool argument in the written-out conversation."""
+    summary_share: Share = 0.10
+    """Share of the history budget the model's summary may take."""
+    anchors_share: Share = 0.04
+    """Share of the history budget for facts carried verbatim: paths, commands, errors, numbers."""
+    user_messages_share: Share = 0.10
+    """Share of the history budget for the user's own messages, carried verbatim."""
+    target_of_before: Share = 0.90
+    """History after compaction is at most this share of history before it."""
+    target_of_budget: Share = 0.60
+    """History after compaction is at most this share of the history budget."""
+    failures_before_pause: int = Field(default=2, ge=1)
+    """Failures in a row after which automatic compaction pauses until the next user message."""
+    minimum_budget: Tokens = 4_000
+    """A history budget below this is reported at the start, with the largest parts of the fixed overhead."""
+
+    def reserve(self, window: int, max_output: int | None = None) -> int:
+        """Return the tokens kept free for the answer, never more than half the window."""
+        if self.reserved is not None:
+            room = self.reserved
+        else:
+            room = min(self.reserve_tokens, round(window * self.reserve_share))
+            room = min(room, max_output) if max_output else room
+        return max(1, min(max(room, self.reserve_minimum), window // 2))
+
+    def threshold_at(self, window: int, reserve: int) -> int | None:
+        """Return the tokens at which automatic compaction acts, None when it never does."""
+        return threshold_tokens(self.threshold, window, reserve) if self.auto else None
+
+    def keep_recent_tokens(self, budget: int) -> int:
+        """Return the tokens of newest messages that stay, for a history budget."""
+        return min(self.keep_recent, round(budget * self.keep_recent_share))
+
+    def summary_tokens(self, budget: int) -> int:
+        """Return the tokens a summary may take, for a history budget."""
+        return round(budget * self.summary_share)
+
+    def anchors_tokens(self, budget: int) -> int:
+        """Return the tokens anchors may take, for a history budget."""
+        return round(budget * self.anchors_share)
+
+    def user_messages_tokens(self, budget: int) -> int:
+        """Return the tokens verbatim user messages may take, for a history budget."""
+        return round(budget * self.user_messages_share)
+
+    def target_tokens(self, before: int, budget: int) -> int:
+        """Return the most tokens history may have after a compaction (its postcondition)."""
+        return min(round(before * self.target_of_before), round(budget * self.target_of_budget))
+
+
+class PruneSettings(_Settings):
+    """Second defence: old tool outputs become placeholders."""
+
+    when: Literal["auto", "run_end", "off"] = "auto"
+    """"auto": under pressure, while the provider's cache is cold and at a model switch; "run_end": after every
+    run; "off": only on request."""
+    protect_tokens: Tokens = 40_000
+    """Tokens of the newest tool output that are never pruned."""
+    protect_share: Share = 0.25
+    """Largest share of the history budget that ``protect_tokens`` may take."""
+    protect_turns: int = Field(default=2, ge=0)
+    """Newest user turns whose tool output is protected while there is no pressure."""
+    protect_steps: int = Field(default=4, ge=0)
+    """Newest steps whose tool output is protected always."""
+    protected_tools: tuple[str, ...] = ("skill", "todo", "recall")
+    """Tools whose results are never pruned."""
+    minimum_tokens: Tokens = 20_000
+    """Least tokens a prune must free to be worth breaking the provider's cache."""
+    minimum_share: Share = 0.12
+    """Share of the history budget that is enough, if it is less than ``minimum_tokens``."""
+    pressure: Share = 0.75
+    """Share of the threshold above which the context is under pressure."""
+
+    @property
+    def automatic(self) -> bool:
+        """Whether pruning happens without being asked for."""
+        return self.when != "off"
+
+    def protected_tokens(self, budget: int) -> int:
+        """Return the tokens of newest tool output that are protected, for a history budget."""
+        return min(self.protect_tokens, round(budget * self.protect_share))
+
+    def worthwhile_tokens(self, budget: int) -> int:
+        """Return the least tokens a prune must free, for a history budget."""
+        return min(self.minimum_tokens, round(budget * self.minimum_share))
+
+
+class TruncationSettings(_Settings):
+    """First defence: the most one tool output may show the model. The smallest limit counts."""
+
+    lines: int = Field(default=2_000, ge=10)
+    """Lines of one output."""
+    bytes: int = Field(default=50 * 1024, ge=1_024)
+    """Bytes of one output, as UTF-8."""
+    line_chars: int = Field(default=2_000, ge=80)
+    """Characters of one line."""
+    window_share: Share = 0.10
+    """Share of the window one output may take."""
+    error_lines: int = Field(default=20, ge=0)
+    """Error-looking lines shown from the part of an output that was left out."""
+
+    def tokens(self, window: int) -> int:
+        """Return the tokens one output may take of a window."""
+        return max(256, round(window * self.window_share))
+
+
+class ImageSettings(_Settings):
+    """How many images a request may hold before the oldest are pruned."""
+
+    max_count: int = Field(default=20, ge=0)
+    """Images in one request. With more than 20, Anthropic's interface takes only small ones
+    (platform.claude.com/docs, "Vision")."""
+    max_tokens_share: Share = 0.25
+    """Largest share of the history budget that images may take together."""
+
+
+class CacheSettings(_Settings):
+    """What is assumed of the provider's prompt cache."""
+
+    ttl_seconds: int = Field(default=300, ge=0)
+    """Seconds a prompt prefix stays cached after its last use."""
+
+
+class ModelContextSettings(_Settings):
+    """What one model, or all models of a pattern, has otherwise."""
+
+    window: int | None = Field(default=None, ge=1_024)
+    """Context window in tokens, when the catalog does not know it or the server is set up smaller."""
+    threshold: Threshold = None
+    """As ``compaction.threshold``."""
+    reserved: Tokens | None = None
+    """As ``compaction.reserved``."""
+    keep_recent: Tokens | None = None
+    """As ``compaction.keep_recent``."""
+
+
+class ContextSettings(_Settings):
+    """All settings of the context rules."""
+
+    compaction: CompactionSettings = CompactionSettings()
+    """Summaries."""
+    prune: PruneSettings = PruneSettings()
+    """Old tool outputs; ``false`` is short for ``when = "off"``."""
+    truncation: TruncationSettings = TruncationSettings()
+    """New tool outputs."""
+    images: ImageSettings = ImageSettings()
+    """Images."""
+    cache: CacheSettings = CacheSettings()
+    """The provider's prompt cache."""
+    window: int | None = Field(default=None, ge=1_024)
+    """Most tokens of any model's window that are used."""
+    unknown_window: int = Field(default=32_768, ge=1_024)
+    """Window assumed for a model nobody knows."""
+    models: dict[str, ModelContextSettings] = Field(default_factory=dict)
+    """Settings per model; a name may hold ``*``, the longest matching one counts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _switches(cls, data: Any) -> Any:
+        """Accept ``prune = false`` and ``prune = true``."""
+        if isinstance(data, dict) and isinstance(data.get("prune"), bool):
+            return {**data, "prune": {"when": "auto" if data["prune"] else "off"}}
+        return data
+
+    def for_model(self, model: str) -> "ContextSettings":
+        """Return the settings with everything that ``models`` says of this model put in place."""
+        own = self._of_model(model)
+        if own is None:
+            return self
+        given = own.model_dump(exclude_none=True, exclude={"window"})
+        windows = [size for size in (self.window, own.window) if size is not None]
+        return self.model_copy(
+            update={
+                "compaction": self.compaction.model_copy(update=given),
+                "window": min(windows, default=None),
+                "models": {},
+            }
+        )
+
+    def _of_model(self, model: str) -> ModelContextSettings | None:
+        names = [name for name in self.models if name == model or fnmatchcase(model, name)]
+        if not names:
+            return None
+        return self.models[max(names, key=lambda name: (name == model, len(name)))]
