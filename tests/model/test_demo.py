@@ -1,0 +1,306 @@
+"""The demo model, driven through requests the way the loop drives it."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
+from tui_agent.model.demo import DemoClient, create_demo_workspace
+from tui_agent.model.demo_script import Scenario, load_script, pieces
+from tui_agent.model.protocol import (
+    ErrorKind,
+    Finished,
+    ModelError,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolSchema
+
+TOOLS = tuple(
+    ToolSchema(name=name, description=name, parameters={"type": "object"})
+    for name in ("read", "edit", "bash", "grep", "ls")
+)
+DENIED = "The user did not allow this call."
+BROKEN = "41\treturn sum(item.price for item in self.items)"
+MENDED = "41\treturn sum(item.price * item.quantity for item in self.items)"
+
+
+class Conversation:
+    """A conversation with the demo model whose tool results the test decides."""
+
+    def __init__(self, **options: int) -> None:
+        self.client = DemoClient(pace=0, **options)
+        self.messages: list[Message] = [message("system", "You are an agent.")]
+        self.tools = TOOLS
+
+    def say(self, text: str) -> None:
+        self.messages.append(message("user", text))
+
+    async def answer(self) -> tuple[str, tuple[RequestToolCall, ...]]:
+        events = [event async for event in self.client.stream(self.request())]
+        text = "".join(event.text for event in events if isinstance(event, TextDelta))
+        ready = [event for event in events if isinstance(event, ToolCallReady)]
+        calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in ready)
+        self.messages.append(Message("assistant", (ContentText(text),), tool_calls=calls))
+        self.events = events
+        return text, calls
+
+    def request(self) -> ModelRequest:
+        return ModelRequest("demo", tuple(self.messages), self.tools)
+
+    def results(self, calls: tuple[RequestToolCall, ...], *outputs: str) -> None:
+        for call, output in zip(calls, outputs, strict=True):
+            self.messages.append(Message("tool", (ContentText(output),), call_id=call.call_id))
+
+    async def play(self, *outputs: str) -> tuple[list[str], str]:
+        """Answer calls with the outputs in turn until the model stops; return the tools called and the last text."""
+        waiting, tools = list(outputs), []
+        while True:
+            text, calls = await self.answer()
+            if not calls:
+                assert not waiting, "the script ended early"
+                return tools, text
+            tools += [call.tool for call in calls]
+            self.results(calls, *(waiting.pop(0) for _ in calls))
+
+
+def message(role, text: str) -> Message:
+    return Message(role, (ContentText(text),))
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+async def test_the_first_answer_says_that_it_is_a_script(talk: Conversation) -> None:
+    talk.say("hello")
+    text, calls = await talk.answer()
+    assert "I am a script, not a model" in text
+    assert "fix the bug" in text
+    assert calls == ()
+    talk.say("hello")
+    again, _ = await talk.answer()
+    assert "I am a script" not in again
+
+
+async def test_what_it_does_not_know_gets_the_list_of_what_it_does(talk: Conversation) -> None:
+    talk.say("Write me a poem about rivers.")
+    text, _ = await talk.answer()
+    assert "only the scripted demo" in text
+    for known in ("fix the bug", "run the tests", "explain", "show markdown"):
+        assert known in text
+
+
+async def test_it_fixes_the_bug_with_real_tools_in_order(talk: Conversation) -> None:
+    talk.say("fix the bug")
+    tools, text = await talk.play("shop/", "quantity", BROKEN, "test", "FAILED (failures=1)", "edited", "OK")
+    assert tools == ["ls", "grep", "read", "read", "bash", "edit", "bash"]
+    assert "all tests pass" in text
+
+
+@pytest.mark.parametrize(
+    ("outputs", "end"),
+    [
+        (("shop/", "quantity", BROKEN, "test", DENIED, DENIED), "Nothing was changed"),
+        (("shop/", "quantity", BROKEN, "test", "FAILED", DENIED), "Nothing was changed"),
+        (("shop/", "quantity", BROKEN, "test", DENIED, "edited", "OK"), "all tests pass"),
+        (("shop/", "quantity", BROKEN, "test", DENIED, "edited", DENIED), "only *believe* it is fixed"),
+        (("shop/", "quantity", BROKEN, "test", "FAILED", "no match", "FAILED"), "still don't pass"),
+        (("shop/", "quantity", MENDED, "test"), "nothing left to fix"),
+    ],
+)
+async def test_it_takes_no_for_an_answer(talk: Conversation, outputs: tuple[str, ...], end: str) -> None:
+    talk.say("fix the bug")
+    assert end in (await talk.play(*outputs))[1]
+
+
+async def test_a_second_round_in_the_same_session_starts_at_the_beginning(talk: Conversation) -> None:
+    ids = []
+    for _ in range(2):
+        talk.say("Please fix the bug")
+        await talk.play("shop/", "quantity", BROKEN, "test", "FAILED", "edited", "OK")
+    for part in talk.messages:
+        ids += [call.call_id for call in part.tool_calls]
+    assert len(ids) == 14
+    assert len(set(ids)) == len(ids)
+
+
+async def test_another_client_goes_on_in_the_middle(talk: Conversation) -> None:
+    talk.say("fix the bug")
+    _, calls = await talk.answer()
+    talk.results(calls, "shop/", "quantity")
+    resumed = Conversation()
+    resumed.messages = talk.messages
+    _, calls = await resumed.answer()
+    assert [json.loads(call.arguments)["path"] for call in calls] == ["shop/cart.py", "tests/test_cart.py"]
+
+
+async def test_continue_repeats_the_step_that_was_interrupted(talk: Conversation) -> None:
+    talk.say("run the tests")
+    _, calls = await talk.answer()
+    talk.results(calls, f"{INTERRUPTED_OUTPUT}\nsome output")
+    talk.say("Continue, please")
+    _, again = await talk.answer()
+    assert [call.tool for call in again] == ["bash"]
+    talk.results(again, "OK")
+    assert "All tests pass" in (await talk.answer())[0]
+
+
+async def test_another_wish_after_an_interrupt_is_served(talk: Conversation) -> None:
+    talk.say("run the tests")
+    _, calls = await talk.answer()
+    talk.results(calls, INTERRUPTED_OUTPUT)
+    talk.say("explain")
+    _, calls = await talk.answer()
+    assert [call.tool for call in calls] == ["read", "read"]
+
+
+async def test_a_remark_in_the_middle_is_acknowledged_and_the_task_goes_on(talk: Conversation) -> None:
+    talk.say("run the tests")
+    _, calls = await talk.answer()
+    talk.results(calls, "OK")
+    talk.say("<system-reminder>The user wrote: explain it\n</system-reminder>")
+    text, calls = await talk.answer()
+    assert "explain it" in text
+    assert "All tests pass" in text
+    assert calls == ()
+
+
+async def test_a_remark_that_came_too_late_is_a_wish_of_its_own(talk: Conversation) -> None:
+    talk.say("hello")
+    await talk.answer()
+    talk.say("<system-reminder>The user wrote: run the tests</system-reminder>")
+    _, calls = await talk.answer()
+    assert [call.tool for call in calls] == ["bash"]
+
+
+async def test_without_the_tool_it_needs_it_says_so(talk: Conversation) -> None:
+    talk.tools = TOOLS[:1]
+    talk.say("run the tests")
+    text, calls = await talk.answer()
+    assert "needs a tool that I am not given" in text
+    assert calls == ()
+
+
+async def test_at_the_step_limit_it_wraps_up_without_calls(talk: Conversation) -> None:
+    talk.say("fix the bug")
+    last = ModelRequest("demo", tuple(talk.messages), TOOLS, tool_choice="none")
+    events = [event async for event in talk.client.stream(last)]
+    assert not any(isinstance(event, ToolCallReady) for event in events)
+    assert "no more steps" in "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conversation) -> None:
+    talk.tools = ()
+    talk.say("Summarise the conversation so far.")
+    assert "## Goal" in (await talk.answer())[0]
+    talk.messages = [message("system", "Give this session a title of a few words.")]
+    assert "subtotal" in (await talk.answer())[0]
+
+
+async def test_the_stream_is_whole_and_ends_as_providers_end_it(talk: Conversation) -> None:
+    talk.say("fix the bug")
+    _, calls = await talk.answer()
+    kinds = [type(event) for event in talk.events]
+    assert kinds[-2:] == [UsageReport, Finished]
+    assert kinds.count(TextDelta) > 5
+    assert ReasoningDelta in kinds
+    assert talk.events[-1].reason == "tool_calls"
+    for index, call in enumerate(calls):
+        written = [event for event in talk.events if isinstance(event, ToolCallDelta) and event.index == index]
+        assert "".join(event.arguments for event in written) == call.arguments
+        assert {event.call_id for event in written} == {call.call_id}
+
+
+async def test_usage_grows_and_what_was_sent_before_comes_from_the_cache(talk: Conversation) -> None:
+    usages = []
+    for _ in range(3):
+        talk.say("hello " * 50)
+        await talk.answer()
+        usages.append(next(event.usage for event in talk.events if isinstance(event, UsageReport)))
+    assert usages[0].cache_read == 0
+    assert [usage.prompt for usage in usages] == sorted({usage.prompt for usage in usages})
+    for before, now in pairwise(usages):
+        assert before.prompt - 2 <= now.cache_read <= before.prompt
+        assert now.input < before.total
+
+
+async def test_a_request_over_the_window_is_an_overflow() -> None:
+    talk = Conversation(window=500)
+    talk.say("long " * 1_000)
+    with pytest.raises(ModelError) as caught:
+        await talk.answer()
+    assert caught.value.kind is ErrorKind.CONTEXT_OVERFLOW
+    assert caught.value.window == 500
+    assert "500" in caught.value.message
+
+
+async def test_an_attached_file_does_not_choose_the_scenario(talk: Conversation) -> None:
+    attached = ContentText("a file about a bug to fix")
+    talk.messages.append(Message("user", (attached, ContentText("explain"))))
+    _, calls = await talk.answer()
+    assert [call.tool for call in calls] == ["read", "read"]
+
+
+def test_the_workspace_has_a_bug_that_its_own_tests_find_and_the_script_fixes(tmp_path: Path) -> None:
+    create_demo_workspace(tmp_path)
+    assert "FAILED (failures=1)" in run_tests(tmp_path)
+    fix = load_script().scenario("fix")
+    assert fix
+    edit = fix.step("edit")
+    assert edit
+    arguments = edit.calls[0].arguments
+    source = tmp_path / arguments["path"]
+    text = source.read_text(encoding="utf-8")
+    old, new = (value for key, value in arguments.items() if key != "path")
+    assert text.count(old) == 1
+    source.write_text(text.replace(old, new), encoding="utf-8")
+    assert run_tests(tmp_path).strip().endswith("OK")
+
+
+def test_a_workspace_that_was_worked_in_is_left_alone(tmp_path: Path) -> None:
+    create_demo_workspace(tmp_path)
+    changed = tmp_path / "shop" / "cart.py"
+    changed.write_text("mine", encoding="utf-8")
+    (tmp_path / "README.md").unlink()
+    create_demo_workspace(tmp_path)
+    assert changed.read_text(encoding="utf-8") == "mine"
+    assert (tmp_path / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"name": "a", "say": "x", "next": "b"}],
+        [{"name": "a", "say": "x", "calls": [{"tool": "ls", "arguments": {}}]}],
+    ],
+)
+def test_a_script_that_leads_nowhere_is_refused(steps: list[dict[str, object]]) -> None:
+    with pytest.raises(ValidationError, match=r"leads to unknown|nothing follows"):
+        Scenario.model_validate({"name": "x", "phrases": ["x"], "steps": steps})
+
+
+@pytest.mark.parametrize("text", ["", "one", "a few words\n\nand more  ", "日本語" * 40, "  lead", "\n"])
+def test_pieces_put_together_are_the_text(text: str) -> None:
+    assert "".join(pieces(text)) == text
+
+
+def run_tests(directory: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "unittest"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.stderr

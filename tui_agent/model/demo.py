@@ -1,0 +1,114 @@
+"""The demo model: a script behind the model protocol, without key or network, and the project it works in."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.model.demo_script import Script, Turn, load_script, next_turn, pieces
+from tui_agent.model.protocol import (
+    ErrorKind,
+    Finished,
+    ModelError,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.session.entries import Usage
+
+DEMO_MODEL = "demo"
+"""The model's id."""
+
+DEMO_WINDOW = 16_384
+"""Tokens of its context window: small, so that a few minutes fill it."""
+
+DEMO_MAX_OUTPUT = 2_048
+"""Tokens of its longest answer."""
+
+BYTES_PER_TOKEN = 4
+"""How the demo counts: close enough to a tokenizer for a gauge that moves believably."""
+
+
+class DemoClient:
+    """A model client that plays a script with the real tools.
+
+    ``pace`` is the seconds between two pieces of an answer; 0 streams as fast as the program reads.
+    """
+
+    def __init__(self, *, pace: float = 0.02, window: int = DEMO_WINDOW) -> None:
+        self._pace = pace
+        self._window = window
+        self._cached: tuple[bytes, ...] = ()
+
+    @property
+    def _script(self) -> Script:
+        return load_script()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Stream the next step of the script.
+
+        Raises:
+            ModelError: the request is bigger than the demo's window.
+        """
+        lines = tuple(request_bytes(request).splitlines(keepends=True))
+        self._check_window(_tokens(lines))
+        turn = next_turn(self._script, request)
+        for thought in pieces(turn.thinking):
+            yield ReasoningDelta(thought)
+            await asyncio.sleep(self._pace)
+        for piece in pieces(turn.text):
+            yield TextDelta(piece)
+            await asyncio.sleep(self._pace)
+        async for event in self._calls(turn):
+            yield event
+        yield UsageReport(self._usage(lines, turn), cost=0.0)
+        yield Finished("tool_calls" if turn.calls else "stop")
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+    async def _calls(self, turn: Turn) -> AsyncIterator[ModelEvent]:
+        for index, call in enumerate(turn.calls):
+            for piece in pieces(call.arguments, 24):
+                yield ToolCallDelta(index, call.call_id, call.tool, piece)
+                await asyncio.sleep(self._pace)
+            yield ToolCallReady(call.call_id, call.tool, call.arguments)
+
+    def _check_window(self, tokens: int) -> None:
+        if tokens > self._window:
+            message = self._script.overflow.replace("{window}", f"{self._window:,}")
+            raise ModelError(ErrorKind.CONTEXT_OVERFLOW, message, window=self._window)
+
+    def _usage(self, lines: tuple[bytes, ...], turn: Turn) -> Usage:
+        """Count the request; what it shares with the one before counts as read from the cache, as providers do."""
+        shared = 0
+        for before, now in zip(self._cached, lines, strict=False):
+            if before != now:
+                break
+            shared += 1
+        self._cached = lines
+        cached = _tokens(lines[:shared])
+        said = turn.text + "".join(call.arguments for call in turn.calls)
+        reasoning = len(turn.thinking.encode()) // BYTES_PER_TOKEN
+        return Usage(
+            input=_tokens(lines) - cached,
+            output=max(1, len(said.encode()) // BYTES_PER_TOKEN + reasoning),
+            cache_read=cached,
+            reasoning=reasoning,
+        )
+
+
+def _tokens(lines: tuple[bytes, ...]) -> int:
+    return sum(map(len, lines)) // BYTES_PER_TOKEN
+
+
+def create_demo_workspace(directory: Path) -> None:
+    """Lay out the small project that the demo works in; files that are there already stay as they are."""
+    for name, text in load_script().workspace.items():
+        path = directory / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.lstrip("\n"), encoding="utf-8")

@@ -1,0 +1,286 @@
+"""The demo model's script and the decision what comes next in it. Pure.
+
+The script keeps no state of its own: where it is in a scenario is read from the request, so that it goes on after
+a resume, a retry, a branch or a denied permission. The ids of its own tool calls name the step they came from.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from json import dumps
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall, request_bytes
+from tui_agent.session.entries import INTERRUPTED_OUTPUT
+
+_REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
+_DENIED = re.compile(r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE)
+_CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
+_DENIAL_LENGTH = 160
+"""Characters at the start of a result in which a denial says so; a file may hold the word further down."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Call(_Data):
+    """A tool call of a step."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+class Branch(_Data):
+    """Where a step leads when its results fit: how they ended, what they hold, what they lack."""
+
+    result: Literal["denied"] | None = None
+    contains: str | None = None
+    lacks: str | None = None
+    to: str
+
+    def fits(self, outputs: tuple[str, ...]) -> bool:
+        """Whether the results of a step, as the model sees them, lead this way."""
+        together = "\n".join(outputs)
+        return (
+            (self.result is None or any(_is_denied(output) for output in outputs))
+            and (self.contains is None or self.contains in together)
+            and (self.lacks is None or self.lacks not in together)
+        )
+
+
+class Step(_Data):
+    """One answer: what is thought and said, and the calls made with it. ``next`` is the step below when None."""
+
+    name: str = Field(pattern="^[a-z]+$")
+    think: str = ""
+    say: str
+    calls: tuple[Call, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    next: str | None = None
+
+
+class Scenario(_Data):
+    """A sequence of steps, chosen by a phrase in the user's message. ``help`` is its line in the menu."""
+
+    name: str = Field(pattern="^[a-z]+$")
+    phrases: tuple[str, ...]
+    help: str = ""
+    steps: tuple[Step, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _every_way_leads_somewhere(self) -> "Scenario":
+        for position, step in enumerate(self.steps):
+            ways = [*(branch.to for branch in step.branches), *([step.next] if step.next else [])]
+            missing = [way for way in ways if self.step(way) is None]
+            if missing:
+                raise ValueError(f"{self.name}.{step.name} leads to unknown steps {missing}")
+            if step.calls and step.next is None and position + 1 == len(self.steps):
+                raise ValueError(f"{self.name}.{step.name} makes calls and nothing follows")
+        return self
+
+    def step(self, name: str) -> Step | None:
+        """Return a step by name."""
+        return next((step for step in self.steps if step.name == name), None)
+
+    def after(self, step: Step, outputs: tuple[str, ...]) -> Step:
+        """Return the step that follows when a step's calls gave these outputs."""
+        if any(output.startswith(INTERRUPTED_OUTPUT) for output in outputs):
+            return step
+        for branch in step.branches:
+            if branch.fits(outputs):
+                return self.step(branch.to) or step
+        if step.next is not None:
+            return self.step(step.next) or step
+        return self.steps[self.steps.index(step) + 1]
+
+    def matches(self, text: str) -> bool:
+        """Whether a message asks for this scenario."""
+        return any(_says(text, phrase) for phrase in self.phrases)
+
+
+class Script(_Data):
+    """Everything the demo model can say, and the files of the project it works in."""
+
+    greeting: str
+    steered: str
+    unavailable: str
+    wrap_up: str
+    overflow: str
+    title: str
+    summary: str
+    resume: tuple[str, ...]
+    scenarios: tuple[Scenario, ...]
+    workspace: dict[str, str]
+
+    def scenario(self, name: str) -> Scenario | None:
+        """Return a scenario by name."""
+        return next((scenario for scenario in self.scenarios if scenario.name == name), None)
+
+    @property
+    def menu(self) -> str:
+        """A Markdown list of what the user can ask for."""
+        return "\n".join(f"- {scenario.help}" for scenario in self.scenarios if scenario.help)
+
+
+@lru_cache(maxsize=1)
+def load_script() -> Script:
+    """Return the script that is part of the program."""
+    data = files("tui_agent.model").joinpath("demo_script.toml").read_text(encoding="utf-8")
+    return Script.model_validate(tomllib.loads(data))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the demo model answers to one request."""
+
+    text: str
+    thinking: str = ""
+    calls: tuple[RequestToolCall, ...] = ()
+
+
+def next_turn(script: Script, request: ModelRequest) -> Turn:
+    """Decide the answer to a request from its messages alone."""
+    if not request.tools:
+        return _without_tools(script, request)
+    if request.tool_choice == "none":
+        return Turn(script.wrap_up.strip())
+    scenario, step = _where(script, request.messages)
+    text = _addressed(script, request.messages, step.say.strip()).replace("{menu}", script.menu)
+    if not _can_call(step.calls, request):
+        return Turn(f"{text}\n\n{script.unavailable.strip()}", step.think)
+    digest = sha256(request_bytes(request)).hexdigest()[:8]
+    calls = tuple(
+        RequestToolCall(
+            call_id=f"demo_{scenario.name}_{step.name}_{position}_{digest}",
+            tool=call.tool,
+            arguments=dumps(call.arguments, ensure_ascii=False),
+        )
+        for position, call in enumerate(step.calls)
+    )
+    return Turn(text, step.think, calls)
+
+
+def _without_tools(script: Script, request: ModelRequest) -> Turn:
+    """Answer the program's own requests: a summary of the history or a title for the session."""
+    wish = " ".join(message.text for message in request.messages if message.role in {"system", "user"}).lower()
+    if "title" in wish and "summar" not in wish:
+        return Turn(script.title)
+    return Turn(script.summary.strip())
+
+
+def _can_call(calls: tuple[Call, ...], request: ModelRequest) -> bool:
+    offered = {tool.name for tool in request.tools}
+    return all(call.tool in offered for call in calls)
+
+
+def _where(script: Script, messages: tuple[Message, ...]) -> tuple[Scenario, Step]:
+    """Return the scenario and the step that answer the last message."""
+    called = _last_call(messages)
+    asked = _last_prompt(messages)
+    prompt = messages[asked] if asked is not None else Message("user")
+    if called is not None and (asked is None or called > asked or _wants_more(script, prompt, messages, called)):
+        going_on = _continued(script, messages, called)
+        if going_on is not None:
+            return going_on
+    scenario = _chosen(script, prompt)
+    return scenario, scenario.steps[0]
+
+
+def _continued(script: Script, messages: tuple[Message, ...], called: int) -> tuple[Scenario, Step] | None:
+    found = _CALL_ID.fullmatch(messages[called].tool_calls[0].call_id)
+    scenario = script.scenario(found[1]) if found else None
+    step = scenario.step(found[2]) if scenario and found else None
+    if scenario is None or step is None:
+        return None
+    return scenario, scenario.after(step, _outputs(messages, called))
+
+
+def _wants_more(script: Script, prompt: Message, messages: tuple[Message, ...], called: int) -> bool:
+    """Whether the user asks to go on and the last calls were not followed by a finished answer."""
+    unfinished = all(message.role != "assistant" for message in messages[called + 1 :])
+    return unfinished and any(_says(prompt.text, phrase) for phrase in script.resume)
+
+
+def _chosen(script: Script, prompt: Message) -> Scenario:
+    """Return the scenario for a message; its last part is what was typed, attachments come before."""
+    typed = next((part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), "")
+    for text in (_unwrapped(typed), prompt.text):
+        for scenario in script.scenarios:
+            if scenario.matches(text):
+                return scenario
+    return script.scenarios[-1]
+
+
+def _last_call(messages: tuple[Message, ...]) -> int | None:
+    """Return the position of the newest answer with calls of the script's own."""
+    return _last(
+        index
+        for index, message in enumerate(messages)
+        if message.tool_calls and _CALL_ID.fullmatch(message.tool_calls[0].call_id)
+    )
+
+
+def _last_prompt(messages: tuple[Message, ...]) -> int | None:
+    """Return the position of the newest message of the user that is not a remark in the middle of a run."""
+    return _last(
+        index for index, message in enumerate(messages) if message.role == "user" and _is_prompt(messages, index)
+    )
+
+
+def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
+    if _REMINDER.fullmatch(messages[index].text) is None:
+        return True
+    before = messages[index - 1] if index else None
+    return before is not None and before.role == "assistant" and not before.tool_calls
+
+
+def _outputs(messages: tuple[Message, ...], called: int) -> tuple[str, ...]:
+    ids = {call.call_id for call in messages[called].tool_calls}
+    return tuple(message.text for message in messages[called + 1 :] if message.call_id in ids)
+
+
+def _addressed(script: Script, messages: tuple[Message, ...], text: str) -> str:
+    """Put the greeting before the first answer, and a word about a remark that came in the middle of a run."""
+    if all(message.role != "assistant" for message in messages):
+        return f"{script.greeting.strip()}\n\n{text}"
+    last = messages[-1]
+    if last.role == "user" and not _is_prompt(messages, len(messages) - 1):
+        remark = " ".join(_unwrapped(last.text).split())
+        return f"{script.steered.strip().replace('{message}', remark[:80])}\n\n{text}"
+    return text
+
+
+def _unwrapped(text: str) -> str:
+    found = _REMINDER.fullmatch(text)
+    return found[1] if found else text
+
+
+def _is_denied(output: str) -> bool:
+    return _DENIED.search(output[:_DENIAL_LENGTH]) is not None
+
+
+def _says(text: str, phrase: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text.lower()) is not None
+
+
+def _last(positions: Iterable[int]) -> int | None:
+    return max(positions, default=None)
+
+
+def pieces(text: str, size: int = 12) -> Iterator[str]:
+    """Cut a text the way models stream it: a few words at a time, of about ``size`` characters."""
+    piece = ""
+    for word in re.findall(rf"\s*\S{{1,{size * 2}}}|\s+$", text):
+        piece += word
+        if len(piece) >= size:
+            yield piece
+            piece = ""
+    if piece:
+        yield piece
