@@ -140,6 +140,13 @@ class ToolMetadata(_Record):
     modified_files: tuple[str, ...] = ()
 
 
+class PinnedText(_Record):
+    """A pinned entry as a summary carries it: its id and all the model is shown of it."""
+
+    id: int
+    text: str
+
+
 class SummaryDetails(_Record):
     """What code, not the model, carried through a summary. File lists are cumulative."""
 
@@ -147,6 +154,7 @@ class SummaryDetails(_Record):
     modified_files: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
     user_messages: tuple[str, ...] = ()
+    pinned: tuple[PinnedText, ...] = ()
 
 
 class FileChange(_Record):
@@ -285,6 +293,8 @@ class PruneEntry(EntryBase):
     targets: tuple[int, ...]
     tokens_freed: int
     reason: str
+    keep_chars: int = 0
+    """Characters of each target that stay, from its head and tail, instead of a placeholder."""
 
 
 class ContextEditEntry(EntryBase):

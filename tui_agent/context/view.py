@@ -1,0 +1,211 @@
+"""What of a path counts: the last compaction, the entries it keeps, and what edits and prunes made of them.
+
+Pure and linear. A path may be whole (from the root) or active (the last head, model and mode, then everything from
+the last compaction's first kept entry on); both resolve to the same view.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    PinnedText,
+    PruneEntry,
+    ShellEntry,
+    SystemEntry,
+    ToolResultEntry,
+    UserEntry,
+)
+
+DEFAULT_MODE = "build"
+"""The mode of a path that names none."""
+
+
+class EntryState(StrEnum):
+    """What an entry is in the model's view."""
+
+    LIVE = "live"
+    PRUNED = "pruned"
+    """A prune took its output (of a user message: its images; of an assistant entry: long arguments)."""
+    MASKED = "masked"
+    """The user replaced it with a placeholder."""
+    DROPPED = "dropped"
+    """The user took it out; a call goes with its result."""
+    PINNED = "pinned"
+    """Live, safe from pruning, and carried verbatim through compaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """The entries that count, in order, and what became of each.
+
+    ``entries`` are the kept entries and those after the compaction, of every kind; ``compaction`` itself is not
+    among them. ``states`` and ``kept_chars`` (characters a prune left of an entry, instead of a placeholder) hold
+    only what is not the default. ``results`` maps the id of an assistant entry that made calls to one result, or
+    None, per call. ``pinned`` is what the compaction carries verbatim of pinned entries before it, less what was
+    unpinned since.
+    """
+
+    system: SystemEntry | None
+    model: str | None
+    mode: str
+    compaction: CompactionEntry | None
+    entries: tuple[Entry, ...]
+    states: Mapping[int, EntryState] = field(default_factory=dict)
+    kept_chars: Mapping[int, int] = field(default_factory=dict)
+    results: Mapping[int, tuple[ToolResultEntry | None, ...]] = field(default_factory=dict)
+    pinned: tuple[PinnedText, ...] = ()
+
+    def state(self, entry_id: int) -> EntryState:
+        """Return what the entry is in the model's view."""
+        return self.states.get(entry_id, EntryState.LIVE)
+
+    def is_open(self, entry_id: int) -> bool:
+        """Whether the entry's content is shown as it is: live or pinned."""
+        return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
+
+    def answered(self) -> frozenset[int]:
+        """Return the ids of all tool results that answer a call; the others are not sent."""
+        return frozenset(result.id for row in self.results.values() for result in row if result is not None)
+
+
+def resolve(path: Sequence[Entry]) -> ContextView:
+    """Return the view of a path, oldest entry first.
+
+    The last compaction on the path counts; when its first kept entry is not on the path before it, it keeps
+    nothing. The last system entry counts wherever it stands. Of edits and prunes the latest per target counts,
+    except that a prune leaves a pinned entry alone.
+
+    A result answers the first open call of its id in the assistant entry before it, up to the next assistant
+    entry: a request was sent in between, and what it showed as interrupted stays so.
+    """
+    at = next((i for i in range(len(path) - 1, -1, -1) if path[i].kind == "compaction"), None)
+    compaction = None if at is None else path[at]
+    entries = tuple(path) if at is None else (*_kept(path, at), *path[at + 1 :])
+    compaction = compaction if isinstance(compaction, CompactionEntry) else None
+    system, model, mode = _head(path)
+    edits = _apply_edits(entries, compaction)
+    results = _pair(entries)
+    for entry_id, row in results.items():
+        if edits.states.get(entry_id) is EntryState.DROPPED:
+            edits.states.update((result.id, EntryState.DROPPED) for result in row if result is not None)
+    return ContextView(
+        system=system,
+        model=model,
+        mode=mode,
+        compaction=compaction,
+        entries=entries,
+        states=edits.states,
+        kept_chars=edits.kept_chars,
+        results=results,
+        pinned=tuple(pin for pin in edits.carried.values()),
+    )
+
+
+def is_message(entry: Entry) -> bool:
+    """Whether entries of this kind are shown to the model at all."""
+    if isinstance(entry, ShellEntry):
+        return not entry.excluded
+    return isinstance(entry, UserEntry | AssistantEntry | ToolResultEntry | BranchSummaryEntry | CompactionEntry)
+
+
+def _kept(path: Sequence[Entry], at: int) -> Sequence[Entry]:
+    compaction = path[at]
+    first = compaction.first_kept_id if isinstance(compaction, CompactionEntry) else None
+    if first is None:
+        return ()
+    start = next((i for i in range(at - 1, -1, -1) if path[i].id == first), None)
+    return () if start is None else path[start:at]
+
+
+def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str]:
+    """Return the last system entry, and the model and mode that hold at the end of the path."""
+    model: str | None = None
+    mode: str | None = None
+    for entry in reversed(path):
+        match entry:
+            case SystemEntry():
+                return entry, model or entry.model, mode or entry.mode
+            case ModelChangeEntry():
+                model = model or entry.model
+            case ModeChangeEntry():
+                mode = mode or entry.mode
+            case _:
+                pass
+    return None, model, mode or DEFAULT_MODE
+
+
+@dataclass(slots=True)
+class _Edits:
+    """What prunes and context edits add up to."""
+
+    states: dict[int, EntryState] = field(default_factory=dict)
+    kept_chars: dict[int, int] = field(default_factory=dict)
+    carried: dict[int, PinnedText] = field(default_factory=dict)
+
+    def prune(self, entry: PruneEntry, seen: set[int]) -> None:
+        for target in entry.targets:
+            if target not in seen or self.states.get(target) is EntryState.PINNED:
+                continue
+            self.states[target] = EntryState.PRUNED
+            self.kept_chars.pop(target, None)
+            if entry.keep_chars:
+                self.kept_chars[target] = entry.keep_chars
+
+    def edit(self, entry: ContextEditEntry, seen: set[int]) -> None:
+        if entry.action != "pin":
+            self.carried.pop(entry.target, None)
+        if entry.target not in seen:
+            return
+        self.kept_chars.pop(entry.target, None)
+        if entry.action == "restore":
+            self.states.pop(entry.target, None)
+        else:
+            self.states[entry.target] = _STATE_OF_ACTION[entry.action]
+
+
+_STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin": EntryState.PINNED}
+
+
+def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
+    """Fold prunes and edits; one that stands before its target, or outside the view, changes nothing."""
+    edits = _Edits()
+    if compaction is not None:
+        edits.carried.update((pin.id, pin) for pin in compaction.details.pinned)
+    seen: set[int] = set() if compaction is None else {compaction.id}
+    for entry in entries:
+        seen.add(entry.id)
+        edits.carried.pop(entry.id, None)
+        if isinstance(entry, PruneEntry):
+            edits.prune(entry, seen)
+        elif isinstance(entry, ContextEditEntry):
+            edits.edit(entry, seen)
+    return edits
+
+
+def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, ...]]:
+    """Return, per assistant entry with calls, the results that answer them."""
+    rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
+    waiting: AssistantEntry | None = None
+    row: list[ToolResultEntry | None] = []
+    for entry in entries:
+        if isinstance(entry, AssistantEntry):
+            if waiting is not None:
+                rows[waiting.id] = tuple(row)
+            row = [None] * len(entry.tool_calls)
+            waiting = entry if row else None
+        elif waiting is not None and isinstance(entry, ToolResultEntry):
+            for at, call in enumerate(waiting.tool_calls):
+                if row[at] is None and call.call_id == entry.call_id:
+                    row[at] = entry
+                    break
+    if waiting is not None:
+        rows[waiting.id] = tuple(row)
+    return rows
