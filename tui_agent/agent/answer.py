@@ -84,13 +84,7 @@ class _Attempt:
             parts.append(TextPart(text=text))
         parts.extend(self.calls)
         finish = (
-            "interrupted"
-            if interrupted
-            else "error"
-            if error
-            else self.finished.reason
-            if self.finished
-            else "stop"
+            "interrupted" if interrupted else "error" if error else self.finished.reason if self.finished else "stop"
         )
         return AssistantEntry(
             parts=tuple(parts),

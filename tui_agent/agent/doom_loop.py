@@ -125,9 +125,7 @@ def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_RUL
     calls = _up_to(_calls(path, rules.readable), call_id)
     if not calls or _detect(calls, rules.allowed) is None:
         return HeadlessAnswer.RUN
-    refused = any(
-        call.denied and _detect(calls[: index + 1], rules.allowed) for index, call in enumerate(calls[:-1])
-    )
+    refused = any(call.denied and _detect(calls[: index + 1], rules.allowed) for index, call in enumerate(calls[:-1]))
     return HeadlessAnswer.STOP if refused else HeadlessAnswer.REFUSE
 
 

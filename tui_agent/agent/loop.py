@@ -12,7 +12,7 @@ matters: started anew on the same path it goes on from there.
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel
@@ -41,14 +41,21 @@ class Loop:
     context: ContextKeeper
     answerer: Answerer
     tools: ToolRunner
+    held_back: list[Entry] = field(default_factory=list)
+    """Entries made beside the run that wait until every call has its result."""
     step: int = 0
 
     async def run(self) -> RunEnded:
         """Work until there is nothing left to do, and say how it ended."""
         self.channel.emit(RunStarted())
         self.step = 0
+        ended = RunEnded("done")
         try:
-            ended = await self._work()
+            try:
+                ended = await self._work()
+            finally:
+                self._append_held_back()
+                self.context.after_run()
         except asyncio.CancelledError:
             ended = RunEnded("interrupted", steps=self.step)
         except ModelError as error:
@@ -58,11 +65,11 @@ class Loop:
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)
-        await self.context.after_run()
         return ended
 
     async def _work(self) -> RunEnded:
         while True:
+            self._append_held_back()
             self.context.ensure_head()
             self._take_messages()
             if self._nothing_left():
@@ -108,6 +115,10 @@ class Loop:
             if isinstance(entry, UserEntry | ToolResultEntry):
                 return False
         return True
+
+    def _append_held_back(self) -> None:
+        while self.held_back:
+            self._append(self.held_back.pop(0))
 
     def _append(self, entry: Entry) -> None:
         self.channel.emit(EntryAppended(self.session.append(entry)))

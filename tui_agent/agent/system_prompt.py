@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -11,27 +12,29 @@ from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.base import Tool
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and when a session works. ``started_at`` is milliseconds; only its date is told to the model."""
+
+    cwd: Path
+    project: Path
+    started_at: int
+
+
 def render_head(
-    *,
-    prompt: Callable[[str], str],
-    tools: Sequence[Tool[Any]],
-    model: str,
-    mode: str,
-    cwd: Path,
-    project: Path,
-    now: int,
+    prompt: Callable[[str], str], tools: Sequence[Tool[Any]], place: Place, *, model: str, mode: str
 ) -> SystemEntry:
     """Return the system entry for a session that goes on from here.
 
-    Two blocks: the agent's prompt, the same for everybody, and what is particular to this session. ``now`` is in
-    milliseconds; only its date goes in, so that the head stays the same for the session's life.
+    Two blocks: the agent's prompt, the same for everybody, and what is particular to this session.
     """
+    started = datetime.fromtimestamp(place.started_at / 1000, tz=UTC).astimezone()
     environment = Template(prompt("environment")).safe_substitute(
-        cwd=cwd,
-        project=project,
-        git=_git_state(project),
+        cwd=place.cwd,
+        project=place.project,
+        git=_git_state(place.project),
         platform=f"{platform.system()} {platform.machine()}",
-        date=datetime.fromtimestamp(now / 1000, tz=UTC).astimezone().date().isoformat(),
+        date=started.date().isoformat(),
     )
     return SystemEntry(
         blocks=(prompt("system"), environment),

@@ -142,9 +142,7 @@ class ToolRunner:
         else:
             self._append(call, ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
 
-    async def _execute(
-        self, call: _Call, tool: Tool[Any], arguments: ToolInput, context: ToolContext
-    ) -> ToolResult:
+    async def _execute(self, call: _Call, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
         self._channel.emit(ToolStarted(call.part.call_id, tool.name, tool.title(arguments), call.part.arguments))
         task = asyncio.ensure_future(tool.run(arguments, context))
         try:
@@ -190,9 +188,7 @@ class ToolRunner:
         for need in needs:
             rule = decide(need, self._rules())
             if rule.action is Action.DENY:
-                return (
-                    f"Denied by the rule “{rule}” ({rule.source}). Don't work around it; find another way."
-                )
+                return f"Denied by the rule “{rule}” ({rule.source}). Don't work around it; find another way."
             if rule.action is Action.ASK:
                 asked.append((need, rule))
         if not asked:

@@ -1,0 +1,219 @@
+"""The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from tui_agent.agent.answer import Answerer
+from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.events import (
+    AgentEvent,
+    EntryAppended,
+    LeafMoved,
+    LiveAnswer,
+    Notice,
+    PermissionAnswer,
+    PermissionRequest,
+    QueueChanged,
+    RunEnded,
+)
+from tui_agent.agent.loop import Loop
+from tui_agent.agent.message_queue import MessageQueue
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.shell import run_shell
+from tui_agent.agent.tool_runner import ToolRunner
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.view import resolve
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    ShellEntry,
+    TextPart,
+    UserPart,
+)
+from tui_agent.session.session import Session
+from tui_agent.tools.base import OutputLimits
+
+TITLE_LENGTH = 60
+
+
+class Agent:
+    """Works in one session. Everything is called on the event loop's thread."""
+
+    def __init__(self, session: Session, ports: AgentPorts, *, model: str, mode: str = "build") -> None:
+        self.session = session
+        self.ports = ports
+        self._channel = EventChannel()
+        self._questions = Questions(self._channel)
+        self._queue = MessageQueue()
+        self._task: asyncio.Task[RunEnded] | None = None
+        self._shells: set[asyncio.Task[ShellEntry]] = set()
+        view = resolve(session.active_path())
+        self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=view.mode or mode)
+        self._answerer = Answerer(session, ports, self._channel)
+        self._tools = ToolRunner(session, ports, self._channel, self._questions)
+        self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
+
+    # -- what a screen shows ----------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def live(self) -> LiveAnswer | None:
+        """The answer being streamed, None between answers."""
+        return self._answerer.live
+
+    @property
+    def question(self) -> PermissionRequest | None:
+        """The permission question that waits for an answer."""
+        return self._questions.open
+
+    @property
+    def queue(self) -> QueueChanged:
+        """The messages that wait for their turn."""
+        return self._queue.snapshot()
+
+    @property
+    def model(self) -> str:
+        """The model of the next request."""
+        return self._context.model
+
+    @property
+    def mode(self) -> str:
+        """The mode of the next request."""
+        return self._context.mode
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with every event from now on; the returned function ends that."""
+        return self._channel.subscribe(callback)
+
+    def context_size(self) -> ContextSize:
+        """Measure the next request."""
+        return self._context.size()
+
+    def session_cost(self) -> float | None:
+        """Return the US dollars spent on the current path, None when no price is known."""
+        costs = [
+            entry.cost
+            for entry in self.session.path()
+            if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry) and entry.cost is not None
+        ]
+        return sum(costs) if costs else None
+
+    # -- what a user does -------------------------------------------------------------------------------------
+
+    def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
+        """Send a message: it starts a run, or waits for the next step, with ``follow_up`` for the end of the run."""
+        parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
+        if not self.session.info.title:
+            self._name_session(parts)
+        self._queue.put(parts, follow_up=follow_up and self.running)
+        if self.running:
+            self._channel.emit(self._queue.snapshot())
+        else:
+            self._start()
+
+    def take_back(self) -> str | None:
+        """Remove the newest waiting message and return its text."""
+        message = self._queue.take_back()
+        self._channel.emit(self._queue.snapshot())
+        return message.text if message else None
+
+    def interrupt(self) -> None:
+        """Stop the run where it is; the session can go on from there."""
+        if self._task is not None:
+            self._task.cancel()
+        for task in self._shells:
+            task.cancel()
+
+    def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
+        """Settle the open question; an answer to a question that is no longer open does nothing."""
+        self._questions.answer(call_id, answer)
+
+    def retry(self) -> None:
+        """Send the path again after a failure."""
+        if not self.running:
+            self._start()
+
+    def change_model(self, model: str) -> None:
+        """Use another model from the next request on."""
+        if model != self.model:
+            self._context.model = model
+            self._append(ModelChangeEntry(model=model))
+
+    def change_mode(self, mode: str) -> None:
+        """Use another mode from the next request on."""
+        if mode != self.mode:
+            self._context.mode = mode
+            self._append(ModeChangeEntry(mode=mode))
+
+    async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
+        """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
+        task = asyncio.ensure_future(run_shell(command, self.ports, self._channel, excluded=excluded))
+        self._shells.add(task)
+        try:
+            entry = await task
+        finally:
+            self._shells.discard(task)
+        self._append(entry)
+        return entry
+
+    def move(self, target: int | None) -> None:
+        """Make an entry the leaf; refused while a run is going on."""
+        if self.running:
+            self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
+            return
+        self.session.move(target)
+        view = resolve(self.session.active_path())
+        self._context.model = view.model or self._context.model
+        self._context.mode = view.mode or self._context.mode
+        self._channel.emit(LeafMoved(target))
+
+    async def wait_idle(self) -> None:
+        """Wait until the run that is going on has ended."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def aclose(self) -> None:
+        """Interrupt the run and end what it started. The session stays open; it is the caller's."""
+        self.interrupt()
+        await self.wait_idle()
+        await self._tools.aclose()
+
+    # -- runs ---------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        limits = self.ports.directory.limits(self.model)
+        self._tools.vision = limits.vision
+        self._tools.limits = OutputLimits(
+            lines=self.ports.settings.truncation.max_lines,
+            bytes=self.ports.settings.truncation.max_bytes,
+            line_chars=self.ports.settings.truncation.max_line_chars,
+            tokens=self.ports.settings.truncation.max_tokens(limits.window),
+        )
+        self._task = asyncio.get_running_loop().create_task(self._loop.run())
+        self._task.add_done_callback(self._announce_end)
+
+    def _announce_end(self, task: "asyncio.Task[RunEnded]") -> None:
+        """Tell that the run ended; whoever hears it finds the agent idle."""
+        ended = RunEnded("interrupted") if task.cancelled() else task.result()
+        self._channel.emit(ended)
+
+    def _append(self, entry: Entry) -> None:
+        """Append now, or before the next step, when an entry in between could part a call from its result."""
+        if self.running:
+            self._loop.held_back.append(entry)
+        else:
+            self._channel.emit(EntryAppended(self.session.append(entry)))
+
+    def _name_session(self, parts: tuple[UserPart, ...]) -> None:
+        text = " ".join(part.text for part in parts if isinstance(part, TextPart)).split("\n", 1)[0].strip()
+        if text:
+            self.session.set_title(text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…")

@@ -1,0 +1,128 @@
+"""The arguments of the command line, their help and their checks."""
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+from tui_agent import __version__
+
+SUBCOMMANDS = ("sessions", "models", "config", "doctor")
+
+EPILOG = """\
+commands:
+  tui-agent sessions list|search|show|delete   look after recorded sessions
+  tui-agent models                             the models that can be used, and which have keys
+  tui-agent config path|get|set|unset          settings
+  tui-agent doctor                             what is set up, where it came from, what is missing
+
+exit codes: 0 done, 1 failed, 2 usage, 3 stopped (permission), 130 interrupted
+"""
+
+
+class UsageError(Exception):
+    """The arguments are wrong; the message is one sentence for a person."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the arguments; ``command`` is "run" or the name of a subcommand.
+
+    Raises:
+        UsageError: they make no sense.
+        SystemExit: help or version was asked for and printed.
+    """
+    if argv and argv[0] in SUBCOMMANDS:
+        return _subcommand_parser().parse_args(argv)
+    arguments = _run_parser().parse_args(argv)
+    arguments.command = "run"
+    if arguments.json and arguments.print is None:
+        raise UsageError("--json goes with -p. See: tui-agent --help")
+    chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
+    if len(chosen) > 1:
+        raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
+    if not arguments.cwd.is_dir():
+        raise UsageError(f"{arguments.cwd} is not a directory")
+    return arguments
+
+
+def _run_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="tui-agent",
+        description="A terminal coding agent whose context window is visible, navigable and reversible.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("prompt", nargs="?", help="a first message, sent at once")
+    parser.add_argument("-V", "--version", action="version", version=f"tui-agent {__version__}")
+    session = parser.add_argument_group("session")
+    session.add_argument(
+        "-c", "--continue", dest="continue_", action="store_true", default=None, help="the last session here"
+    )
+    session.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="pick a session, or open one by id")
+    session.add_argument("--fork", metavar="ID[#N]", help="a new session that copies another up to entry N")
+    session.add_argument("--no-session", action="store_true", help="keep nothing")
+    headless = parser.add_argument_group("without a screen")
+    headless.add_argument(
+        "-p", "--print", metavar="PROMPT", help="answer on standard output and exit; standard input is added"
+    )
+    headless.add_argument("--json", action="store_true", help="one JSON event per line instead of the answer")
+    how = parser.add_argument_group("how it works")
+    how.add_argument("--demo", action="store_true", help="a scripted model: no key, no network, a scratch directory")
+    how.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
+    how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work there")
+    how.add_argument("--max-steps", type=_positive, metavar="N", help="requests a message may cause")
+    how.add_argument("--allow", action="append", default=[], metavar="RULE", help="allow permission[:pattern]")
+    how.add_argument("--deny", action="append", default=[], metavar="RULE", help="refuse permission[:pattern]")
+    how.add_argument("--debug", action="store_true", help="log more, show tracebacks")
+    return parser
+
+
+def _subcommand_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="tui-agent")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+
+    sessions = commands.add_parser("sessions", help="look after recorded sessions")
+    actions = sessions.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    listing = actions.add_parser("list", help="newest first")
+    listing.add_argument("--here", action="store_true", help="only those of this directory")
+    listing.add_argument("--json", action="store_true")
+    search = actions.add_parser("search", help="full text, all branches of all sessions")
+    search.add_argument("query")
+    search.add_argument("--json", action="store_true")
+    show = actions.add_parser("show", help="print the current path of a session")
+    show.add_argument("id")
+    show.add_argument("--json", action="store_true")
+    delete = actions.add_parser("delete", help="delete a session for good")
+    delete.add_argument("id")
+    delete.add_argument("--yes", action="store_true", help="don't ask")
+
+    models = commands.add_parser("models", help="models that can be used")
+    models.add_argument("filter", nargs="?", default="", help="part of a name")
+    models.add_argument("--all", action="store_true", help="also those without a key")
+    models.add_argument("--json", action="store_true")
+
+    config = commands.add_parser("config", help="settings")
+    steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    steps.add_parser("path", help="where the file is")
+    get = steps.add_parser("get", help="print one setting, or all of them")
+    get.add_argument("key", nargs="?")
+    change = steps.add_parser("set", help="write one setting")
+    change.add_argument("key")
+    change.add_argument("value")
+    steps.add_parser("unset", help="remove one setting").add_argument("key")
+
+    commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
+    for sub in (sessions, models, config, commands.choices["doctor"]):
+        sub.set_defaults(debug=False)
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text) if text.isdigit() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value

@@ -1,0 +1,116 @@
+"""A run without a screen: the same agent, its events as text or as JSON lines."""
+
+import asyncio
+import dataclasses
+import json
+import re
+import signal
+import sys
+from typing import Any, TextIO
+
+from pydantic import BaseModel
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import (
+    AgentEvent,
+    Decision,
+    EntryAppended,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    RetryScheduled,
+    RunEnded,
+)
+from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+
+NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
+
+
+class HeadlessRun:
+    """Drives one message through an agent and writes what comes of it."""
+
+    def __init__(self, agent: Agent, *, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._agent = agent
+        self._as_json = as_json
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        self._ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
+        self._answer = ""
+        self._denied: list[str] = []
+        self._acted = False
+
+    async def run(self, message: str) -> int:
+        """Send the message, wait for the end, return the exit code."""
+        loop = asyncio.get_running_loop()
+        unsubscribe = self._agent.subscribe(self._on_event)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._agent.interrupt)
+        try:
+            self._agent.submit(message)
+            ended = await self._ended
+        finally:
+            unsubscribe()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        return self._report(ended)
+
+    def _on_event(self, event: AgentEvent) -> None:
+        if self._as_json:
+            print(json.dumps(event_json(event), ensure_ascii=False), file=self._out, flush=True)
+        match event:
+            case PermissionAsked(request=request):
+                self._denied.append(f"{request.tool} {request.title}")
+                # Answered from outside the event, as a person would.
+                asyncio.get_running_loop().call_soon(
+                    self._agent.answer_permission,
+                    request.call_id,
+                    PermissionAnswer(Decision.DENY, NOBODY_TO_ASK),
+                )
+            case EntryAppended(entry=AssistantEntry() as answer) if answer.text:
+                self._answer = answer.text
+            case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result):
+                self._acted = self._acted or bool(result.metadata.modified_files) or result.tool == "bash"
+            case RetryScheduled(seconds=seconds, reason=reason) if not self._as_json:
+                print(f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
+            case Notice(message=text) if not self._as_json:
+                print(text, file=self._err)
+            case RunEnded() if not self._ended.done():
+                self._ended.set_result(event)
+            case _:
+                pass
+
+    def _report(self, ended: RunEnded) -> int:
+        if not self._as_json and self._answer:
+            print(self._answer, file=self._out, flush=True)
+        if ended.reason == "interrupted":
+            return EXIT_INTERRUPTED
+        if ended.error:
+            print(ended.error, file=self._err)
+            return EXIT_STOPPED if ended.reason == "stopped" else EXIT_FAILED
+        if self._denied and not self._acted:
+            what = ", ".join(dict.fromkeys(self._denied))
+            print(
+                f"Not allowed: {what}. Allow it with --allow, for example --allow edit --allow 'bash:*'.",
+                file=self._err,
+            )
+            return EXIT_STOPPED
+        return EXIT_DONE
+
+
+def event_json(event: AgentEvent) -> dict[str, Any]:
+    """Return an event as JSON: ``type`` is its name in snake case, entries are as they are stored."""
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+    fields = {field.name: _plain(getattr(event, field.name)) for field in dataclasses.fields(event)}
+    return {"type": name, **fields}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_defaults=False)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value

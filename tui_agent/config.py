@@ -1,0 +1,314 @@
+"""The configuration: a TOML file of the user's, ``TUI_AGENT_*`` variables and flags, later ones winning.
+
+Unknown keys are kept when the file is written and reported when it is read; a mistake names file, key, value
+and what is accepted. Every value knows where it came from.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings, TruncationSettings
+from tui_agent.files import write_atomically
+from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
+from tui_agent.paths import config_dir
+
+Origin = Literal["default", "file", "environment", "flag"]
+Table = dict[str, Any]
+
+ENVIRONMENT_PREFIX = "TUI_AGENT_"
+_NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
+
+
+class ConfigError(Exception):
+    """The configuration has a mistake; the message says where, what, and what is accepted."""
+
+
+class UiTable(BaseModel):
+    """``[ui]``: looks and manners of the full-screen program."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
+    reduced_motion: bool = Field(default=False, description="No animations.")
+    permission_grace: float = Field(
+        default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."
+    )
+    typing_pause: float = Field(
+        default=0.7, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
+    )
+
+
+class Config(BaseModel):
+    """Every setting of the program."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    model: str | None = Field(default=None, description="The model, as provider/name.")
+    small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")
+    mode: Literal["build", "plan"] = Field(default="build", description="The mode of a new session.")
+    max_steps: int = Field(
+        default=200, ge=1, description="Requests a message may cause before a forced wrap-up."
+    )
+    models: dict[str, ModelSettings] = Field(default_factory=dict, description="Models the catalog doesn't know.")
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict, description="Keys and base URLs.")
+    compaction: CompactionSettings = Field(default_factory=CompactionSettings)
+    prune: PruneSettings = Field(default_factory=PruneSettings)
+    truncation: TruncationSettings = Field(default_factory=TruncationSettings)
+    permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
+    retry: RetrySettings = Field(default_factory=RetrySettings)
+    host: HostSettings = Field(default_factory=HostSettings)
+    ui: UiTable = Field(default_factory=UiTable)
+
+    @property
+    def context(self) -> ContextSettings:
+        """The settings of the context engine together."""
+        return ContextSettings(compaction=self.compaction, prune=self.prune, truncation=self.truncation)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """A configuration, where each value came from, and what is odd about it."""
+
+    config: Config
+    path: Path
+    origins: dict[str, Origin] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def origin(self, key: str) -> Origin:
+        """Return where a dotted key's value came from."""
+        return next(
+            (
+                origin
+                for known, origin in self.origins.items()
+                if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}.")
+            ),
+            "default",
+        )
+
+
+def config_path() -> Path:
+    """Return where the user's configuration file is or would be."""
+    return config_dir() / "config.toml"
+
+
+def load_config(
+    path: Path | None = None, environ: Mapping[str, str] | None = None, flags: Table | None = None
+) -> LoadedConfig:
+    """Read file, environment and flags into one configuration.
+
+    Raises:
+        ConfigError: a value is wrong, or the file cannot be read.
+    """
+    path = path or config_path()
+    layers: list[tuple[Origin, Table]] = [
+        ("file", read_table(path)),
+        ("environment", environment_table(os.environ if environ is None else environ)),
+        ("flag", flags or {}),
+    ]
+    merged: Table = {}
+    origins: dict[str, Origin] = {}
+    for origin, table in layers:
+        _merge(merged, table)
+        origins.update(dict.fromkeys((".".join(key) for key, _value in _leaves(table)), origin))
+    known, unknown = split_known(Config, merged)
+    try:
+        config = Config.model_validate(known)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, path, origins)) from None
+    warnings = tuple(f"{path} has a setting this version doesn't know: {name}." for name in unknown)
+    return LoadedConfig(config, path, origins, (*warnings, *_exposed_keys(path, layers[0][1])))
+
+
+def read_table(path: Path) -> Table:
+    """Return the file's raw contents, empty when there is none.
+
+    Raises:
+        ConfigError: it is not valid TOML or cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}. Correct it or move the file away."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.") from None
+
+
+def environment_table(environ: Mapping[str, str]) -> Table:
+    """Return the settings in ``TUI_AGENT_*`` variables; ``__`` separates tables, values are TOML or plain text."""
+    table: Table = {}
+    for variable, text in environ.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
+            continue
+        keys = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+        if keys[0] in Config.model_fields:
+            _put(table, keys, parse_value(text))
+    return table
+
+
+def parse_value(text: str) -> Any:
+    """Read a value as TOML would; what is no TOML value is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
+    """Write one dotted key to the user's file, everything else in it kept. ``None`` removes the key.
+
+    Raises:
+        ConfigError: the key is unknown or the value not accepted; the file is as it was.
+    """
+    path = path or config_path()
+    table = read_table(path)
+    keys = split_key(key)
+    if keys[0] not in Config.model_fields:
+        raise ConfigError(f"There is no setting “{key}”. Settings are: {', '.join(Config.model_fields)}.")
+    _put(table, keys, value)
+    known, unknown = split_known(Config, table)
+    if key in unknown:
+        raise ConfigError(f"There is no setting “{key}”.")
+    try:
+        Config.model_validate(known)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, path, {})) from None
+    write_atomically(path, tomli_w.dumps(table).encode(), mode=0o600)
+    return load_config(path, environ={})
+
+
+def split_key(key: str) -> list[str]:
+    """Split ``models."openai/x".base_url`` at its dots, quotes respected.
+
+    Raises:
+        ConfigError: it is not a TOML key.
+    """
+    try:
+        table = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        raise ConfigError(f'“{key}” is not a key; write it as in TOML: table.key or models."name".key.') from None
+    keys = []
+    while isinstance(table, dict):
+        name = next(iter(table))
+        keys.append(name)
+        table = table[name]
+    return keys
+
+
+def get_value(loaded: LoadedConfig, key: str) -> Any:
+    """Return the value of a dotted key.
+
+    Raises:
+        ConfigError: there is no such key.
+    """
+    value: Any = loaded.config
+    for name in split_key(key):
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name, _MISSING)
+        if value is _MISSING:
+            raise ConfigError(f"There is no setting “{key}”.")
+    return value.model_dump(mode="json", exclude_none=True) if isinstance(value, BaseModel) else value
+
+
+_MISSING = object()
+
+
+def _merge(into: Table, table: Table) -> None:
+    for key, value in table.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = _copy(value)
+
+
+def _copy(value: Any) -> Any:
+    return {key: _copy(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _put(table: Table, keys: list[str], value: Any) -> None:
+    for key in keys[:-1]:
+        inner = table.setdefault(key, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"“{'.'.join(keys)}” goes through “{key}”, which is a value and not a table.")
+        table = inner
+    if value is None:
+        table.pop(keys[-1], None)
+    else:
+        table[keys[-1]] = value
+
+
+def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*prefix, key))
+        else:
+            yield (*prefix, key), value
+
+
+def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple[Table, list[str]]:
+    """Split a table into what a settings model knows and the dotted names of what it doesn't."""
+    known: Table = {}
+    unknown: list[str] = []
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        info = model.model_fields.get(key)
+        if info is None:
+            unknown.append(name)
+            continue
+        inner, keyed = _table_model(info)
+        if inner is None or not isinstance(value, dict):
+            known[key] = value
+        elif keyed:
+            known[key] = {}
+            for item, table_of_item in value.items():
+                if isinstance(table_of_item, dict):
+                    known[key][item], more = split_known(inner, table_of_item, f"{name}.{item}.")
+                    unknown += more
+                else:
+                    known[key][item] = table_of_item
+        else:
+            known[key], more = split_known(inner, value, f"{name}.")
+            unknown += more
+    return known, unknown
+
+
+def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
+    """Return the model of a field that is a table, and whether the table is keyed by name."""
+    annotation = info.annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, False
+    arguments = get_args(annotation)
+    if get_origin(annotation) is dict and isinstance(arguments[1], type) and issubclass(arguments[1], BaseModel):
+        return arguments[1], True
+    return None, False
+
+
+def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin]) -> str:
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    origin = next((origins[name] for name in origins if name == key or key.startswith(f"{name}.")), "file")
+    where = {"environment": "the environment", "flag": "the command line"}.get(origin, str(path))
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"{where}: {key} = {_shown(key, first['input'])} is not accepted: {message}."
+
+
+def _shown(key: str, value: Any) -> str:
+    return "…" if "key" in key.rsplit(".", 1)[-1] else repr(value)[:80]
+
+
+def _exposed_keys(path: Path, table: Table) -> tuple[str, ...]:
+    """Warn when a file that holds an API key can be read by others."""
+    if os.name != "posix" or not any(key[-1] == "api_key" for key, _value in _leaves(table)):
+        return ()
+    mode = path.stat().st_mode & 0o077
+    return (f"{path} holds an API key and others may read it; run: chmod 600 {path}",) if mode else ()
