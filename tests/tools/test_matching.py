@@ -1,0 +1,173 @@
+"""Finding and replacing text: what is looked past, what is refused, what stays untouched."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tui_agent.tools.matching import NoMatchError, Replacement, replace
+
+CODE = "def a():\n    x = 1\n    return x\n\n\ndef b():\n    y = 2\n    return y\n"
+
+
+def edited(text: str, old: str, new: str, *, everywhere: bool = False) -> str:
+    return replace(text, Replacement(old, new, everywhere)).text
+
+
+def test_exact_text_is_replaced_once() -> None:
+    done = replace(CODE, Replacement("x = 1", "x = 3"))
+    assert done.text == CODE.replace("x = 1", "x = 3")
+    assert (done.count, done.loosely) == (1, "")
+
+
+def test_several_places_are_named() -> None:
+    with pytest.raises(NoMatchError, match=r"2 times \(lines 1, 6\)"):
+        edited(CODE, "def ", "async def ")
+
+
+def test_overlapping_places_are_ambiguous_too() -> None:
+    with pytest.raises(NoMatchError, match="2 times"):
+        edited("aaa", "aa", "b")
+
+
+def test_all_places() -> None:
+    done = replace(CODE, Replacement("return ", "yield ", everywhere=True))
+    assert done.text == CODE.replace("return ", "yield ")
+    assert done.count == 2
+
+
+def test_line_endings_of_the_file_are_kept() -> None:
+    crlf = CODE.replace("\n", "\r\n")
+    done = replace(crlf, Replacement("    x = 1\n    return x\n", "    x = 1\n    x += 1\n    return x\n"))
+    assert done.loosely == "line endings"
+    assert done.text == CODE.replace("    x = 1\n", "    x = 1\n    x += 1\n").replace("\n", "\r\n")
+
+
+def test_new_lines_in_a_one_line_match_get_the_file_s_line_ending() -> None:
+    assert edited("a\r\nb\r\nc\r\n", "b", "b1\nb2") == "a\r\nb1\r\nb2\r\nc\r\n"
+
+
+def test_mixed_line_endings_stay_where_nothing_changed() -> None:
+    assert edited("a\nb\r\nc\nd\r\n", "c", "C\nC") == "a\nb\r\nC\nC\nd\r\n"
+
+
+def test_white_space_at_line_ends_is_looked_past_and_kept_on_unchanged_lines() -> None:
+    text = "one  \ntwo\t\nthree\n"
+    done = replace(text, Replacement("one\ntwo\nthree", "one\n2\nthree"))
+    assert done.loosely == "white space at line ends"
+    assert done.text == "one  \n2\nthree\n"
+
+
+def test_trailing_space_in_old_does_not_match_inside_a_word() -> None:
+    with pytest.raises(NoMatchError):
+        edited("foobar\n", "foo ", "x")
+
+
+def test_typographic_characters_are_looked_past_and_kept_on_unchanged_lines() -> None:
+    text = 'title = “Hello”\nnote = "it’s fine – really"\nend\n'
+    done = replace(text, Replacement('title = "Hello"\nnote = "it\'s fine - really"\nend', 'title = "Hello"\nend'))
+    assert done.loosely == "typographic characters"
+    assert done.text == "title = “Hello”\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if x:\n    go()\n", "if x:\n    stop()\n"),
+        ("        if x:\n            go()\n", "        if x:\n            stop()\n"),
+    ],
+)
+def test_a_uniform_shift_of_indentation_is_looked_past(old: str, new: str) -> None:
+    text = "class A:\n    if x:\n        go()\n"
+    done = replace(text, Replacement(old, new))
+    assert done.loosely == "indentation"
+    assert done.text == "class A:\n    if x:\n        stop()\n"
+
+
+def test_an_uneven_shift_is_no_match() -> None:
+    with pytest.raises(NoMatchError):
+        edited("    if x:\n          go()\n", "if x:\n    go()\n", "if y:\n    go()\n")
+
+
+def test_indented_match_without_a_last_newline_keeps_the_file_s() -> None:
+    assert edited("  a\r\n  b\r\nc\r\n", "a\nb", "a\nB") == "  a\r\n  B\r\nc\r\n"
+
+
+def test_line_numbers_copied_from_read_are_taken_off() -> None:
+    done = replace(CODE, Replacement("2\t    x = 1\n3\t    return x", "2\t    x = 9\n3\t    return x"))
+    assert done.text == CODE.replace("x = 1", "x = 9")
+
+
+def test_a_loose_match_must_be_the_only_one() -> None:
+    with pytest.raises(NoMatchError, match="2 times"):
+        edited("a \nb\na\t\nb\n", "a\nb", "c")
+
+
+def test_the_closest_place_is_told() -> None:
+    with pytest.raises(NoMatchError, match=r"lines 2-3; line 3 is '    return x' but old has '    return z'"):
+        edited(CODE, "    x = 1\n    return z", "pass")
+
+
+def test_the_closest_line_is_told_when_no_line_is_there() -> None:
+    with pytest.raises(NoMatchError, match="closest line is 2"):
+        edited(CODE, "    x == 1", "pass")
+
+
+def test_nothing_alike() -> None:
+    with pytest.raises(NoMatchError, match="nor anything like it"):
+        edited(CODE, "@@@@@@@@", "pass")
+
+
+LINES = st.lists(st.text(alphabet="ab \t“-–'", max_size=6), min_size=1, max_size=12)
+ENDINGS = st.sampled_from(["\n", "\r\n"])
+
+
+@st.composite
+def files(draw: st.DrawFn) -> str:
+    return "".join(line + draw(ENDINGS) for line in draw(LINES)) + draw(st.text(alphabet="ab", max_size=3))
+
+
+@given(text=files(), data=st.data())
+def test_everything_outside_an_exact_edit_is_the_same(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    old = text[start:end]
+    assume(old and text.find(old) == text.rfind(old))
+    done = replace(text, Replacement(old, "NEW"))
+    assert done.text == text[:start] + "NEW" + text[end:]
+
+
+@given(text=files(), data=st.data())
+def test_a_loose_edit_changes_only_lines_of_its_place(text: str, data: st.DataObject) -> None:
+    """Whatever level matches: what is before the first and after the last matched line stays byte for byte."""
+    lines = text.split("\n")
+    first = data.draw(st.integers(0, len(lines) - 1))
+    last = data.draw(st.integers(first, len(lines) - 1))
+    old = "\n".join(line.rstrip() for line in lines[first : last + 1]).replace("“", '"').replace("–", "-")
+    try:
+        done = replace(text, Replacement(old, "NEW"))
+    except NoMatchError:
+        return
+    before, found, after = done.text.partition("NEW")
+    assert found
+    assert text.startswith(before)
+    assert text.endswith(after)
+    assert len(before) + len(after) <= len(text)
+
+
+@given(text=files(), data=st.data())
+def test_lines_that_old_and_new_share_keep_their_bytes(text: str, data: st.DataObject) -> None:
+    lines = text.split("\n")
+    old = "\n".join(line.rstrip() for line in lines)
+    assume(old.strip())
+    at = data.draw(st.integers(0, len(lines) - 1))
+    new_lines = [line.rstrip() for line in lines]
+    new_lines[at] = "CHANGED"
+    try:
+        done = replace(text, Replacement(old, "\n".join(new_lines)))
+    except NoMatchError:
+        return
+    assume(done.loosely not in {"", "line numbers"})
+    result = done.text.split("\n")
+    assert len(result) == len(lines)
+    changed = [index for index, (a, b) in enumerate(zip(lines, result, strict=True)) if a.rstrip() != b.rstrip()]
+    assert changed in ([at], [])

@@ -1,0 +1,82 @@
+"""Glob patterns as the tools understand them, turned into regular expressions over ``/`` separated paths.
+
+``*`` and ``?`` stay within one name, ``**`` crosses directories, ``{a,b}`` is either, ``[abc]`` and ``[!abc]`` are
+classes. A pattern without a slash matches a file's name at any depth; one with a slash matches the whole path.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+_MAGIC = frozenset("*?[{")
+_WILD = (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
+
+
+@lru_cache(maxsize=256)
+def compile_glob(pattern: str) -> re.Pattern[str]:
+    """Return a pattern to ``fullmatch`` relative paths with.
+
+    Raises:
+        ValueError: a class or a brace is never closed.
+    """
+    pattern = pattern.removeprefix("./").lstrip("/")
+    anchored = "/" in pattern.rstrip("/")
+    body = _translate(pattern.rstrip("/"))
+    return re.compile(body if anchored else f"(?:.*/)?{body}", re.DOTALL)
+
+
+def has_magic(pattern: str) -> bool:
+    """Return whether the pattern is more than a plain path."""
+    return not _MAGIC.isdisjoint(pattern)
+
+
+def split_glob(pattern: str) -> tuple[str, str]:
+    """Return the directories a pattern starts with, and the rest: ``src/a/**/*.py`` → ``src/a``, ``**/*.py``."""
+    parts = PurePosixPath(pattern).parts
+    literal = 0
+    while literal < len(parts) - 1 and not has_magic(parts[literal]):
+        literal += 1
+    base = str(PurePosixPath(*parts[:literal])) if literal else ""
+    return base, "/".join(parts[literal:])
+
+
+def name_glob(pattern: str) -> str | None:
+    """Return the glob on file names that the pattern amounts to, or None when directories matter too."""
+    rest = pattern.removeprefix("./").removeprefix("**/")
+    return rest if rest and "/" not in rest and "**" not in rest else None
+
+
+def _translate(pattern: str) -> str:
+    out: list[str] = []
+    depth = position = 0
+    while position < len(pattern):
+        piece, position, depth = _next_piece(pattern, position, depth)
+        out.append(piece)
+    if depth:
+        raise ValueError("a { is never closed")
+    return "".join(out)
+
+
+def _next_piece(pattern: str, position: int, depth: int) -> tuple[str, int, int]:
+    if pattern[position] == "[":
+        piece, end = _character_class(pattern, position)
+        return piece, end, depth
+    for token, piece in _WILD:
+        if pattern.startswith(token, position):
+            return piece, position + len(token), depth
+    character = pattern[position]
+    if character == "{":
+        return "(?:", position + 1, depth + 1
+    if depth and character in "},":
+        return (")", position + 1, depth - 1) if character == "}" else ("|", position + 1, depth)
+    return re.escape(character), position + 1, depth
+
+
+def _character_class(pattern: str, start: int) -> tuple[str, int]:
+    first = start + 2 if pattern[start + 1 : start + 2] in {"!", "^"} else start + 1
+    end = pattern.find("]", first + 1)
+    if end < 0:
+        raise ValueError("a [ is never closed")
+    negated = "^" if first == start + 2 else ""
+    members = pattern[first:end].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
+    return f"(?!/)[{negated}{members}]", end + 1

@@ -1,0 +1,70 @@
+"""What has been read in this session, so that an edit notices a file that changed since."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+HASHED_BYTES = 8 * 1024 * 1024
+"""Files up to this size are known by their content, larger ones by time and size alone."""
+
+_ALWAYS_HASHED_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    modified_ns: int
+    size: int
+    digest: bytes | None
+
+
+class FileReads:
+    """Remembers files as they were when last read, written or edited.
+
+    A file counts as changed when its content does: a touch, a checkout of the same content or a build that
+    writes the same bytes again is no change.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, _State] = {}
+
+    def note(self, path: Path) -> None:
+        """Remember the file's state now. Called before a read, so that a change during it shows later."""
+        real = os.path.realpath(path)
+        state = _state(real)
+        if state is None:
+            self._states.pop(real, None)
+        else:
+            self._states[real] = state
+
+    def changed_since(self, path: Path) -> bool | None:
+        """Return whether the file differs from when it was last noted; None when it never was."""
+        real = os.path.realpath(path)
+        known = self._states.get(real)
+        if known is None:
+            return None
+        try:
+            status = os.stat(real)  # noqa: PTH116
+        except OSError:
+            return True
+        if status.st_size != known.size:
+            return True
+        same_time = status.st_mtime_ns == known.modified_ns
+        # Small files are always compared: two writes within one tick of the file system's clock have the same time.
+        if known.digest is None or (same_time and known.size > _ALWAYS_HASHED_BYTES):
+            return not same_time
+        return _digest(real) != known.digest
+
+
+def _state(path: str) -> _State | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+        digest = _digest(path) if status.st_size <= HASHED_BYTES else None
+    except OSError:
+        return None
+    return _State(status.st_mtime_ns, status.st_size, digest)
+
+
+def _digest(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return hashlib.file_digest(file, "blake2b").digest()

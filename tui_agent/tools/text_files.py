@@ -1,0 +1,151 @@
+"""Text files as bytes on disk and text in memory: encodings, line endings, atomic replacement."""
+
+import codecs
+import io
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_agent.tools.base import ToolError
+
+SAMPLE_BYTES = 64 * 1024
+"""How much of a file is looked at to tell what it is."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
+_CONTROL_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a file's bytes are text. ``bom`` is what the file starts with, possibly nothing."""
+
+    name: str = "utf-8"
+    bom: bytes = b""
+
+    def decode(self, data: bytes) -> str:
+        """Return the text of a whole file, without the mark it starts with.
+
+        Raises:
+            UnicodeDecodeError: the bytes are something else.
+        """
+        return data[len(self.bom) :].decode(self.name)
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes of a whole file.
+
+        Raises:
+            UnicodeEncodeError: a character has no place in the encoding.
+        """
+        return self.bom + text.encode(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A whole text file; ``text`` has its line endings as they are on disk."""
+
+    text: str
+    encoding: Encoding = Encoding()
+
+
+def detect(sample: bytes, *, whole: bool) -> Encoding | None:
+    """Return the encoding that the first bytes of a file speak for, None when they are not text.
+
+    Args:
+        sample: the start of the file.
+        whole: whether it is all of the file; otherwise a character may be cut at its end.
+    """
+    for bom, name in _BOMS:
+        if sample.startswith(bom):
+            return Encoding(name, bom)
+    if b"\0" in sample:
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample, final=whole)
+    except UnicodeDecodeError:
+        controls = len(sample) - len(sample.translate(None, _CONTROLS))
+        return None if controls > len(sample) * _CONTROL_SHARE else Encoding("latin-1")
+    return Encoding()
+
+
+def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
+    """Return a text file to be changed.
+
+    Raises:
+        ToolError: it is binary or larger than ``max_bytes``.
+        OSError: it can't be read.
+    """
+    if path.stat().st_size > max_bytes:
+        raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
+    data = path.read_bytes()
+    encoding = detect(data[:SAMPLE_BYTES], whole=len(data) <= SAMPLE_BYTES)
+    if encoding is None:
+        raise ToolError(f"{shown} is a binary file; change it with bash.")
+    try:
+        return TextFile(encoding.decode(data), encoding)
+    except UnicodeDecodeError:
+        # Plain UTF-8 at the start and something else later: every byte is a latin-1 character, so nothing is lost.
+        if encoding.bom:
+            raise ToolError(f"{shown} is not valid {encoding.name}; change it with bash.") from None
+        latin = Encoding("latin-1")
+        return TextFile(latin.decode(data), latin)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text with their endings, as editors count them: only a line feed ends a line."""
+    return list(io.StringIO(text, newline="\n"))
+
+
+def newline_of(text: str) -> str:
+    """Return the line ending that most lines of a text have; a line feed when there is none."""
+    feeds = text.count("\n")
+    return "\r\n" if text.count("\r\n") * 2 > feeds else "\n"
+
+
+def with_newlines(text: str, newline: str) -> str:
+    """Return a text with all of its line endings made the same."""
+    return re.sub(r"\r?\n", newline, text)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put new content in place of a file in one step; make it if there is none.
+
+    Links are followed and the mode is kept. A file that has other names (hard links) or whose directory takes no
+    new files is written in place instead: replacing it would cut the names apart.
+
+    Raises:
+        OSError: it can't be written; the old content is still there.
+    """
+    target = Path(os.path.realpath(path))
+    before = target.stat() if target.exists() else None
+    if before and not os.access(target, os.W_OK):
+        raise PermissionError(13, "Permission denied", str(target))
+    if before and (before.st_nlink > 1 or not os.access(target.parent, os.W_OK)):
+        target.write_bytes(data)
+        return
+    scratch = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
+    try:
+        _write_new(scratch, data, before)
+        scratch.replace(target)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def _write_new(path: Path, data: bytes, like: os.stat_result | None) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
+        file.write(data)
+        if like is None:
+            return
+        if (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()) and os.geteuid() == 0:
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+        os.fchmod(descriptor, like.st_mode & 0o7777)
