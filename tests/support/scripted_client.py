@@ -1,0 +1,87 @@
+"""A model client that plays a script and records what it was asked."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from tui_agent.context.request import ModelRequest
+from tui_agent.model.protocol import (
+    Finished,
+    ModelError,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.session.entries import Usage
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call to make."""
+
+    tool: str
+    arguments: str
+    call_id: str = ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. ``hang`` waits for ever after the text; ``error`` is raised after it."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    reasoning: str = ""
+    usage: Usage | None = field(default_factory=lambda: Usage(input=100, output=10))
+    finish: str | None = None
+    error: ModelError | None = None
+    hang: bool = False
+    cost: float | None = None
+
+
+Script = Sequence[Reply] | Callable[[ModelRequest], Reply]
+
+
+class ScriptedClient:
+    """Answers each request with the next reply; the last one repeats."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.requests: list[ModelRequest] = []
+        self.hanging = asyncio.Event()
+        self.closed = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.requests.append(request)
+        number = len(self.requests)
+        reply = self._script(request) if callable(self._script) else self._script[min(number, len(self._script)) - 1]
+        try:
+            async for event in self._events(reply, number):
+                yield event
+        finally:
+            self.closed += 1
+
+    async def _events(self, reply: Reply, number: int) -> AsyncIterator[ModelEvent]:
+        await asyncio.sleep(0)
+        if reply.reasoning:
+            yield ReasoningDelta(reply.reasoning)
+        for start in range(0, len(reply.text), 10):
+            yield TextDelta(reply.text[start : start + 10])
+            await asyncio.sleep(0)
+        if reply.hang:
+            self.hanging.set()
+            await asyncio.Event().wait()
+        if reply.error:
+            raise reply.error
+        for index, call in enumerate(reply.calls):
+            call_id = call.call_id or f"call_{number}_{index}"
+            yield ToolCallDelta(index, call_id, call.tool, call.arguments)
+            yield ToolCallReady(call_id, call.tool, call.arguments)
+        if reply.usage:
+            yield UsageReport(reply.usage, reply.cost)
+        yield Finished(reply.finish or ("tool_calls" if reply.calls else "stop"))
+
+    async def aclose(self) -> None:
+        return None
