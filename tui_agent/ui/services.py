@@ -13,50 +13,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import Entry, UserPart
-
-
-class SessionRow(Protocol):
-    """What a list shows of a session; ``session.store.SessionInfo`` is one."""
-
-    @property
-    def id(self) -> str:
-        """Identifies the session."""
-        ...
-
-    @property
-    def cwd(self) -> str | Path:
-        """Directory the session works in."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """Given or generated title; may be empty."""
-        ...
-
-    @property
-    def first_message(self) -> str | None:
-        """Beginning of the first user message."""
-        ...
-
-    @property
-    def updated_at(self) -> int:
-        """Last change, milliseconds since the epoch."""
-        ...
-
-    @property
-    def model(self) -> str | None:
-        """Model last used."""
-        ...
-
-    @property
-    def entry_count(self) -> int:
-        """Entries on all branches."""
-        ...
-
-    @property
-    def held_by(self) -> Any:
-        """Who has it open (its ``str()`` is shown), None when nobody has."""
-        ...
+from tui_agent.session.records import SessionInfo
 
 
 class StorePort(Protocol):
@@ -64,11 +21,11 @@ class StorePort(Protocol):
 
     def sessions(
         self, *, cwd: Any = None, query: str | None = None, limit: int = 200, offset: int = 0
-    ) -> Sequence[SessionRow]:
+    ) -> Sequence[SessionInfo]:
         """List sessions, newest first; ``query`` searches their full text. May be called in a thread."""
         ...
 
-    def session(self, id_or_prefix: str) -> SessionRow:
+    def session(self, id_or_prefix: str) -> SessionInfo:
         """Return one session."""
         ...
 
@@ -102,7 +59,7 @@ class SessionPort(Protocol):
         ...
 
     @property
-    def info(self) -> SessionRow:
+    def info(self) -> SessionInfo:
         """Title, directory and counts as they are now."""
         ...
 
@@ -243,18 +200,6 @@ class OpenRequest:
     demo: bool = False
 
 
-class SessionBusyError(Exception):
-    """Another live program holds the session; ``holder`` says which, for a person."""
-
-    def __init__(self, holder: str) -> None:
-        super().__init__(f"The session is open in {holder}.")
-        self.holder = holder
-
-
-class OpenFailedError(Exception):
-    """The session cannot be opened; the message is one sentence for a person."""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """A model as the picker shows it. The window is tokens, prices are US dollars per million tokens."""
@@ -338,8 +283,8 @@ def _unconfigured(server: LocalServer, model: str) -> str:
 class AppServices:
     """Everything the application is given.
 
-    ``open_session`` raises ``SessionBusyError`` or ``OpenFailedError``. The functions with a default are optional:
-    without them the feature shows nothing.
+    ``open_session`` raises ``SessionHeld`` when another live program has the session, or another ``StoreError``.
+    The functions with a default are optional: without them the feature shows nothing.
     """
 
     store: StorePort

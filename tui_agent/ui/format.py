@@ -1,0 +1,84 @@
+"""Short, safe text for one line of screen: sizes, money, ages, paths, and text that came from outside."""
+
+import re
+from pathlib import Path
+
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def visible(text: str) -> str:
+    """Make control characters and invisible direction marks visible, so that they can neither act nor hide.
+
+    Line feeds and tabs stay. ESC becomes ``␛``, what has no picture becomes ``⟨U+202E⟩``. The zero-width joiner
+    stays: emoji are built with it.
+    """
+    return _HIDDEN.sub(_picture, text.replace("\r\n", "\n"))
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code == 0x200D:
+        return match[0]
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """Return the beginning of a text as one visible line of at most ``limit`` characters."""
+    line = " ".join(visible(text[: limit * 4]).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def tokens(count: int) -> str:
+    """Return a number of tokens in at most six characters: ``812``, ``84.2k``, ``1.5M``."""
+    if count < 1_000:
+        return str(count)
+    if count < 999_950:
+        return f"{count / 1_000:.1f}".removesuffix(".0") + "k"
+    return f"{count / 1_000_000:.2f}".rstrip("0").removesuffix(".") + "M"
+
+
+def money(dollars: float) -> str:
+    """Return US dollars: two digits, four for less than a cent."""
+    return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+
+
+def seconds(duration: float) -> str:
+    """Return a duration in whole seconds, or minutes and seconds: ``3 s``, ``2:07``."""
+    whole = max(0, int(duration))
+    return f"{whole} s" if whole < _MINUTE else f"{whole // _MINUTE}:{whole % _MINUTE:02}"
+
+
+def age(then_ms: int, now: float) -> str:
+    """Return how long ago ``then_ms`` (milliseconds since the epoch) was at ``now`` (seconds): ``5 min``."""
+    passed = max(0.0, now - then_ms / 1000)
+    if passed < _MINUTE:
+        return "now"
+    if passed < _HOUR:
+        return f"{int(passed // _MINUTE)} min"
+    if passed < _DAY:
+        return f"{int(passed // _HOUR)} h"
+    days = int(passed // _DAY)
+    return f"{days} d" if days < 365 else f"{days // 365} y"
+
+
+def short_path(path: str | Path) -> str:
+    """Return a path with the home directory as ``~``."""
+    text, home = str(path), str(Path.home())
+    if text == home or text.startswith(home.rstrip("/") + "/"):
+        text = "~" + text[len(home) :]
+    return visible(text)
+
+
+def short_model(model: str) -> str:
+    """Return a model's id without its provider: ``anthropic/claude-sonnet-4-5`` is ``claude-sonnet-4-5``."""
+    return visible(model.rsplit("/", 1)[-1])
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``1 entry``, ``2 entries``, ``3 lines``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"

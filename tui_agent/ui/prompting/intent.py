@@ -1,0 +1,49 @@
+"""What a sent prompt means: a message, a command, or a shell command of the user's."""
+
+import re
+from dataclasses import dataclass
+
+_COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?:[ \t]+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageIntent:
+    """Text for the model."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandIntent:
+    """``/name arguments``."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShellIntent:
+    """``!command``, or ``!!command`` which the model does not see."""
+
+    command: str
+    excluded: bool
+
+
+Intent = MessageIntent | CommandIntent | ShellIntent
+
+
+def parse(text: str) -> Intent | None:
+    """Return what a prompt asks for, None when it is empty.
+
+    A slash begins a command only at the very first character; a path such as ``/usr/lib is full`` is a message.
+    """
+    stripped = text.strip()
+    if not stripped:
+        return None
+    if text.startswith("!"):
+        excluded = text.startswith("!!")
+        command = text[2 if excluded else 1 :].strip()
+        return ShellIntent(command, excluded) if command else None
+    if (match := _COMMAND.fullmatch(text.rstrip())) and "/" not in match[1]:
+        return CommandIntent(match[1].lower(), (match[2] or "").strip())
+    return MessageIntent(stripped)

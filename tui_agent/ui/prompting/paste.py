@@ -1,0 +1,54 @@
+"""Large pastes: kept aside, shown in the prompt as a chip, put back in when the message is sent."""
+
+import re
+
+FOLD_LINES = 12
+"""A paste of more lines than this becomes a chip."""
+FOLD_CHARACTERS = 2_000
+"""A paste of more characters than this becomes a chip."""
+
+_CHIP = re.compile(r"\[pasted (?:\d+ lines|[\d.]+k characters)(?: #\d+)?\]")
+
+
+def is_large(text: str) -> bool:
+    """Return whether a paste should be folded."""
+    return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
+
+
+class PasteStore:
+    """The texts behind the chips of one prompt."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def fold(self, text: str) -> str:
+        """Keep a text and return the chip that stands for it."""
+        lines = text.count("\n") + 1
+        size = f"{lines} lines" if lines > FOLD_LINES else f"{len(text) / 1000:.1f}k characters"
+        chip, number = f"[pasted {size}]", 1
+        while self._texts.get(chip, text) != text:
+            number += 1
+            chip = f"[pasted {size} #{number}]"
+        self._texts[chip] = text
+        return chip
+
+    def expand(self, text: str) -> str:
+        """Return a text with every known chip replaced by what it stands for."""
+        if not self._texts:
+            return text
+        return _CHIP.sub(lambda match: self._texts.get(match[0], match[0]), text)
+
+    def chip_ending(self, line: str, column: int) -> int | None:
+        """Return the column where a chip begins that ends at ``column``, None when there is none."""
+        return next((chip.start() for chip in self._chips(line) if chip.end() == column), None)
+
+    def chip_starting(self, line: str, column: int) -> int | None:
+        """Return the column where a chip ends that begins at ``column``, None when there is none."""
+        return next((chip.end() for chip in self._chips(line) if chip.start() == column), None)
+
+    def clear(self) -> None:
+        """Forget everything: the message is sent."""
+        self._texts.clear()
+
+    def _chips(self, line: str) -> list[re.Match[str]]:
+        return [match for match in _CHIP.finditer(line) if match[0] in self._texts]

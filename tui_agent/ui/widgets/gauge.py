@@ -1,0 +1,152 @@
+"""The gauge: how full the context window is, as a bar and in numbers, on one line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.style import Style
+from textual.widget import Widget
+
+from tui_agent.context.budget import ContextSize
+from tui_agent.ui.format import money, tokens
+
+WARNING, ERROR = 70, 90
+"""Percent of the window from which the gauge warns, and from which it is urgent."""
+
+GLYPHS = {"fixed": "█", "history": "▓", "free": "░", "reserve": "╱", "tick": "│"}
+"""One cell for each part of the bar: parts differ without colour too."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeReading:
+    """What the gauge shows. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session."""
+
+    size: ContextSize
+    cache_share: float | None = None
+    cost: float | None = None
+    can_compact: bool = False
+
+
+def bar(size: ContextSize, width: int) -> list[tuple[str, int]]:
+    """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
+
+    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on.
+    """
+    if not size.window or width < 4:
+        return []
+    scale = width / size.window
+    used = min(width, max(1, round(size.total * scale))) if size.total else 0
+    fixed = min(used, max(1, round(size.fixed * scale))) if size.fixed and used else 0
+    reserve = min(width - used, round(size.reserve * scale))
+    cells = ["fixed"] * fixed + ["history"] * (used - fixed)
+    cells += ["free"] * (width - used - reserve) + ["reserve"] * reserve
+    if size.threshold is not None and 0 < size.threshold < size.window:
+        cells[min(width - 1, round(size.threshold * scale))] = "tick"
+    runs: list[tuple[str, int]] = []
+    for part in cells:
+        if runs and runs[-1][0] == part:
+            runs[-1] = (part, runs[-1][1] + 1)
+        else:
+            runs.append((part, 1))
+    return runs
+
+
+def level(size: ContextSize) -> str:
+    """Return "ok", "warning" or "error"."""
+    return "error" if size.percent >= ERROR else "warning" if size.percent >= WARNING else "ok"
+
+
+def numbers(size: ContextSize) -> str:
+    """Return the reading in words: ``~84.2k / 200k 42%``, with a mark before the percentage when it is high."""
+    about = "~" if size.estimated else ""
+    mark = {"ok": "", "warning": "▲ ", "error": "‼ "}[level(size)]
+    return f"{about}{tokens(size.total)} / {tokens(size.window)} {mark}{size.percent:.0f}%"
+
+
+def extras(reading: GaugeReading) -> list[str]:
+    """Return what follows the numbers, most important first; a narrow screen drops from the end."""
+    found = []
+    if reading.cost is not None:
+        found.append(money(reading.cost))
+    if reading.cache_share is not None:
+        found.append(f"cache {reading.cache_share:.0%}")
+    if reading.size.window_origin == "assumed":
+        found.append("window assumed")
+    return found
+
+
+class Gauge(Widget):
+    """One line under the prompt. A click on it asks what fills the window, one on the button compacts."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "gauge--fixed",
+        "gauge--history",
+        "gauge--free",
+        "gauge--reserve",
+        "gauge--tick",
+        "gauge--numbers",
+        "gauge--extras",
+        "gauge--button",
+        "gauge--warning",
+        "gauge--error",
+    }
+
+    reading: reactive[GaugeReading | None] = reactive(None)
+    """What is shown; None before a session is open."""
+
+    @dataclass
+    class Pressed(Message):
+        """The gauge was clicked: the user wants to know what fills the window."""
+
+        gauge: "Gauge"
+
+        @property
+        def control(self) -> "Gauge":
+            """The gauge that was clicked."""
+            return self.gauge
+
+    def render(self) -> Content:
+        """Draw the bar and the numbers that fit."""
+        reading = self.reading
+        if reading is None:
+            return Content("")
+        return Content.assemble(*self._pieces(reading, self.size.width))
+
+    def _pieces(self, reading: GaugeReading, width: int) -> Sequence[tuple[str, Style] | str]:
+        text = numbers(reading.size)
+        button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
+        room = width - len(text) - (len(button) + 2 if button else 0)
+        shown: list[str] = []
+        for extra in extras(reading):
+            if room - len(extra) - 2 < 12:
+                break
+            shown.append(extra)
+            room -= len(extra) + 2
+        cells = min(72, room - 1)
+        grade = level(reading.size)
+        style = self._style("gauge--numbers" if grade == "ok" else f"gauge--{grade}")
+        pieces: list[tuple[str, Style] | str] = []
+        if cells >= 6:
+            for part, count in bar(reading.size, cells):
+                name = f"gauge--{grade}" if part == "history" and grade != "ok" else f"gauge--{part}"
+                pieces.append((GLYPHS[part] * count, self._style(name)))
+            pieces.append(" ")
+        pieces.append((text, style))
+        pieces.extend(("  " + extra, self._style("gauge--extras")) for extra in reversed(shown))
+        if button:
+            press = Style.from_meta({"@click": "screen.command('compact')"})
+            pieces.extend(["  ", (button, self._style("gauge--button") + press)])
+        return pieces
+
+    def _style(self, name: str) -> Style:
+        return self.get_visual_style(name, partial=True)
+
+    def on_click(self, event: events.Click) -> None:
+        """Tell that the bar was clicked; the button has its own action."""
+        if "@click" not in event.style.meta:
+            self.post_message(self.Pressed(self))

@@ -1,0 +1,46 @@
+"""The first line: what this session is about, and where it works."""
+
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from tui_agent.ui.format import one_line
+
+
+class SessionHeader(Widget):
+    """Title on the left, directory and branch on the right."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"session-header--title", "session-header--place"}
+
+    title: reactive[str] = reactive("")
+    """The session's title or first message."""
+    directory: reactive[str] = reactive("")
+    """Where it works."""
+    branch: reactive[str] = reactive("")
+    """The branch checked out, with ``*`` when files are changed."""
+    note: reactive[str] = reactive("")
+    """A word on the session that must not be missed: read only."""
+
+    def render(self) -> Content:
+        """Draw both ends; when they do not fit, the directory loses its beginning, then the title its end."""
+        width = self.size.width
+        title = one_line(self.title) or "New session"
+        if self.note:
+            title = f"{title} · {self.note}"
+        place = self.directory + (f" ({one_line(self.branch, 40)})" if self.branch else "")
+        room = max(12, width - min(cell_len(title), width // 2) - 2)
+        if cell_len(place) > room:
+            place = "…" + place[len(place) - room + 1 :]
+        space = max(1, width - cell_len(place) - 2)
+        if cell_len(title) > space:
+            title = set_cell_size(title, space - 1).rstrip() + "…"
+        gap = max(2, width - cell_len(title) - cell_len(place))
+        return Content.assemble(
+            (title, self.get_visual_style("session-header--title", partial=True)),
+            " " * gap,
+            (place, self.get_visual_style("session-header--place", partial=True)),
+        )

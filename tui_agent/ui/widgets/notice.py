@@ -1,0 +1,54 @@
+"""One calm line above the prompt for what went wrong or needs a word, with the key that helps."""
+
+from typing import ClassVar, Literal
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.style import Style
+from textual.widget import Widget
+
+from tui_agent.ui.format import visible
+
+Severity = Literal["information", "warning", "error"]
+MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
+
+
+class NoticeLine(Widget):
+    """Stays until something new begins. Hidden when there is nothing to say."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"notice--mark", "notice--key"}
+
+    message: reactive[str] = reactive("", layout=True)
+    """What happened and what to do, one or two sentences."""
+    severity: reactive[Severity] = reactive("information")
+    """How bad it is."""
+    remedy: reactive[tuple[str, str, str] | None] = reactive(None)
+    """Key, label and action of what helps."""
+
+    def say(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
+        """Show a message in place of the one before."""
+        self.severity = severity
+        self.remedy = remedy
+        self.message = message
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.message = ""
+
+    def watch_message(self, message: str) -> None:
+        """Take room only when there is something to say."""
+        self.display = bool(message)
+
+    def watch_severity(self, severity: Severity) -> None:
+        """Let the style sheet choose the colours."""
+        self.set_classes(f"-{severity}")
+
+    def render(self) -> Content:
+        """Draw mark, message and key."""
+        mark = self.get_visual_style("notice--mark", partial=True)
+        pieces: list[tuple[str, Style] | str] = [(MARKS[self.severity] + " ", mark), visible(self.message)]
+        if self.remedy:
+            key, label, action = self.remedy
+            style = self.get_visual_style("notice--key", partial=True) + Style.from_meta({"@click": action})
+            pieces.extend(["  ", (f"{key} {label}", style)])
+        return Content.assemble(*pieces)

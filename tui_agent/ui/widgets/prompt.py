@@ -1,0 +1,283 @@
+"""The prompt: a text area in which Enter sends, with history, completion, pastes as chips and an editor."""
+
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import TextArea
+
+from tui_agent.ui.prompting.attachments import pasted_path
+from tui_agent.ui.prompting.completion import token_at
+from tui_agent.ui.prompting.history import PromptHistory
+from tui_agent.ui.prompting.paste import PasteStore, is_large
+from tui_agent.ui.widgets.completion import CompletionPopup
+
+PLACEHOLDER = "Ask anything · / commands · @ files · ! shell"
+"""Shown while the prompt is empty."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(text: str) -> str:
+    """Return pasted or recalled text without control characters, its lines ended by line feeds."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+class Prompt(TextArea):
+    """Where the user writes. Posts ``Sent``; what a text means is for the screen to decide."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "send", priority=True, show=False),
+        Binding("alt+enter", "queue", "queue", priority=True),
+        Binding("shift+enter,ctrl+j", "newline", "new line", priority=True, show=False),
+        Binding("tab", "complete", "complete", priority=True),
+        Binding("escape", "close_completion", "close list", show=False),
+        Binding("ctrl+e", "edit_outside", "editor", show=False),
+        Binding("ctrl+d", "delete_or_quit", "delete or quit", show=False),
+    ]
+
+    running: var[bool] = var(False, bindings=True)  # noqa: FBT003
+    """Whether a run goes on: then a message can be queued for later too."""
+    shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003
+    """Whether the text is a shell command of the user's."""
+
+    @dataclass
+    class Sent(Message):
+        """The user sent a message."""
+
+        prompt: "Prompt"
+        text: str
+        """All of it, pastes included."""
+        follow_up: bool
+        """To be done when the agent is idle, not in the middle of a run."""
+
+        @property
+        def control(self) -> "Prompt":
+            """The prompt that was sent."""
+            return self.prompt
+
+    @dataclass
+    class QuitAsked(Message):
+        """Ctrl+D in an empty prompt."""
+
+    @dataclass
+    class EditorFailed(Message):
+        """The external editor could not be used; ``reason`` is a sentence for a person."""
+
+        reason: str
+
+    def __init__(
+        self, popup: CompletionPopup, history: Callable[[], Sequence[str]], clock: Callable[[], float]
+    ) -> None:
+        super().__init__(placeholder=PLACEHOLDER, highlight_cursor_line=False)
+        self.match_cursor_bracket = False
+        self._popup = popup
+        self._walk = PromptHistory(history)
+        self._pastes = PasteStore()
+        self._clock = clock
+        self._recalled = ""
+        self.last_typed = float("-inf")
+        """When a key last changed the text, in the clock's seconds."""
+
+    # -- content ----------------------------------------------------------------------------------------------
+
+    @property
+    def full_text(self) -> str:
+        """The text with every chip replaced by what was pasted."""
+        return self._pastes.expand(self.text)
+
+    def set_draft(self, text: str) -> None:
+        """Put a text into the prompt, to be edited; the cursor goes to its end."""
+        text = clean(text)
+        shown = self._pastes.fold(text) if is_large(text) and text.count("\n") > 200 else text
+        self.load_text(shown)
+        self.move_cursor(self.document.end)
+
+    def reset(self) -> None:
+        """Empty the prompt."""
+        self._pastes.clear()
+        self._walk.reset()
+        self.load_text("")
+
+    # -- sending ----------------------------------------------------------------------------------------------
+
+    def action_send(self) -> None:
+        """Send, or take the highlighted completion."""
+        if self._popup.is_open and self._take_completion():
+            return
+        self._send(follow_up=False)
+
+    def action_queue(self) -> None:
+        """Send for later: the agent gets it when it is done."""
+        self._send(follow_up=True)
+
+    def _send(self, *, follow_up: bool) -> None:
+        text = self.full_text
+        if not text.strip():
+            return
+        self._popup.follow(None)
+        self._walk.add(text)
+        self.reset()
+        self.post_message(self.Sent(self, text, follow_up))
+
+    def action_newline(self) -> None:
+        """Begin a new line."""
+        self.last_typed = self._clock()
+        self.insert("\n")
+
+    def action_delete_or_quit(self) -> None:
+        """Delete to the right, or ask to quit when there is nothing at all."""
+        if self.text:
+            self.action_delete_right()
+        else:
+            self.post_message(self.QuitAsked())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only what would do something now."""
+        if action in {"complete", "close_completion"}:
+            return self._popup.is_open
+        if action == "queue":
+            return self.running
+        return super().check_action(action, parameters)
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    async def _on_key(self, event: events.Key) -> None:
+        self.last_typed = self._clock()
+        await super()._on_key(event)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.last_typed = self._clock()
+        text = clean(event.text)
+        text = pasted_path(text) or (self._pastes.fold(text) if is_large(text) else text)
+        if result := self._replace_via_keyboard(text, *self.selection):
+            self.move_cursor(result.end_location)
+        self.focus()
+
+    def action_paste(self) -> None:
+        """Paste what was copied in this program."""
+        self.post_message(events.Paste(self.app.clipboard))
+
+    def action_delete_left(self) -> None:
+        """Delete a character, or a whole chip."""
+        row, column = self.cursor_location
+        if self.selection.is_empty:
+            start = self._pastes.chip_ending(self.document.get_line(row), column)
+            if start is not None:
+                self.delete((row, start), (row, column))
+                return
+        super().action_delete_left()
+
+    def action_delete_right(self) -> None:
+        """Delete a character, or a whole chip."""
+        row, column = self.cursor_location
+        if self.selection.is_empty:
+            end = self._pastes.chip_starting(self.document.get_line(row), column)
+            if end is not None:
+                self.delete((row, column), (row, end))
+                return
+        super().action_delete_right()
+
+    def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
+        """Move up; in the list of completions, or from the first line into the history."""
+        if self._popup.is_open and not select:
+            self._popup.move(-1)
+        elif not select and self.navigator.is_first_wrapped_line(self.cursor_location):
+            self._recall(self._walk.older(self.full_text))
+        else:
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
+        """Move down; in the list of completions, or from the last line to newer history."""
+        if self._popup.is_open and not select:
+            self._popup.move(1)
+        elif not select and self.navigator.is_last_wrapped_line(self.cursor_location):
+            self._recall(self._walk.newer())
+        else:
+            super().action_cursor_down(select)
+
+    def _recall(self, text: str | None) -> None:
+        if text is None:
+            return
+        self.set_draft(text)
+        self._recalled = self.text
+
+    # -- completion -------------------------------------------------------------------------------------------
+
+    @on(TextArea.Changed)
+    def _text_changed(self) -> None:
+        if self._walk.walking and self.text != self._recalled:
+            self._walk.reset()
+        self.shell = self.text.startswith("!")
+
+    @on(TextArea.SelectionChanged)
+    def _cursor_moved(self) -> None:
+        row, column = self.cursor_location
+        walking = self._walk.walking and self.text == self._recalled
+        usable = self.selection.is_empty and not self.shell and not walking
+        self._popup.follow(token_at(self.document.lines, row, column) if usable else None)
+
+    def action_complete(self) -> None:
+        """Put the highlighted completion in."""
+        self.insert_choice()
+
+    def action_close_completion(self) -> None:
+        """Close the list and keep what was typed."""
+        self._popup.dismiss()
+
+    def insert_choice(self) -> None:
+        """Replace the word at the cursor by the highlighted candidate."""
+        if (choice := self._popup.choice) is None:
+            return
+        token, candidate = choice
+        self._popup.follow(None)
+        self.replace(
+            candidate.insert, (token.row, token.start), (token.row, token.end), maintain_selection_offset=False
+        )
+
+    def _take_completion(self) -> bool:
+        """Complete on Enter; False when a command is complete and should be sent instead."""
+        choice = self._popup.choice
+        if choice is None:
+            return False
+        token, candidate = choice
+        self.insert_choice()
+        return token.kind == "file" or candidate.takes_argument
+
+    # -- external editor --------------------------------------------------------------------------------------
+
+    async def action_edit_outside(self) -> None:
+        """Edit the text in $VISUAL or $EDITOR."""
+        import asyncio
+
+        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        with tempfile.TemporaryDirectory(prefix="tui-agent-") as directory:
+            path = Path(directory) / "prompt.md"
+            path.write_text(self.full_text, encoding="utf-8")
+            try:
+                with self.app.batch_update(), self.app.suspend():
+                    process = await asyncio.create_subprocess_exec(*command, str(path))
+                    code = await process.wait()
+            except SuspendNotSupported:
+                self.post_message(self.EditorFailed("This terminal cannot be handed to an editor."))
+                return
+            except OSError as error:
+                reason = f"Cannot start {command[0]}: {error.strerror}. Set $EDITOR to your editor."
+                self.post_message(self.EditorFailed(reason))
+                return
+            finally:
+                self.app.refresh(layout=True)
+            if code == 0:
+                self.set_draft(path.read_text(encoding="utf-8", errors="replace").rstrip("\n"))

@@ -1,0 +1,121 @@
+"""The last line: mode, model, leaf and what goes on; on the right the keys that work now."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.binding import Binding
+from textual.content import Content
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.style import Style
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui_agent.ui.format import one_line, short_model
+from tui_agent.ui.run_state import RunState, describe
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHint:
+    """A key that works now."""
+
+    key: str
+    label: str
+    action: str
+
+
+def hints_of(bindings: Sequence[Binding]) -> tuple[KeyHint, ...]:
+    """Return the hints for bindings that want to be shown, each action once."""
+    hints: dict[str, KeyHint] = {}
+    for binding in bindings:
+        key = binding.key_display or binding.key
+        hints.setdefault(binding.action, KeyHint(key, binding.description, f"app.simulate_key('{binding.key}')"))
+    return tuple(hints.values())
+
+
+class StatusLine(Widget):
+    """Ticks once a second while something goes on, never otherwise."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "status--mode",
+        "status--plain",
+        "status--activity",
+        "status--asking",
+        "status--key",
+        "status--label",
+    }
+
+    mode: reactive[str] = reactive("")
+    """The agent's mode."""
+    model: reactive[str] = reactive("")
+    """The model's id."""
+    leaf: reactive[int | None] = reactive(None)
+    """The session's leaf."""
+    state: reactive[RunState] = reactive(RunState())
+    """What goes on."""
+    hints: reactive[tuple[KeyHint, ...]] = reactive(())
+    """Keys that work now, most important first."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._timer: Timer | None = None
+
+    def on_mount(self) -> None:
+        """Follow the screen's bindings."""
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        self._bindings_changed(self.screen)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        if screen.is_attached and screen is self.screen:
+            active = [item.binding for item in screen.active_bindings.values() if item.enabled]
+            self.hints = hints_of([binding for binding in active if binding.show])
+
+    def watch_state(self, state: RunState) -> None:
+        """Run the timer exactly while something goes on."""
+        if not state.active and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        elif state.active and self._timer is None and self.is_mounted:
+            self._timer = self.set_interval(1.0, self.refresh)
+
+    def render(self) -> Content:
+        """Draw the left part, then as many hints as fit."""
+        left = self._left()
+        room = self.size.width - left.cell_length - 2
+        right = self._right(room)
+        gap = max(1, self.size.width - left.cell_length - right.cell_length)
+        return Content.assemble(left, " " * gap, right)
+
+    def _left(self) -> Content:
+        now = describe(self.state, self._clock())
+        facts = [one_line(self.mode, 12), short_model(self.model)]
+        if self.leaf is not None and self.size.width >= 70:
+            facts.append(f"#{self.leaf}")
+        if now and self.size.width < 50:
+            facts = facts[:1]
+        mode, *plain = [fact for fact in facts if fact] or [""]
+        pieces: list[tuple[str, Style] | str] = [(mode, self._style("mode"))]
+        pieces.extend((f" · {fact}", self._style("plain")) for fact in plain)
+        if now:
+            name = "asking" if self.state.phase == "permission" else "activity"
+            pieces.extend([(" · ", self._style("plain")), (now, self._style(name))])
+        return Content.assemble(*pieces)
+
+    def _right(self, room: int) -> Content:
+        pieces: list[tuple[str, Style] | str] = []
+        for hint in self.hints:
+            width = cell_len(hint.key) + cell_len(hint.label) + 1 + (2 if pieces else 0)
+            if width > room:
+                break
+            room -= width
+            press = Style.from_meta({"@click": hint.action})
+            pieces.extend(["  "] if pieces else [])
+            pieces.extend([(hint.key, self._style("key") + press), (f" {hint.label}", self._style("label") + press)])
+        return Content.assemble(*pieces)
+
+    def _style(self, name: str) -> Style:
+        return self.get_visual_style(f"status--{name}", partial=True)
