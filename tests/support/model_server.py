@@ -1,0 +1,378 @@
+"""A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions and Anthropic messages.
+
+It plays a list of turns (or asks a function for each), records every request, and can fail in every way a provider
+fails. ``python -m tests.support.model_server --echo`` runs it as a program.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from tests.support.model_script import (
+    OVERFLOWS,
+    Call,
+    Fault,
+    Overflow,
+    Recorded,
+    Script,
+    Turn,
+    echo,
+    status,
+)
+from tests.support.model_wire import (
+    anthropic_answer,
+    anthropic_events,
+    encode_event,
+    error_body,
+    openai_answer,
+    openai_events,
+)
+
+__all__ = ["OVERFLOWS", "Call", "Fault", "ModelServer", "Overflow", "Recorded", "Turn", "echo", "refused_url", "status"]
+
+_FOREVER = 3600.0
+
+
+class _Gone(Exception):
+    """The client closed the connection."""
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: reads requests one after the other, answers each, notices when the client leaves."""
+
+    def __init__(self, server: "ModelServer", number: int) -> None:
+        self.server = server
+        self.number = number
+        self.buffer = bytearray()
+        self.arrived = asyncio.Event()
+        self.gone = asyncio.Event()
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self.transport: asyncio.Transport | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.task = asyncio.ensure_future(self._serve())
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        self.arrived.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gone.set()
+        self.arrived.set()
+        self.writable.set()
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+    async def write(self, data: bytes, size: int | None = None) -> None:
+        """Send bytes, in pieces of ``size``; raise when the client left."""
+        assert self.transport is not None
+        for start in range(0, len(data), size or max(1, len(data))):
+            if self.gone.is_set():
+                raise _Gone
+            self.transport.write(data[start : start + size] if size else data)
+            if size:
+                await asyncio.sleep(0)
+            await self.writable.wait()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but not longer than the client does."""
+        if seconds <= 0:
+            return
+        try:
+            await asyncio.wait_for(self.gone.wait(), seconds)
+        except TimeoutError:
+            return
+        raise _Gone
+
+    async def _read(self, done: Callable[[bytearray], bool]) -> None:
+        while not done(self.buffer):
+            if self.gone.is_set():
+                raise _Gone
+            self.arrived.clear()
+            await self.arrived.wait()
+
+    async def _request(self) -> Recorded:
+        await self._read(lambda data: b"\r\n\r\n" in data)
+        head, _, rest = bytes(self.buffer).partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ", 2)
+        headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        start = len(self.buffer) - len(rest)
+        await self._read(lambda data: len(data) >= start + length)
+        body = bytes(self.buffer[start : start + length])
+        del self.buffer[: start + length]
+        return Recorded(method, path, headers, body, self.number)
+
+    async def _serve(self) -> None:
+        assert self.transport is not None
+        try:
+            while True:
+                request = await self._request()
+                try:
+                    keep = await self.server._answer(self, request)
+                    request.finished = True
+                except _Gone:
+                    request.aborted = True
+                    raise
+                finally:
+                    self.server._changed()
+                if not keep:
+                    break
+        except _Gone:
+            pass
+        finally:
+            self.transport.close()
+
+
+class ModelServer:
+    """The server, in a thread of its own. Use as a context manager; ``script`` may be replaced at any time."""
+
+    def __init__(self, script: Script = echo, *, models: Mapping[str, int] | None = None, port: int = 0) -> None:
+        self.script: Script = script
+        self.models = dict(models or {})
+        self.requests: list[Recorded] = []
+        self.port = port
+        self._turns = itertools.count()
+        self._next = 0
+        self._connections = itertools.count()
+        self._state = threading.Condition()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._ready = threading.Event()
+
+    # -- what tests use ---------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Base address for Anthropic clients."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        """Base address for OpenAI clients."""
+        return f"{self.url}/v1"
+
+    @property
+    def calls(self) -> list[Recorded]:
+        """The requests for an answer, without lists of models and the like."""
+        return [request for request in self.requests if request.method == "POST" and "show" not in request.path]
+
+    def play(self, *turns: Turn) -> None:
+        """Start a new script and forget what was recorded."""
+        with self._state:
+            self.script, self._next = turns, 0
+            self.requests.clear()
+
+    def play_function(self, function: Callable[[Recorded], Turn]) -> None:
+        """Ask ``function`` for each turn from now on and forget what was recorded."""
+        with self._state:
+            self.script, self._next = function, 0
+            self.requests.clear()
+
+    async def until(self, condition: Callable[["ModelServer"], bool], timeout: float = 10.0) -> None:
+        """Wait until a condition on the server holds, from a coroutine."""
+        held = await asyncio.to_thread(self.wait, condition, timeout)
+        assert held, f"the server never got there; requests: {self.requests}"
+
+    def wait(self, condition: Callable[["ModelServer"], bool], timeout: float = 10.0) -> bool:
+        """Wait until a condition on the server holds; False when it took too long."""
+        with self._state:
+            return self._state.wait_for(lambda: condition(self), timeout)
+
+    def __enter__(self) -> "ModelServer":
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        create = self._loop.create_server(lambda: _Connection(self, next(self._connections)), "127.0.0.1", self.port)
+        server = self._loop.run_until_complete(create)
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.close()
+
+    def _changed(self) -> None:
+        with self._state:
+            self._state.notify_all()
+
+    def _turn(self, request: Recorded) -> Turn:
+        with self._state:
+            if callable(self.script):
+                script = self.script
+            else:
+                index, self._next = self._next, self._next + 1
+                if index >= len(self.script):
+                    return status(400, "the script is over")
+                return self.script[index]
+        return script(request)
+
+    async def _answer(self, connection: _Connection, request: Recorded) -> bool:
+        with self._state:
+            self.requests.append(request)
+            self._state.notify_all()
+        path = request.path.partition("?")[0]
+        if path.endswith("/chat/completions"):
+            return await self._play(connection, request, anthropic=False)
+        if path.endswith("/messages"):
+            return await self._play(connection, request, anthropic=True)
+        return await self._extras(connection, path, request)
+
+    async def _extras(self, connection: _Connection, path: str, request: Recorded) -> bool:
+        """Answer lists of models, as LM Studio, llama.cpp, vLLM and Ollama do."""
+        if path == "/v1/models" and self.models:
+            rows = [{"id": name, "object": "model", "max_model_len": size} for name, size in self.models.items()]
+            return await self._send_json(connection, 200, {"object": "list", "data": rows})
+        if path == "/api/tags" and self.models:
+            rows = [{"name": name, "model": name} for name in self.models]
+            return await self._send_json(connection, 200, {"models": rows})
+        if path == "/api/show" and self.models:
+            size = self.models[request.json["model"]]
+            info = {"general.architecture": "llama", "llama.context_length": size}
+            return await self._send_json(connection, 200, {"model_info": info, "capabilities": ["tools"]})
+        return await self._send_json(connection, 404, {"error": "not found"})
+
+    async def _send_json(
+        self, connection: _Connection, code: int, data: Any, headers: Mapping[str, str] | None = None
+    ) -> bool:
+        body = data if isinstance(data, bytes) else json.dumps(data).encode()
+        more = "".join(f"{key}: {value}\r\n" for key, value in (headers or {}).items())
+        reason = HTTPStatus(code).phrase if code in {item.value for item in HTTPStatus} else "Error"
+        head = (
+            f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\n{more}content-length: {len(body)}\r\n\r\n"
+        )
+        await connection.write(head.encode() + body)
+        return True
+
+    async def _play(self, connection: _Connection, request: Recorded, *, anthropic: bool) -> bool:
+        number = next(self._turns)
+        turn = self._turn(request)
+        fault = turn.fault
+        if fault and fault.kind == "silent":
+            await connection.pause(_FOREVER)
+        await connection.pause(turn.first_delay)
+        if fault and fault.kind == "status":
+            body = (
+                fault.body
+                if fault.body is not None
+                else error_body(anthropic=anthropic, status=fault.status, message=fault.message, code=fault.code)
+            )
+            return await self._send_json(connection, fault.status, body, fault.headers)
+        if not request.json.get("stream"):
+            answer = anthropic_answer if anthropic else openai_answer
+            return await self._send_json(connection, 200, answer(turn, request, number))
+        if turn.events is not None:
+            events = iter([(event.get("type"), dict(event)) for event in turn.events])
+        else:
+            events = (anthropic_events if anthropic else openai_events)(turn, request, number)
+        return await self._stream(connection, turn, events, anthropic=anthropic)
+
+    async def _stream(self, connection: _Connection, turn: Turn, events: Iterator[Any], *, anthropic: bool) -> bool:
+        await connection.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        batch = bytearray()
+        for position, event in enumerate(events):
+            if turn.fault and position == turn.fault.after:
+                await self._flush(connection, batch, turn)
+                if not await self._break(connection, turn.fault, anthropic=anthropic):
+                    return False
+            data = encode_event(event)
+            batch += f"{len(data):x}\r\n".encode() + data + b"\r\n"
+            if turn.delay or len(batch) > 65_536:
+                await self._flush(connection, batch, turn)
+                await connection.pause(turn.delay)
+        if not anthropic:
+            batch += b"e\r\ndata: [DONE]\n\n\r\n"
+        batch += b"0\r\n\r\n"
+        await self._flush(connection, batch, turn)
+        return True
+
+    @staticmethod
+    async def _flush(connection: _Connection, batch: bytearray, turn: Turn) -> None:
+        data = bytes(batch)
+        batch.clear()
+        if data:
+            await connection.write(data, turn.wire_bytes)
+
+    @staticmethod
+    async def _break(connection: _Connection, fault: Fault, *, anthropic: bool) -> bool:
+        """Play a fault in the middle of a stream; True when the stream goes on after it."""
+        assert connection.transport is not None
+        match fault.kind:
+            case "stall":
+                await connection.pause(_FOREVER)
+            case "malformed":
+                data = b'data: {"choices": [{"delta": {"content": \n\n'
+                await connection.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+                return True
+            case "stream_error":
+                body = error_body(anthropic=anthropic, status=fault.status, message=fault.message, code=fault.code)
+                data = encode_event(("error" if anthropic else None, body))
+                await connection.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        connection.transport.abort() if fault.kind == "cut" else connection.transport.close()
+        return False
+
+
+def refused_url() -> str:
+    """The address of a port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+@contextmanager
+def serving(script: Script = echo, **options: Any) -> Iterator[ModelServer]:
+    """A running server for the length of a block."""
+    with ModelServer(script, **options) as server:
+        yield server
+
+
+def main() -> None:
+    """Run the server as a program until it is interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", type=Path, help="JSON list of turns; played again from the start when it is over")
+    parser.add_argument("--echo", action="store_true", help="answer with what the user said (default)")
+    parser.add_argument("--delay", type=float, default=None, help="seconds before each chunk, for every turn")
+    options = parser.parse_args()
+    script: Script = echo
+    if options.script:
+        turns = itertools.cycle([Turn.from_json(item) for item in json.loads(options.script.read_text())])
+        script = lambda _request: next(turns)  # noqa: E731 - a script is any callable
+    with ModelServer(script, port=options.port) as server:
+        print(f"OpenAI:    {server.openai_url}\nAnthropic: {server.url}", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""How a scripted turn looks on the wire: OpenAI chat completions and Anthropic messages."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.support.model_script import AUTO, STANDARD_USAGE, Recorded, Turn, cut
+
+Event = tuple[str | None, dict[str, Any]]
+"""A server-sent event: its name (Anthropic names them) and its data."""
+
+_ANTHROPIC_STOP = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+
+
+def finish_of(turn: Turn) -> str:
+    return turn.finish or ("tool_calls" if turn.tool_calls else "stop")
+
+
+def _usage_of(turn: Turn) -> Mapping[str, Any]:
+    return STANDARD_USAGE if turn.usage == AUTO or turn.usage is None else turn.usage
+
+
+def _id(prefix: str, index: int, given: str | None, turn_number: int) -> str:
+    return f"{prefix}_{turn_number}_{index}" if given is None else given
+
+
+def encode_event(event: Event) -> bytes:
+    name, data = event
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+
+
+# -- OpenAI ---------------------------------------------------------------------------------------------------
+
+
+def openai_usage(turn: Turn) -> dict[str, Any]:
+    usage = _usage_of(turn)
+    prompt = usage.get("input", 0)
+    numbers = all(isinstance(usage.get(key, 0), int) for key in ("input", "cache_read", "output"))
+    if numbers:
+        prompt += usage.get("cache_read", 0)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": usage.get("output", 0),
+        "total_tokens": prompt + usage.get("output", 0) if numbers else 0,
+        "prompt_tokens_details": {"cached_tokens": usage.get("cache_read", 0)},
+        "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)},
+    }
+
+
+def openai_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]:
+    base = {
+        "id": f"chatcmpl-{number}",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": request.json.get("model", "scripted"),
+    }
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> Event:
+        return None, {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    yield chunk({"role": "assistant", "content": ""})
+    for piece in cut(turn.reasoning, 3) if turn.reasoning else ():
+        yield chunk({"reasoning_content": piece})
+    for piece in turn.pieces():
+        yield chunk({"content": piece})
+    for index, call in enumerate(turn.tool_calls):
+        first, *rest = cut(call.text, call.pieces)
+        head: dict[str, Any] = {
+            "index": index,
+            "type": "function",
+            "function": {"name": call.tool, "arguments": first},
+        }
+        if call_id := _id("call", index, call.call_id, number):
+            head["id"] = call_id
+        yield chunk({"tool_calls": [head]})
+        for piece in rest:
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+    yield chunk({}, finish_of(turn))
+    if turn.usage is not None and request.json.get("stream_options", {}).get("include_usage"):
+        yield None, {**base, "choices": [], "usage": openai_usage(turn)}
+
+
+def openai_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
+    if turn.tool_calls:
+        message["tool_calls"] = [
+            {
+                "id": _id("call", index, call.call_id, number),
+                "type": "function",
+                "function": {"name": call.tool, "arguments": call.text},
+            }
+            for index, call in enumerate(turn.tool_calls)
+        ]
+    return {
+        "id": f"chatcmpl-{number}",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": request.json.get("model", "scripted"),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_of(turn)}],
+        "usage": openai_usage(turn),
+    }
+
+
+# -- Anthropic ------------------------------------------------------------------------------------------------
+
+
+def anthropic_usage(turn: Turn) -> dict[str, Any]:
+    usage = _usage_of(turn)
+    return {
+        "input_tokens": usage.get("input", 0),
+        "cache_creation_input_tokens": usage.get("cache_write", 0),
+        "cache_read_input_tokens": usage.get("cache_read", 0),
+        "output_tokens": usage.get("output", 0),
+    }
+
+
+def anthropic_blocks(turn: Turn, number: int) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    if turn.reasoning:
+        blocks.append({"type": "thinking", "thinking": turn.reasoning, "signature": turn.signature})
+    if turn.redacted:
+        blocks.append({"type": "redacted_thinking", "data": turn.redacted})
+    if turn.text:
+        blocks.append({"type": "text", "text": turn.text})
+    for index, call in enumerate(turn.tool_calls):
+        call_id = _id("toolu", index, call.call_id, number)
+        blocks.append({"type": "tool_use", "id": call_id, "name": call.tool, "input": call})
+    return blocks
+
+
+def _block_deltas(block: dict[str, Any], turn: Turn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    match block["type"]:
+        case "thinking":
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in cut(block["thinking"], 3)]
+            return {"type": "thinking", "thinking": "", "signature": ""}, [
+                *deltas,
+                {"type": "signature_delta", "signature": block["signature"]},
+            ]
+        case "text":
+            return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in turn.pieces()]
+        case "tool_use":
+            call = block["input"]
+            pieces = [] if call.text == "{}" else cut(call.text, call.pieces)
+            return {**block, "input": {}}, [
+                {"type": "input_json_delta", "partial_json": piece} for piece in ["", *pieces]
+            ]
+        case _:
+            return block, []
+
+
+def anthropic_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]:
+    usage = anthropic_usage(turn)
+    message = {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.json.get("model", "scripted"),
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {**usage, "output_tokens": 1} if turn.usage is not None else {},
+    }
+    yield "message_start", {"type": "message_start", "message": message}
+    yield "ping", {"type": "ping"}
+    for index, block in enumerate(anthropic_blocks(turn, number)):
+        start, deltas = _block_deltas(block, turn)
+        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": start}
+        for delta in deltas:
+            yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
+        yield "content_block_stop", {"type": "content_block_stop", "index": index}
+    end: dict[str, Any] = {
+        "type": "message_delta",
+        "delta": {"stop_reason": _ANTHROPIC_STOP[finish_of(turn)], "stop_sequence": None},
+    }
+    end["usage"] = {"output_tokens": usage["output_tokens"]} if turn.usage is not None else {}
+    yield "message_delta", end
+    yield "message_stop", {"type": "message_stop"}
+
+
+def anthropic_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
+    blocks = [
+        {**block, "input": json.loads(block["input"].text)} if block["type"] == "tool_use" else block
+        for block in anthropic_blocks(turn, number)
+    ]
+    return {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.json.get("model", "scripted"),
+        "content": blocks,
+        "stop_reason": _ANTHROPIC_STOP[finish_of(turn)],
+        "stop_sequence": None,
+        "usage": anthropic_usage(turn),
+    }
+
+
+_ANTHROPIC_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    529: "overloaded_error",
+}
+
+
+def error_body(*, anthropic: bool, status: int, message: str, code: str | None) -> dict[str, Any]:
+    text = message or f"scripted status {status}"
+    if anthropic:
+        return {"type": "error", "error": {"type": code or _ANTHROPIC_ERRORS.get(status, "api_error"), "message": text}}
+    return {"error": {"message": text, "type": "invalid_request_error", "param": None, "code": code}}

@@ -1,0 +1,74 @@
+"""Settings of the model layer: models the catalog doesn't know, providers, retrying, the host process.
+
+Prices are US dollars per million tokens, sizes are tokens, times are seconds.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+
+class _Table(BaseModel):
+    """A table of the configuration: frozen, unknown keys are the configuration module's business."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ModelSettings(_Table):
+    """``[models."openai/my-model"]``: a model the catalog doesn't know, or knows wrongly."""
+
+    base_url: str | None = Field(default=None, description="Address of the server, with /v1 where it has one.")
+    api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
+    api_key: SecretStr | None = Field(default=None, description="The key itself.")
+    context_window: int | None = Field(default=None, ge=1_024, description="Tokens of the context window.")
+    max_output: int | None = Field(default=None, ge=1, description="Most tokens of one answer.")
+    vision: bool | None = Field(default=None, description="The model takes images.")
+    tools: bool | None = Field(default=None, description="The model calls tools.")
+    reasoning: bool | None = Field(default=None, description="The model thinks before it answers.")
+    cache_marks: bool | None = Field(default=None, description="The server takes Anthropic's cache marks.")
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = Field(
+        default=None, description="How much the model thinks."
+    )
+    input_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens sent.")
+    output_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens answered.")
+    cache_read_price: float | None = Field(default=None, ge=0, description="Dollars per million cached tokens.")
+    cache_write_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens cached.")
+    headers: dict[str, str] = Field(default_factory=dict, description="Headers sent with every request.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Further parameters, such as temperature.")
+
+
+class ProviderSettings(_Table):
+    """``[providers.openai]``: key and address for every model of a provider."""
+
+    base_url: str | None = Field(default=None, description="Address instead of the provider's own.")
+    api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
+    api_key: SecretStr | None = Field(default=None, description="The key itself.")
+    headers: dict[str, str] = Field(default_factory=dict, description="Headers sent with every request.")
+
+
+class RetrySettings(_Table):
+    """``[retry]``: how failed requests are tried again."""
+
+    attempts: int = Field(default=5, ge=1, le=50, description="Times a request is sent at most.")
+    first_delay: float = Field(default=1.0, ge=0, description="Longest wait before the second attempt.")
+    max_delay: float = Field(default=60.0, ge=0, description="Longest wait the program chooses itself.")
+    max_retry_after: float = Field(
+        default=600.0, ge=0, description="Longest wait a provider may ask for; beyond it the request fails."
+    )
+
+
+class HostSettings(_Table):
+    """``[host]``: the process that talks to providers."""
+
+    connect_timeout: float = Field(default=20.0, gt=0, description="Seconds to connect to a provider.")
+    first_byte_timeout: float = Field(default=600.0, gt=0, description="Seconds until an answer begins.")
+    stall_timeout: float = Field(default=300.0, gt=0, description="Seconds an answer may pause.")
+    start_timeout: float = Field(default=90.0, gt=0, description="Seconds the process may take to start.")
+    answer_timeout: float = Field(
+        default=20.0, gt=0, description="Seconds the process may be silent before it counts as hung."
+    )
+    keep_warm: float = Field(
+        default=0.0,
+        ge=0,
+        description="Seconds the process stays for other runs of the program after the last one ended; 0: it ends too.",
+    )
