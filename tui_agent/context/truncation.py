@@ -1,0 +1,287 @@
+"""First defence: what of a tool output the model is shown when the output is born.
+
+What is left out is never lost: the caller stores all of it and passes a hint that says how to get it. Counts are
+exact; lines are numbered as in the whole output, bytes are UTF-8.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal, Protocol
+
+from tui_agent.context.settings import TruncationSettings
+from tui_agent.session.entries import Truncation
+
+NOTE_BYTES = 200
+"""Room the counts take in a cut output."""
+
+ERROR_SHARE = 0.2
+"""Largest share of the room that error-looking lines from the middle may take."""
+
+ERROR_LINE_CHARS = 240
+"""Characters shown of an error-looking line."""
+
+_ERROR_WORDS = (
+    "error",
+    "exception",
+    "traceback",
+    "fatal",
+    "panic",
+    "fail",
+    "assert",
+    "segmentation fault",
+    "undefined",
+    "unresolved",
+    "not found",
+    "denied",
+    "cannot",
+    "abort",
+    "core dumped",
+    "out of memory",
+    "killed",
+)
+_ERROR = re.compile(
+    r"error|exception\b|traceback|\bfatal\b|\bpanic|\bfail(?:ed|ure|ures|s)?\b|assert(?:ion)?\b|segmentation fault"
+    r"|\bundefined\b|\bunresolved\b|\bnot found\b|\bdenied\b|\bcannot\b|\babort(?:ed)?\b|core dumped|out of memory"
+    r"|\bkilled\b",
+    re.IGNORECASE,
+)
+_NO_ERROR = re.compile(
+    r"\b(?:0|no|without) (?:errors?|fail\w*|exceptions?)\b|\b(?:errors?|fail\w*)[:=] ?0\b", re.IGNORECASE
+)
+
+
+class Limits(Protocol):
+    """How much of one output the model may be shown; the tools' ``OutputLimits`` has this form."""
+
+    @property
+    def lines(self) -> int:
+        """Lines of the output."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the output."""
+
+    @property
+    def line_chars(self) -> int:
+        """Characters of one line."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizedLimits:
+    """Limits for one window."""
+
+    lines: int
+    bytes: int
+    line_chars: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """A text within its limits; ``truncation`` is None when nothing was left out.
+
+    ``next_line`` is the number of the first line missing after the head: the offset to read on from.
+    """
+
+    text: str
+    truncation: Truncation | None = None
+    next_line: int | None = None
+
+
+def limits_for(window: int, settings: TruncationSettings) -> SizedLimits:
+    """Return the limits of one output for a window of so many tokens."""
+    return SizedLimits(settings.lines, settings.bytes, settings.line_chars, settings.tokens(window))
+
+
+def truncate(
+    text: str,
+    keep: Literal["head", "ends"],
+    limits: Limits,
+    *,
+    hint: str = "",
+    first_line: int = 1,
+    error_lines: int = 20,
+) -> Truncated:
+    """Cut a text to its limits and say exactly what is missing.
+
+    Keeps the head ("head": reads and listings, which go on at an offset) or head and tail with error-looking
+    lines from between ("ends": commands, whose end says how they went). Lines are kept or left out whole, except
+    that an overlong one is cut inside. ``hint`` says how to get the rest; ``{next}`` in it becomes ``next_line``.
+    ``first_line`` is the number of the text's first line.
+    """
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    room = min(limits.bytes, round(limits.tokens * _bytes_per_token(text)))
+    size = _size(text)
+    if len(lines) <= limits.lines and size <= room:
+        return _cut_long_lines(text, lines, size, limits.line_chars)
+    cut = _Cut(
+        lines=lines,
+        first_line=first_line,
+        total_bytes=size,
+        ends_open=not text.endswith("\n"),
+        room=max(room - NOTE_BYTES - _size(hint), room // 2),
+        max_lines=max(1, limits.lines - 6),
+        line_chars=min(limits.line_chars, max(40, room // 12)),
+    )
+    return cut.head(hint) if keep == "head" else cut.ends(hint, error_lines)
+
+
+def cut_middle(text: str, chars: int) -> str:
+    """Return at most ``chars`` characters: the text's head and tail around a note of how much is missing."""
+    return _cut_inside(text, chars)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """An output that is over its limits, and the room there is for it."""
+
+    lines: Sequence[str]
+    first_line: int
+    total_bytes: int
+    ends_open: bool
+    """The last line has no newline."""
+    room: int
+    max_lines: int
+    line_chars: int
+
+    def head(self, hint: str) -> Truncated:
+        """Keep the first lines."""
+        shown, kept = self._take(self.lines, self.room, self.max_lines)
+        last = self.first_line + len(shown) - 1
+        kept -= self.ends_open and len(shown) == len(self.lines)
+        note = (
+            f"[Lines {self.first_line:,}-{last:,} of {self.first_line + len(self.lines) - 1:,} shown, "
+            f"{kept:,} of {self.total_bytes:,} bytes.{_after(hint, last + 1)}]"
+        )
+        return Truncated("\n".join([*shown, "", note]), self._truncation(len(shown), kept), last + 1)
+
+    def ends(self, hint: str, error_lines: int) -> Truncated:
+        """Keep the first and last lines, and error-looking ones from between."""
+        most_errors = min(error_lines, self.max_lines // 10)
+        error_room = round(self.room * ERROR_SHARE) if most_errors else 0
+        half = (self.room - error_room) // 2
+        most = max(1, (self.max_lines - most_errors) // 2)
+        head, head_bytes = self._take(self.lines, half, most)
+        tail, tail_bytes = self._take(self.lines[len(head) :][::-1], half, most)
+        stop = len(self.lines) - len(tail)
+        kept = head_bytes + tail_bytes - self.ends_open
+        missing = stop - len(head)
+        if not missing:
+            return Truncated("\n".join([*head, *tail[::-1]]), self._truncation(len(self.lines), kept))
+        errors = self._errors(len(head), stop, most_errors, error_room)
+        start = self.first_line + len(head)
+        note = (
+            f"[{missing:,} of {len(self.lines):,} lines left out here ({start:,}-{start + missing - 1:,}), "
+            f"{self.total_bytes - kept:,} of {self.total_bytes:,} bytes.{_after(hint, start)}]"
+        )
+        parts = [*head, "", note]
+        if errors:
+            parts += ["Error-looking lines among them:", *errors]
+        truncation = self._truncation(len(head) + len(tail) + len(errors), kept)
+        return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
+
+    def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
+        """Return the first lines that fit, and the bytes of the output they hold."""
+        taken: list[str] = []
+        kept = 0
+        for line in lines[:most]:
+            shown, left = _cut_inside(line, self.line_chars)
+            room -= _size(shown) + 1
+            if room < 0 and taken:
+                break
+            taken.append(shown)
+            kept += left + 1
+        return taken, kept
+
+    def _errors(self, start: int, stop: int, most: int, room: int) -> list[str]:
+        found = error_looking(self.lines[start:stop])
+        if len(found) > most:
+            last = most // 4
+            found = [*found[: most - last], *found[len(found) - last :]]
+        shown: list[str] = []
+        for at in found:
+            line = f"{self.first_line + start + at}: {cut_middle(self.lines[start + at].strip(), ERROR_LINE_CHARS)}"
+            room -= _size(line) + 1
+            if room < 0:
+                break
+            shown.append(line)
+        return shown
+
+    def _truncation(self, kept_lines: int, kept_bytes: int) -> Truncation:
+        return Truncation(
+            total_lines=len(self.lines),
+            total_bytes=self.total_bytes,
+            kept_lines=kept_lines,
+            kept_bytes=kept_bytes,
+        )
+
+
+def error_looking(lines: Sequence[str]) -> list[int]:
+    """Return the positions of lines that look like errors, ascending.
+
+    Looks for words in the joined text first: far faster on a huge log than a pattern per line.
+    """
+    lowered = [line.lower() for line in lines]
+    ends = list(accumulate(len(line) + 1 for line in lowered))
+    text = "\n".join(lowered)
+    found: set[int] = set()
+    for word in _ERROR_WORDS:
+        at = text.find(word)
+        while at >= 0:
+            line = bisect_right(ends, at)
+            found.add(line)
+            at = text.find(word, ends[line])
+    return [at for at in sorted(found) if _looks_bad(lines[at])]
+
+
+def _looks_bad(line: str) -> bool:
+    head = line[:2_000]
+    return bool(_ERROR.search(head)) and not _NO_ERROR.search(head)
+
+
+def _cut_long_lines(text: str, lines: Sequence[str], size: int, most: int) -> Truncated:
+    if len(text) <= most or all(len(line) <= most for line in lines):
+        return Truncated(text)
+    cut = [_cut_inside(line, most) for line in lines]
+    kept = sum(left + 1 for _, left in cut) - (not text.endswith("\n"))
+    shown = "\n".join(line for line, _ in cut) + ("\n" if text.endswith("\n") else "")
+    truncation = Truncation(total_lines=len(lines), total_bytes=size, kept_lines=len(lines), kept_bytes=kept)
+    return Truncated(shown, truncation)
+
+
+def _cut_inside(text: str, chars: int) -> tuple[str, int]:
+    """Return a text cut to so many characters, and the bytes of it that stayed."""
+    if len(text) <= chars:
+        return text, _size(text)
+    room = max(0, chars - len(f" … [{len(text):,} characters left out] … "))
+    tail = room // 3
+    head, end = text[: room - tail], text[len(text) - tail :]
+    shown = f"{head} … [{len(text) - room:,} characters left out] … {end}" if room else text[:chars]
+    return shown, _size(head) + _size(end) if room else _size(shown)
+
+
+def _after(hint: str, next_line: int) -> str:
+    return f" {hint.replace('{next}', str(next_line))}" if hint else ""
+
+
+def _bytes_per_token(text: str) -> float:
+    """Return how many bytes a token stands for at least, judged from a sample.
+
+    Prose, code and Chinese have three and more; text without spaces (base64, hashes, minified data) about one and a
+    half.
+    """
+    sample = text[:8_192]
+    return 3.0 if not sample.isascii() or len(sample.split()) * 25 > len(sample) else 1.5
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
