@@ -1,0 +1,135 @@
+"""What is shipped: the wheel holds everything the program needs, and the lock files hold nothing of this machine."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tui_agent import __version__, resources
+
+ROOT = Path(__file__).parent.parent
+PROMPTS = sorted(path.stem for path in (ROOT / "prompts").glob("*.md"))
+STYLES = sorted(path.name for path in (ROOT / "styles").glob("*.tcss"))
+
+FIND_EVERYTHING = """
+import sys
+from pathlib import Path
+from tui_agent import resources
+from tui_agent.model.demo_script import load_script
+
+prompts, styles = (names.split(",") for names in sys.argv[1:])
+assert all(resources.prompt(name) for name in prompts)
+assert all(resources.style_path(name).is_file() for name in styles)
+assert load_script().workspace
+assert (Path(resources.__file__).parent / "py.typed").is_file()
+print(resources.__file__)
+print(resources.data_root())
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("TUI_AGENT_DATA_DIR", str(tmp_path / "data"))
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel in it, beside this environment's packages; returns its ``bin``."""
+    home = tmp_path_factory.mktemp("installed")
+    wheel = build_wheel(home / "dist")
+    run(sys.executable, "-m", "venv", "--without-pip", home / "venv")
+    python = home / "venv" / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    # Path files inside a directory that a path file adds are not read, so an editable install does not leak in.
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    return home / "venv" / "bin"
+
+
+def test_the_wheel_brings_every_prompt_style_and_data_file(installed: Path, tmp_path: Path) -> None:
+    output = run(installed / "python", "-c", FIND_EVERYTHING, ",".join(PROMPTS), ",".join(STYLES), cwd=tmp_path)
+    module, data = output.splitlines()
+    assert Path(module).is_relative_to(installed.parent)
+    assert Path(data).is_relative_to(installed.parent)
+
+
+def test_the_installed_command_prints_its_version(installed: Path, tmp_path: Path) -> None:
+    assert run(installed / "tui-agent", "--version", cwd=tmp_path).strip() == f"tui-agent {__version__}"
+
+
+def test_a_checkout_finds_every_prompt_and_style() -> None:
+    assert PROMPTS
+    assert STYLES
+    assert resources.data_root() == ROOT
+    for name in PROMPTS:
+        assert resources.prompt(name) == (ROOT / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
+    for name in STYLES:
+        assert resources.style_path(name) == ROOT / "styles" / name
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_lock_files_pin_by_hash_and_name_no_place(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    pinned = [line for line in lines if line and not line.startswith((" ", "#"))]
+    assert pinned
+    assert all("==" in line for line in pinned)
+    assert sum("--hash=sha256:" in line for line in lines) >= len(pinned)
+    assert not [line for line in lines if "://" in line or "-r /" in line or "-c /" in line]
+
+
+def test_both_lock_files_agree() -> None:
+    def versions(name: str) -> dict[str, str]:
+        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        pairs = [line.split(" ")[0].split("==") for line in lines if line[:1].isalnum()]
+        return dict(pairs)
+
+    assert versions("requirements.lock").items() <= versions("requirements-dev.lock").items()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_a_python_that_is_too_old_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    old = tmp_path / "old-python"
+    old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    old.chmod(0o755)
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).touch()
+    done = subprocess.run(
+        ["make", "run", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True, check=False, env=plain_env()
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert [line for line in done.stderr.splitlines() if not line.startswith("make")] == [
+        "tui-agent needs Python 3.11 or newer: install it, or say where it is with PYTHON=/path/to/python3."
+    ]
+
+
+def build_wheel(directory: Path) -> Path:
+    directory.mkdir()
+    program = "import sys, hatchling.build as backend; print(backend.build_wheel(sys.argv[1]))"
+    name = run(sys.executable, "-c", program, directory, cwd=ROOT).splitlines()[-1]
+    return directory / name
+
+
+def plain_env() -> dict[str, str]:
+    """The environment without what a surrounding ``make`` hands down."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
