@@ -1,0 +1,359 @@
+"""A run from a message to an idle agent: what is in the tree afterwards, and what the model was sent."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import MODEL, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import (
+    Decision,
+    PermissionAnswer,
+    PermissionAsked,
+    QueueChanged,
+    RequestStarted,
+    RetryScheduled,
+    RunEnded,
+    ToolOutput,
+)
+from tui_agent.context.request import request_bytes
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus, UserEntry
+
+
+def call(tool: str, **arguments: object) -> Call:
+    return Call(tool, json.dumps(arguments))
+
+
+def results(harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+async def test_a_question_is_answered_and_everything_is_in_the_tree(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("Hello there.", reasoning="think")])
+    harness = make_agent(tmp_path, client)
+    ended = await harness.say("hi")
+    assert ended == RunEnded("done", steps=1)
+    assert harness.kinds() == ["system", "user", "assistant"]
+    answer = harness.path()[-1]
+    assert isinstance(answer, AssistantEntry)
+    assert answer.text == "Hello there."
+    assert answer.usage is not None
+    assert answer.estimate > 0
+    assert harness.directory.learnt == [(MODEL, answer.estimate, 100)]
+    assert harness.session.info.title == "hi"
+
+
+async def test_tools_run_until_the_model_is_content(tmp_path: Path) -> None:
+    client = ScriptedClient(
+        [
+            Reply(calls=(call("write", path="a.txt", content="one\n"),)),
+            Reply(calls=(call("read", path="a.txt"), call("bash", command="cat a.txt"))),
+            Reply("Done."),
+        ]
+    )
+    harness = make_agent(tmp_path, client)
+    ended = await harness.say("write it")
+    assert ended.reason == "done"
+    assert (tmp_path / "project" / "a.txt").read_text() == "one\n"
+    assert [result.status for result in results(harness)] == [ToolStatus.COMPLETED] * 3
+    assert "one" in results(harness)[2].output
+    assert len(client.requests) == 3
+
+
+async def test_each_request_begins_with_the_bytes_of_the_one_before(tmp_path: Path) -> None:
+    client = ScriptedClient(
+        [Reply("Looking.", calls=(call("ls", path="."),)), Reply("Empty."), Reply("Yes.")],
+    )
+    harness = make_agent(tmp_path, client)
+    await harness.say("what is here?")
+    await harness.say("sure?")
+    sent = [request_bytes(request) for request in client.requests]
+    assert all(after.startswith(before) for before, after in zip(sent, sent[1:], strict=False))
+
+
+async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path) -> None:
+    client = ScriptedClient(
+        [
+            Reply(calls=(Call("raed", "{}"), Call("read", '{"path": '), call("read", path="missing.txt"))),
+            Reply("Sorry."),
+        ]
+    )
+    harness = make_agent(tmp_path, client)
+    ended = await harness.say("go")
+    assert ended.reason == "done"
+    unknown, invalid, missing = results(harness)
+    assert {unknown.status, invalid.status, missing.status} == {ToolStatus.ERROR}
+    assert "read" in unknown.output
+    assert "JSON" in invalid.output
+    assert "missing.txt" in missing.output
+
+
+async def test_a_refused_call_tells_the_model_why(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(call("bash", command="touch x"),)), Reply("All right.")])
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.DENY, "use make"))
+    await harness.say("go")
+    (result,) = results(harness)
+    assert result.status is ToolStatus.DENIED
+    assert "use make" in result.output
+    assert not (tmp_path / "project" / "x").exists()
+
+
+async def test_always_in_this_session_asks_once(tmp_path: Path) -> None:
+    same = call("bash", command="true")
+    other = call("bash", command="true && true")
+    client = ScriptedClient([Reply(calls=(same,)), Reply(calls=(same,)), Reply(calls=(other,)), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.SESSION))
+    await harness.say("go")
+    asked = [event.request.title for event in harness.of(PermissionAsked)]
+    assert asked == ["true", "true && true"]
+
+
+async def test_reading_is_free_and_runs_side_by_side(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    for name in "abc":
+        (tmp_path / "project" / name).write_text(name)
+    client = ScriptedClient([Reply(calls=tuple(call("read", path=name) for name in "abc")), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=None)
+    ended = await harness.say("read them")
+    assert ended.reason == "done"
+    assert not harness.of(PermissionAsked)
+    assert [result.title for result in results(harness)] != []
+
+
+async def test_the_step_limit_forces_an_answer_without_tools(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(call("ls", path="."),))])
+    harness = make_agent(tmp_path, client, max_steps=3)
+    ended = await harness.say("go")
+    assert ended == RunEnded("step_limit", steps=3)
+    assert [request.tool_choice for request in client.requests] == ["auto", "auto", "none"]
+    synthetic = [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic]
+    assert [entry.synthetic for entry in synthetic] == ["step_limit"]
+    assert results(harness)[-1].status is ToolStatus.DENIED
+
+
+# -- interrupting -----------------------------------------------------------------------------------------------
+
+
+async def interrupted_in_time(harness) -> RunEnded:
+    before = time.monotonic()
+    harness.agent.interrupt()
+    ended = await harness.ended()
+    assert time.monotonic() - before < 0.1
+    return ended
+
+
+async def test_interrupt_while_streaming_keeps_what_came(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("Half an answer", hang=True), Reply("Whole.")])
+    harness = make_agent(tmp_path, client)
+    harness.agent.submit("go")
+    await asyncio.wait_for(client.hanging.wait(), 5)
+    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    answer = harness.path()[-1]
+    assert isinstance(answer, AssistantEntry)
+    assert (answer.text, answer.interrupted) == ("Half an answer", True)
+    assert client.closed == 1
+    assert (await harness.say("go on")).reason == "done"
+
+
+async def test_interrupt_while_waiting_for_the_first_token(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(hang=True), Reply("Whole.")])
+    harness = make_agent(tmp_path, client)
+    harness.agent.submit("go")
+    await asyncio.wait_for(client.hanging.wait(), 5)
+    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    assert (await harness.say("go on")).reason == "done"
+
+
+async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(tmp_path: Path) -> None:
+    command = "trap '' TERM; echo started; echo $$ > pid; sleep 60 & wait; sleep 60"
+    client = ScriptedClient([Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")])
+    harness = make_agent(tmp_path, client)
+    harness.agent.submit("go")
+    await harness.until(lambda: any("started" in event.text for event in harness.of(ToolOutput)))
+    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    first, second = results(harness)
+    assert {first.status, second.status} == {ToolStatus.INTERRUPTED}
+    assert "started" in first.output
+    await harness.agent.aclose()
+    pid = int((tmp_path / "project" / "pid").read_text())
+    await harness.until(lambda: not Path(f"/proc/{pid}").exists())
+    assert (await harness.say("go on")).reason == "done"
+
+
+async def test_interrupt_while_a_question_is_open(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(call("bash", command="touch x"),)), Reply("Fine.")])
+    harness = make_agent(tmp_path, client, answer=None)
+    harness.agent.submit("go")
+    await harness.until(lambda: harness.agent.question is not None)
+    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    assert harness.agent.question is None
+    assert results(harness)[0].status is ToolStatus.INTERRUPTED
+    assert not (tmp_path / "project" / "x").exists()
+
+
+async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(error=ModelError(ErrorKind.RATE_LIMIT, "Slow down.", retry_after=50)), Reply("Ok.")])
+    harness = make_agent(tmp_path, client)
+    harness.agent.submit("go")
+    await harness.until(lambda: bool(harness.of(RetryScheduled)))
+    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    assert (await harness.say("again")).reason == "done"
+
+
+async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("Ok.")])
+    harness = make_agent(tmp_path, client)
+    harness.agent.submit("go")
+    harness.agent.interrupt()
+    assert (await harness.ended()).reason == "interrupted"
+    harness.agent.retry()
+    assert (await harness.ended()).reason == "done"
+    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["go"]
+
+
+# -- failures -----------------------------------------------------------------------------------------------------
+
+
+async def no_wait(_seconds: float) -> None:
+    return None
+
+
+async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_path: Path) -> None:
+    broken = Reply("Half", error=ModelError(ErrorKind.NETWORK, "The connection broke."))
+    client = ScriptedClient([broken, Reply("Whole.")])
+    harness = make_agent(tmp_path, client, sleep=no_wait)
+    assert (await harness.say("go")).reason == "done"
+    assert [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)] == ["Whole."]
+    every = [header.kind for header in harness.session.skeleton()]
+    assert every.count("assistant") == 2, "the failed attempt stays in the tree, beside the path"
+    assert "Half" not in request_bytes(client.requests[1]).decode()
+
+
+async def test_a_lasting_failure_ends_the_run_with_a_sentence_and_can_be_retried(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")), Reply("Hello.")])
+    harness = make_agent(tmp_path, client)
+    ended = await harness.say("go")
+    assert (ended.reason, ended.error) == ("error", "The key was refused.")
+    answer = harness.path()[-1]
+    assert isinstance(answer, AssistantEntry)
+    assert answer.error == "The key was refused."
+    harness.agent.retry()
+    assert (await harness.ended()).reason == "done"
+    sent = client.requests[1]
+    assert [message.role for message in sent.messages if message.role != "system"] == ["user"]
+
+
+async def test_an_empty_answer_is_tried_again_a_few_times_only(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("")])
+    harness = make_agent(tmp_path, client, sleep=no_wait)
+    ended = await harness.say("go")
+    assert ended.reason == "error"
+    assert "empty" in (ended.error or "")
+    assert 1 < len(client.requests) < 10
+
+
+async def test_a_stream_that_just_ends_is_a_failure(tmp_path: Path) -> None:
+    class Cut(ScriptedClient):
+        async def _events(self, reply, number):
+            async for event in super()._events(reply, number):
+                yield event
+                return
+
+    harness = make_agent(tmp_path, Cut([Reply("Some text that is cut")]), sleep=no_wait)
+    ended = await harness.say("go")
+    assert ended.reason == "error"
+
+
+# -- messages during a run ----------------------------------------------------------------------------------------
+
+
+async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(call("bash", command="cat gate"),)), Reply("Seen both.")])
+    harness = make_agent(tmp_path, client, answer=None)
+    harness.agent.submit("first")
+    await harness.until(lambda: harness.agent.question is not None)
+    harness.agent.submit("second")
+    assert harness.of(QueueChanged)[-1] == QueueChanged(steer=("second",))
+    harness.agent.answer_permission(harness.agent.question.call_id, PermissionAnswer(Decision.ONCE))
+    await harness.ended()
+    users = [entry for entry in harness.path() if isinstance(entry, UserEntry)]
+    assert [(entry.text, entry.mid_run) for entry in users] == [("first", False), ("second", True)]
+    assert harness.kinds() == ["system", "user", "assistant", "tool_result", "user", "assistant"]
+    assert "<system-reminder>" in client.requests[1].messages[-1].text
+
+
+async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(call("bash", command="true"),)), Reply("One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client, answer=None)
+    harness.agent.submit("first")
+    await harness.until(lambda: harness.agent.question is not None)
+    harness.agent.submit("later", follow_up=True)
+    harness.agent.submit("changed my mind", follow_up=True)
+    assert harness.agent.take_back() == "changed my mind"
+    harness.agent.answer_permission(harness.agent.question.call_id, PermissionAnswer(Decision.ONCE))
+    await harness.ended()
+    users = [(entry.text, entry.mid_run) for entry in harness.path() if isinstance(entry, UserEntry)]
+    assert users == [("first", False), ("later", False)]
+    assert len(harness.of(RunEnded)) == 1
+
+
+async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_result(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(call("bash", command="true"),)), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=None)
+    harness.agent.submit("go")
+    await harness.until(lambda: harness.agent.question is not None)
+    harness.agent.change_model("test/other")
+    harness.agent.answer_permission(harness.agent.question.call_id, PermissionAnswer(Decision.ONCE))
+    await harness.ended()
+    kinds = harness.kinds()
+    assert kinds == ["system", "user", "assistant", "tool_result", "model_change", "system", "assistant"]
+    assert client.requests[1].model == "test/other"
+
+
+async def test_a_command_of_the_user_is_told_to_the_model_unless_excluded(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("I see.")])
+    harness = make_agent(tmp_path, client)
+    await harness.agent.run_shell("echo visible", excluded=False)
+    await harness.agent.run_shell("echo hidden", excluded=True)
+    await harness.say("what did I run?")
+    sent = request_bytes(client.requests[0]).decode()
+    assert "visible" in sent
+    assert "hidden" not in sent
+
+
+# -- the tree -----------------------------------------------------------------------------------------------------
+
+
+async def test_going_back_starts_a_branch_and_the_old_one_stays(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client)
+    await harness.say("first")
+    head = harness.path()[0].id
+    harness.agent.move(head)
+    await harness.say("instead")
+    texts = [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)]
+    assert texts == ["instead", "Two."]
+    assert len(harness.session.skeleton()) == 5
+    assert "first" not in request_bytes(client.requests[1]).decode()
+
+
+async def test_a_full_context_stops_with_choices(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("x")]), window=500)
+    ended = await harness.say("hi")
+    assert ended.reason == "stopped"
+    assert "/model" in (ended.error or "")
+
+
+@pytest.mark.parametrize("kind", list(ErrorKind))
+async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path, kind: ErrorKind) -> None:
+    client = ScriptedClient(
+        lambda request: Reply("Fine.") if "again" in request.messages[-1].text else Reply(error=ModelError(kind, "No."))
+    )
+    harness = make_agent(tmp_path, client, sleep=no_wait)
+    assert (await harness.say("go")).error == "No."
+    assert (await harness.say("again")).reason == "done"
+    assert len(harness.of(RequestStarted)) >= 2

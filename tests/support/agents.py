@@ -1,0 +1,119 @@
+"""Builds real agents on real stores with a scripted model, for tests."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.budget import ModelLimits
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.model.protocol import ModelClient
+from tui_agent.resources import prompt
+from tui_agent.session.entries import Entry
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.tools.registry import builtin_tools
+
+MODEL = "test/model"
+
+
+@dataclass
+class FixedDirectory:
+    """Every model has the same window; what is learnt is recorded."""
+
+    window: int = 100_000
+    learnt: list[tuple[str, int, int]] = field(default_factory=list)
+    windows: dict[str, int] = field(default_factory=dict)
+
+    def limits(self, model: str) -> ModelLimits:
+        return ModelLimits(model, self.windows.get(model, self.window), max_output=4_000)
+
+    def counter(self, model: str) -> TokenCounter:
+        return TokenCounter(model)
+
+    def learn(self, model: str, *, estimate: int, reported: int) -> None:
+        self.learnt.append((model, estimate, reported))
+
+    def learn_window(self, model: str, window: int) -> None:
+        self.windows[model] = window
+
+
+@dataclass
+class Harness:
+    """An agent, its store and everything it said."""
+
+    agent: Agent
+    store: Store
+    session: Session
+    events: list[AgentEvent]
+    directory: FixedDirectory
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def path(self) -> list[Entry]:
+        return self.session.path()
+
+    def kinds(self) -> list[str]:
+        return [entry.kind for entry in self.path()]
+
+    async def say(self, text: str) -> RunEnded:
+        """Send a message and wait for the end of the run."""
+        self.agent.submit(text)
+        return await self.ended()
+
+    async def ended(self) -> RunEnded:
+        await asyncio.wait_for(self.agent.wait_idle(), 20)
+        await asyncio.sleep(0)
+        last: RunEnded = self.of(RunEnded)[-1]
+        return last
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let the loop turn until something holds; fails after ten seconds."""
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0.001)
+
+
+def make_agent(
+    tmp_path: Path,
+    client: ModelClient,
+    *,
+    answer: PermissionAnswer | None = PermissionAnswer(Decision.ONCE),
+    window: int = 100_000,
+    **ports: Any,
+) -> Harness:
+    """Return an agent in ``tmp_path/project``; ``answer`` is given to every question, None leaves them open."""
+    project = tmp_path / "project"
+    project.mkdir(exist_ok=True)
+    store = Store(tmp_path / "sessions.db")
+    directory = FixedDirectory(window)
+    info = store.create_session(project)
+    session = Session(store, info.id, estimate=directory.counter(MODEL).entry)
+    agent = Agent(
+        session,
+        AgentPorts(
+            client=client,
+            tools=builtin_tools(),
+            directory=directory,
+            prompt=prompt,
+            cwd=project,
+            project=project,
+            environment={"PATH": "/usr/bin:/bin"},
+            **ports,
+        ),
+        model=MODEL,
+    )
+    events: list[AgentEvent] = []
+
+    def on_event(event: AgentEvent) -> None:
+        events.append(event)
+        if answer is not None and isinstance(event, PermissionAsked):
+            asyncio.get_running_loop().call_soon(agent.answer_permission, event.request.call_id, answer)
+
+    agent.subscribe(on_event)
+    return Harness(agent, store, session, events, directory)

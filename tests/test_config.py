@@ -1,0 +1,125 @@
+"""Settings come from where people put them, and a mistake says what to do."""
+
+import os
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tui_agent.config import ConfigError, environment_table, get_value, load_config, set_value, split_key
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    return path
+
+
+def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
+    loaded = load_config(tmp_path / "config.toml", {})
+    assert loaded.config.model is None
+    assert loaded.config.compaction.auto is True
+    assert loaded.origin("model") == "default"
+    assert loaded.warnings == ()
+
+
+def test_later_sources_win_and_every_value_knows_its_origin(tmp_path: Path) -> None:
+    path = write(tmp_path, 'model = "a/file"\nmax_steps = 7\n[compaction]\nthreshold = "80%"\nauto = true\n')
+    environ = {"TUI_AGENT_MODEL": "a/environment", "TUI_AGENT_COMPACTION__AUTO": "false", "TUI_AGENT_DATA_DIR": "/x"}
+    loaded = load_config(path, environ, {"model": "a/flag"})
+    assert (loaded.config.model, loaded.origin("model")) == ("a/flag", "flag")
+    assert (loaded.config.compaction.auto, loaded.origin("compaction.auto")) == (False, "environment")
+    assert (loaded.config.compaction.threshold, loaded.origin("compaction.threshold")) == ("80%", "file")
+    assert loaded.origin("max_steps") == "file"
+    assert loaded.origin("prune.when") == "default"
+
+
+def test_any_openai_compatible_server_is_one_section(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, '[models."openai/my-model"]\nbase_url = "http://localhost:8080/v1"\ncontext_window = 32768\n'
+    )
+    settings = load_config(path, {}).config.models["openai/my-model"]
+    assert (settings.base_url, settings.context_window) == ("http://localhost:8080/v1", 32768)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model = ", ["config.toml", "not valid TOML"]),
+        ("max_steps = 0", ["max_steps = 0", "greater than or equal to 1"]),
+        ('compaction.threshold = "lots"', ["compaction.threshold = 'lots'", "80%"]),
+        ('mode = "turbo"', ["mode = 'turbo'", "build"]),
+        ("compaction = 3", ["compaction = 3"]),
+        ('models."a/b" = 3', ["models.a/b = 3"]),
+    ],
+)
+def test_a_mistake_names_file_key_value_and_what_is_accepted(tmp_path: Path, text: str, words: list[str]) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, {})
+    assert all(word in str(raised.value) for word in words), str(raised.value)
+    assert path.read_text() == text
+
+
+def test_a_mistake_in_the_environment_is_laid_at_its_door(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the environment: max_steps"):
+        load_config(tmp_path / "none.toml", {"TUI_AGENT_MAX_STEPS": "many"})
+
+
+def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
+    path = write(tmp_path, 'future = 1\n[compaction]\nmagic = true\n[models."a/b"]\nodd = 2\n')
+    loaded = load_config(path, {})
+    assert len(loaded.warnings) == 3
+    set_value("model", "x/y", path)
+    table = tomllib.loads(path.read_text())
+    assert table == {"model": "x/y", "future": 1, "compaction": {"magic": True}, "models": {"a/b": {"odd": 2}}}
+
+
+def test_writing_refuses_what_reading_would_refuse_and_leaves_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "max_steps = 5\n")
+    for key, value in [("max_steps", -1), ("nonsense", 1), ("compaction.nonsense", 1), ("max_steps.x", 1)]:
+        with pytest.raises(ConfigError):
+            set_value(key, value, path)
+    assert path.read_text() == "max_steps = 5\n"
+
+
+def test_a_written_file_is_private_and_a_key_others_can_read_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config.toml"
+    loaded = set_value("providers.openai.api_key", "sk-secret", path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert loaded.warnings == ()
+    path.chmod(0o644)
+    warnings = load_config(path, {}).warnings
+    if os.name == "posix":
+        assert any("chmod 600" in warning for warning in warnings)
+    assert not any("sk-secret" in warning for warning in warnings)
+
+
+def test_a_wrong_key_is_never_printed(tmp_path: Path) -> None:
+    path = write(tmp_path, 'providers.openai.api_key = ["sk-secret"]')
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, {})
+    assert "sk-secret" not in str(raised.value)
+
+
+def test_removing_and_reading_single_settings(tmp_path: Path) -> None:
+    path = write(tmp_path, 'model = "a/b"\n')
+    set_value('models."a/b".context_window', 16384, path)
+    loaded = load_config(path, {})
+    assert get_value(loaded, 'models."a/b".context_window') == 16384
+    set_value("model", None, path)
+    assert load_config(path, {}).config.model is None
+    with pytest.raises(ConfigError, match="no setting"):
+        get_value(loaded, "modle")
+
+
+def test_keys_split_at_dots_outside_quotes() -> None:
+    assert split_key('models."openai/x.1".base_url') == ["models", "openai/x.1", "base_url"]
+    with pytest.raises(ConfigError):
+        split_key("a b")
+
+
+def test_environment_values_are_read_as_toml_or_text() -> None:
+    table = environment_table({"TUI_AGENT_PERMISSIONS__BASH": "deny", "TUI_AGENT_MAX_STEPS": "9", "OTHER": "1"})
+    assert table == {"permissions": {"bash": "deny"}, "max_steps": 9}

@@ -1,0 +1,84 @@
+"""What is known of models: the catalog and the user's settings, and what was learnt by using them.
+
+Learnt are a calibration factor for token estimates and windows that providers named when they refused a request. Both
+are kept in one small JSON file beside the sessions.
+"""
+
+import json
+import logging
+from pathlib import Path
+
+from pydantic import BaseModel, Field, ValidationError
+
+from tui_agent.context.budget import ModelLimits
+from tui_agent.context.tokens import TokenCounter, calibrate
+from tui_agent.files import write_atomically
+from tui_agent.model.catalog import Catalog
+
+log = logging.getLogger(__name__)
+
+
+class Learnt(BaseModel):
+    """What the file holds, by model. Windows are tokens."""
+
+    factors: dict[str, float] = Field(default_factory=dict)
+    windows: dict[str, int] = Field(default_factory=dict)
+
+
+class CatalogDirectory:
+    """The ``ModelDirectory`` the real program uses. ``path`` None keeps what is learnt in memory only."""
+
+    def __init__(self, catalog: Catalog, path: Path | None) -> None:
+        self._catalog = catalog
+        self._path = path
+        self._learnt = _load(path)
+        self._counters: dict[str, TokenCounter] = {}
+
+    def limits(self, model: str) -> ModelLimits:
+        """Return a model's sizes: the smaller of the known window and one learnt from an overflow."""
+        info = self._catalog.info(model)
+        window, origin = info.context_window, info.origin
+        learnt = self._learnt.windows.get(model)
+        if learnt is not None and learnt < window:
+            window, origin = learnt, "learnt"
+        return ModelLimits(model, window, info.max_output, origin, info.vision)
+
+    def counter(self, model: str) -> TokenCounter:
+        """Return the model's token counter with the factor learnt so far."""
+        counter = self._counters.get(model)
+        if counter is None:
+            counter = self._counters[model] = TokenCounter(model, self._learnt.factors.get(model, 1.0))
+        return counter
+
+    def learn(self, model: str, *, estimate: int, reported: int) -> None:
+        """Improve the model's factor with one pair of estimated and reported tokens."""
+        before = self._learnt.factors.get(model, 1.0)
+        after = calibrate(before, estimate=estimate, reported=reported)
+        if abs(after - before) > 0.001:
+            self._learnt.factors[model] = after
+            self._counters.pop(model, None)
+            self._save()
+
+    def learn_window(self, model: str, window: int) -> None:
+        """Remember a window that a provider named."""
+        if window > 0 and window != self._learnt.windows.get(model):
+            self._learnt.windows[model] = window
+            self._save()
+
+    def _save(self) -> None:
+        if self._path is None:
+            return
+        try:
+            write_atomically(self._path, self._learnt.model_dump_json(indent=1).encode(), mode=0o600)
+        except OSError as error:
+            log.warning("what was learnt about models is not kept: %s", error)
+
+
+def _load(path: Path | None) -> Learnt:
+    if path is None or not path.is_file():
+        return Learnt()
+    try:
+        return Learnt.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, ValidationError) as error:
+        log.warning("what was learnt about models cannot be read and starts anew: %s", error)
+        return Learnt()

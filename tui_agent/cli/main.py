@@ -1,0 +1,110 @@
+"""Runs what the arguments ask for, and turns every failure into one sentence and an exit code."""
+
+import asyncio
+import logging
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from tui_agent.cli.arguments import UsageError, parse
+from tui_agent.cli.headless import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
+
+MAX_STDIN_CHARS = 2_000_000
+
+
+def run(argv: list[str]) -> int:
+    """Run the program with arguments; returns the exit code."""
+    try:
+        arguments = parse(argv)
+    except UsageError as error:
+        return _fail(str(error), EXIT_USAGE)
+    except SystemExit as done:
+        return int(done.code or 0)
+    try:
+        return _command(arguments)(arguments)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of a listing has seen enough
+        sys.stderr.close()
+        return 0
+    except Exception as error:  # the outermost edge of the program
+        if arguments.debug or not _is_expected(error):
+            logging.getLogger(__name__).exception("failed")
+        if arguments.debug:
+            raise
+        return _fail(_sentence(error), EXIT_USAGE if type(error).__name__ == "ConfigError" else EXIT_FAILED)
+
+
+def _command(arguments: Namespace) -> Callable[[Namespace], int]:
+    match arguments.command:
+        case "sessions":
+            from tui_agent.cli.sessions import run_sessions as command
+        case "models":
+            from tui_agent.cli.models import run_models as command
+        case "config":
+            from tui_agent.cli.settings import run_config as command
+        case "doctor":
+            from tui_agent.cli.doctor import run_doctor as command
+        case _:
+            return _headless if arguments.print is not None else _full_screen
+    return command
+
+
+def _full_screen(arguments: Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return _fail("The full-screen program needs a terminal; use -p for a run without one.", EXIT_USAGE)
+    from tui_agent.cli.screen import run_screen
+
+    return run_screen(arguments)
+
+
+def _headless(arguments: Namespace) -> int:
+    from tui_agent.cli.headless import HeadlessRun
+    from tui_agent.cli.wiring import Wiring
+
+    message = _with_stdin(arguments.print)
+
+    async def work() -> int:
+        async with Wiring(arguments) as wiring:
+            session = wiring.open_from_arguments()
+            agent = wiring.make_agent(session)
+            try:
+                return await HeadlessRun(agent, as_json=arguments.json).run(message)
+            finally:
+                await agent.aclose()
+
+    return asyncio.run(work())
+
+
+def _with_stdin(prompt: str) -> str:
+    """Add what is piped in to the prompt."""
+    if sys.stdin is None or sys.stdin.isatty():
+        text = ""
+    else:
+        text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
+        if len(text) > MAX_STDIN_CHARS:
+            raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")
+    message = "\n\n".join(part for part in (prompt, text.strip("\n")) if part.strip())
+    if not message:
+        raise UsageError('There is no prompt: write one after -p, or pipe it in with -p "".')
+    return message
+
+
+def _is_expected(error: Exception) -> bool:
+    """Whether the error is one that the program raises on purpose, with a message for a person."""
+    return type(error).__module__.startswith("tui_agent.")
+
+
+def _sentence(error: Exception) -> str:
+    if _is_expected(error):
+        return str(error)
+    from tui_agent.paths import log_dir
+
+    where = Path(log_dir()) / "tui-agent.log"
+    return f"Unexpected error: {type(error).__name__}: {error}. Details are in {where}; --debug shows them here."
+
+
+def _fail(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
