@@ -23,6 +23,7 @@ from tui_agent.model.protocol import (
     UsageReport,
 )
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolSchema
+from tui_agent.tools.registry import builtin_tools
 
 TOOLS = tuple(
     ToolSchema(name=name, description=name, parameters={"type": "object"})
@@ -261,10 +262,18 @@ def test_the_workspace_has_a_bug_that_its_own_tests_find_and_the_script_fixes(tm
     arguments = edit.calls[0].arguments
     source = tmp_path / arguments["path"]
     text = source.read_text(encoding="utf-8")
-    old, new = (value for key, value in arguments.items() if key != "path")
-    assert text.count(old) == 1
-    source.write_text(text.replace(old, new), encoding="utf-8")
+    (change,) = arguments["edits"]
+    assert text.count(change["old"]) == 1
+    source.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
     assert run_tests(tmp_path).strip().endswith("OK")
+
+
+def test_every_call_of_the_script_is_one_that_the_real_tools_take() -> None:
+    inputs = {tool.name: tool.Input for tool in builtin_tools()}
+    calls = [call for scenario in load_script().scenarios for step in scenario.steps for call in step.calls]
+    assert calls
+    for call in calls:
+        inputs[call.tool].model_validate(call.arguments)
 
 
 def test_a_workspace_that_was_worked_in_is_left_alone(tmp_path: Path) -> None:
