@@ -7,6 +7,7 @@ budget is cut from the front.
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -32,6 +33,10 @@ class FileOperations:
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
+
+    def newest(self, number: int) -> tuple[str, ...]:
+        """Return the newest ``number`` paths of each list."""
+        return (*self.read[max(0, len(self.read) - number) :], *self.modified[max(0, len(self.modified) - number) :])
 
 
 def call_path(arguments: str) -> str | None:
@@ -72,32 +77,15 @@ def file_operations(entries: Iterable[Entry], earlier: SummaryDetails | None = N
     return touched.operations()
 
 
-def render_files(operations: FileOperations, budget: int, count: Callable[[str], int]) -> dict[str, str]:
-    """Return the text of each non-empty file list within ``budget`` tokens; modified files come before read ones.
-
-    A list that does not fit keeps its newest paths and says how many are missing.
-    """
-    blocks: dict[str, str] = {}
-    for name, paths in (("modified-files", operations.modified), ("read-files", operations.read)):
-        text = _newest_within(paths, budget, count)
-        if text:
-            blocks[name] = text
-            budget -= count(text)
-    return blocks
-
-
-def _newest_within(paths: tuple[str, ...], budget: int, count: Callable[[str], int]) -> str:
-    kept: list[str] = []
-    for path in reversed(paths):
-        cost = count(path) + 1
-        if cost > budget - 8:
+def shown_paths(operations: FileOperations, budget: int, count: Callable[[str], int]) -> int:
+    """Return how many of the newest paths of each list fit into ``budget`` tokens together."""
+    shown = 0
+    for read, modified in zip_longest(reversed(operations.read), reversed(operations.modified)):
+        budget -= sum(count(path) + 1 for path in (read, modified) if path is not None)
+        if budget < 0:
             break
-        kept.append(path)
-        budget -= cost
-    missing = len(paths) - len(kept)
-    if not kept:
-        return f"({missing} files)" if missing and budget > 8 else ""
-    return "\n".join([*reversed(kept), *([f"({missing} earlier files not listed)"] if missing else [])])
+        shown += 1
+    return shown
 
 
 class _Touched:

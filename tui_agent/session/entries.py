@@ -147,14 +147,29 @@ class PinnedText(_Record):
     text: str
 
 
+class StateText(_Record):
+    """State that outlives a summary because it is no conversation: the to-do list, a loaded skill."""
+
+    tool: str
+    """The tool that made it: todo, skill."""
+    name: str = ""
+    text: str
+
+
 class SummaryDetails(_Record):
-    """What code, not the model, carried through a summary. File lists are cumulative."""
+    """What code, not the model, carried through a summary. File lists are cumulative, oldest touch first."""
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
+    """Lines as the model is shown them."""
     user_messages: tuple[str, ...] = ()
     pinned: tuple[PinnedText, ...] = ()
+    state: tuple[StateText, ...] = ()
+    shown_files: int | None = None
+    """Newest paths of each file list that the model is shown; None is all."""
+    remembered: tuple[str, ...] = ()
+    """Encoded anchors the next summary starts from; the model is not shown them."""
 
 
 class FileChange(_Record):

@@ -1,0 +1,303 @@
+"""Anchors: exact facts that summaries lose, found by rule in what is about to be summarised.
+
+Paths, commands with their exit codes, error lines, identifiers, hashes, numbers with units, and the sentences in which
+somebody said must, never, don't or always. Each knows an entry that holds it, so ``recall("#412")`` leads back. No
+model takes part: the same entries give the same anchors.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, get_args
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    Entry,
+    FilePart,
+    ShellEntry,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+
+AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
+"""What an anchor is. The order is the order of importance where scores are equal."""
+
+REMEMBERED = 600
+"""Anchors kept in a compaction's details for the next one; far fewer are shown to the model."""
+
+_LINE_CHARS = 160
+_COMMAND_CHARS = 120
+_ERROR_LINES = 8
+
+# A reference by a person or by the model itself predicts further use far better than one in a tool's output.
+_QUOTING_TOOLS = frozenset({"read", "grep", "edit", "write", "recall"})
+"""Their output is mostly source text, where the word "error" reports nothing."""
+
+_WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 1.0}
+
+_TOKEN = re.compile(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
+_PATH = re.compile(
+    r"(?:~|\.{1,2})?/?(?:[\w.@+$-]+/)+[\w.@+$-]*\w(?::\d+)*|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}(?::\d+)*", re.ASCII
+)
+_FILE = re.compile(
+    r"\.(?:py|pyi|ts|tsx|js|jsx|mjs|cjs|json|jsonl|toml|ya?ml|md|mdx|rst|txt|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php"
+    r"|swift|sh|zsh|sql|html|css|scss|tcss|vue|svelte|lock|cfg|ini|env|xml|csv|log|proto|gradle|tf|lua|ex|exs|zig)"
+    r"(?::\d+)*$"
+)
+_HASH = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAME = re.compile(
+    r"[a-z$_][a-z0-9$]*(?:[A-Z][a-z0-9$]*)+"  # camelCase
+    r"|[A-Z][a-z0-9$]+(?:[A-Z][A-Za-z0-9$]*)+"  # PascalCase
+    r"|[A-Za-z$]*_[\w$]*[A-Za-z][\w$]*"  # snake_case, CONSTANT_CASE
+    r"|--[a-z][a-z0-9]*(?:-[a-z0-9]+)*"  # --flag
+    r"|[A-Z]{2,}[0-9]{2,}"  # TS2304
+    r"|[a-z]{2,}(?:-[a-z0-9]{2,})+",  # kebab-case
+)
+_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+")
+_NUMBER = re.compile(
+    r"(?<![\w.-])\d[\d,]*(?:\.\d+)?\s?(?:ms|µs|ns|sec(?:onds)?|min(?:utes)?|[KMGT]i?B|kB|bytes|px|%|fps|Hz|tokens|lines)"
+    r"(?![\w-])"
+)
+_ERROR = re.compile(
+    r"\b(?:\w*Error|\w*Exception|error|fatal|panic(?:ked)?|FAILED|FAIL|failed|Traceback|cannot|Cannot|not found"
+    r"|No such file|undefined|ENOENT|EACCES|denied|refused|timed out)\b"
+)
+_RULE = re.compile(
+    r"\b(?:must(?:n't)?|never|don'?t|do not|always|make sure|ensure|only use|avoid|should not|shouldn't|prefer)\b"
+    r"|\b(?:muss|müssen|niemals|immer|darf nicht|auf keinen Fall)\b"
+    r"|必须|必須|务必|務必|一定要|永远不|永遠不|绝不|絕不|不要|不能|不得|禁止|切勿|总是|總是|始终|始終|绝对",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
+_EXIT = re.compile(r"exit(?:ed with)?(?: code| status)?:? (\d{1,3})\b", re.IGNORECASE)
+_ENCODED = re.compile(r"(\w+) ([\d.]+) (\d+) #(\d+) (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One fact: ``weight`` sums its references, ``seen`` is the newest entry that had it, ``entry_id`` its address."""
+
+    kind: AnchorKind
+    text: str
+    entry_id: int
+    weight: float
+    seen: int
+
+    def encode(self) -> str:
+        """Return the anchor as one string, for ``SummaryDetails.anchors``."""
+        return f"{self.kind} {self.weight:g} {self.seen} #{self.entry_id} {self.text}"
+
+    @classmethod
+    def decode(cls, text: str) -> "Anchor | None":
+        """Return the anchor of a string, None when it is something else (written by another program)."""
+        found = _ENCODED.fullmatch(text)
+        if found is None or found[1] not in _KINDS:
+            return None
+        return cls(found[1], found[5], int(found[4]), float(found[2]), int(found[3]))  # type: ignore[arg-type]
+
+
+_KINDS: tuple[str, ...] = get_args(AnchorKind)
+
+
+def find_anchors(entries: Iterable[Entry], earlier: Iterable[str] = ()) -> tuple[Anchor, ...]:
+    """Return the anchors of ``entries``, best first, on top of the encoded ones an earlier summary carried.
+
+    Best is the most referenced, newer ones counting more; ties go to the more important kind, then by text.
+    """
+    finder = _Finder()
+    for text in earlier:
+        anchor = Anchor.decode(text)
+        if anchor is not None:
+            finder.known[anchor.kind, anchor.text] = [anchor.weight, anchor.seen, anchor.entry_id]
+    for entry in entries:
+        finder.look_at(entry)
+    return finder.ranked()
+
+
+def render_anchors(
+    anchors: Iterable[Anchor], budget: int, count: Callable[[str], int], shown: str = ""
+) -> tuple[str, ...]:
+    """Return the best anchors as lines of at most ``budget`` tokens: ``#412: src/app.py · load_config``.
+
+    What stands in ``shown`` word for word (the summary, the kept messages) is left out: it needs no anchor.
+    """
+    lines: dict[int, list[str]] = {}
+    listed = ""
+    for anchor in _with_room_for_all_kinds(anchors, budget, count):
+        if anchor.text in shown or anchor.text in listed:
+            continue
+        cost = count(anchor.text) + 2 + (0 if anchor.entry_id in lines else 4)
+        if cost > budget:
+            continue
+        budget -= cost
+        listed += f"{anchor.text}\n"
+        lines.setdefault(anchor.entry_id, []).append(anchor.text)
+    return tuple(f"#{entry_id}: {' · '.join(lines[entry_id])}" for entry_id in sorted(lines))
+
+
+_SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
+"""Largest share of the budget of the kinds whose anchors are whole lines."""
+
+
+def _with_room_for_all_kinds(anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]) -> Iterable[Anchor]:
+    left = {kind: budget * share for kind, share in _SHARES.items()}
+    for anchor in anchors:
+        if anchor.kind in left:
+            left[anchor.kind] -= count(anchor.text) + 4
+            if left[anchor.kind] < 0:
+                left[anchor.kind] += count(anchor.text) + 4
+                continue
+        yield anchor
+
+
+class _Finder:
+    """Collects references; ``known`` maps kind and text to weight, newest sighting and address."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, str], list[float]] = {}
+        self._kinds: dict[str, tuple[tuple[AnchorKind, str], ...]] = {}
+        self._commands: dict[str, str] = {}
+
+    def look_at(self, entry: Entry) -> None:
+        match entry:
+            case UserEntry():
+                files = [f"{part.path}\n{part.text}" for part in entry.parts if isinstance(part, FilePart)]
+                self._text(entry.text, entry.id, "user")
+                self._rules(entry.text, entry.id, "user")
+                for text in files:
+                    self._text(text, entry.id, "output")
+            case AssistantEntry():
+                self._text(entry.text, entry.id, "assistant")
+                self._rules(entry.text, entry.id, "output")
+                for call in entry.tool_calls:
+                    self._call(call, entry.id)
+            case ToolResultEntry():
+                self._text(entry.output, entry.id, "output")
+                if entry.status is ToolStatus.ERROR or entry.tool not in _QUOTING_TOOLS:
+                    self._errors(entry.output, entry.id)
+                self._command_ended(entry)
+            case ShellEntry():
+                if not entry.excluded:
+                    self._text(f"{entry.command}\n{entry.output}", entry.id, "output")
+                    self._errors(entry.output, entry.id)
+                    self._command(entry.command, entry.exit_code, "user", entry.id)
+            case BranchSummaryEntry():
+                self._text(entry.summary, entry.id, "assistant")
+            case _:
+                return
+
+    def ranked(self) -> tuple[Anchor, ...]:
+        newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
+        oldest = min((int(seen) for _, seen, _ in self.known.values()), default=0)
+        span = max(1, newest - oldest)
+
+        def rank(item: tuple[tuple[str, str], list[float]]) -> tuple[float, int, str]:
+            (kind, text), (weight, seen, _) = item
+            age = (newest - seen) / span
+            return (-weight / (1 + age), _KINDS.index(kind), text)
+
+        best = sorted(self.known.items(), key=rank)[:REMEMBERED]
+        return tuple(
+            Anchor(kind, text, int(address), round(weight, 2), int(seen))  # type: ignore[arg-type]
+            for (kind, text), (weight, seen, address) in best
+        )
+
+    def _refer(self, kind: str, text: str, entry_id: int, weight: float) -> None:
+        found = self.known.get((kind, text))
+        if found is None:
+            self.known[kind, text] = [weight, entry_id, entry_id]
+        else:
+            found[0] += weight
+            found[1] = found[2] = entry_id
+
+    def _text(self, text: str, entry_id: int, source: str) -> None:
+        weight = _WEIGHTS[source]
+        kinds = self._kinds
+        for token in sorted(set(_TOKEN.findall(text))):
+            facts = kinds.get(token)
+            if facts is None:
+                facts = kinds[token] = _classify(token)
+            for kind, fact in facts:
+                self._refer(kind, fact, entry_id, weight)
+        for number in sorted(set(_NUMBER.findall(text))):
+            self._refer("number", number, entry_id, weight)
+
+    def _call(self, call: ToolCallPart, entry_id: int) -> None:
+        try:
+            arguments = json.loads(call.arguments)
+        except ValueError:
+            arguments = None
+        if not isinstance(arguments, dict):
+            return
+        self._text("\n".join(_strings(arguments)), entry_id, "assistant")
+        command = arguments.get("command")
+        if isinstance(command, str):
+            self._commands[call.call_id] = command
+
+    def _command_ended(self, entry: ToolResultEntry) -> None:
+        command = self._commands.pop(entry.call_id, None)
+        if command is None:
+            return
+        code = entry.metadata.exit_code
+        if code is None and entry.status is ToolStatus.ERROR:
+            found = _EXIT.search(entry.output[-200:])
+            code = int(found[1]) if found else 1
+        self._command(command, 0 if code is None else code, "assistant", entry.id)
+
+    def _command(self, command: str, code: int | None, source: str, entry_id: int) -> None:
+        line = _one_line(command, _COMMAND_CHARS)
+        self._refer(
+            "command", f"`{line}` → exit {code}" if code is not None else f"`{line}`", entry_id, _WEIGHTS[source]
+        )
+
+    def _errors(self, text: str, entry_id: int) -> None:
+        for match in islice(_ERROR.finditer(text), _ERROR_LINES):
+            start = text.rfind("\n", 0, match.start()) + 1
+            end = text.find("\n", match.end())
+            line = _one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS)
+            self._refer("error", line, entry_id, _WEIGHTS["output"])
+
+    def _rules(self, text: str, entry_id: int, source: str) -> None:
+        if not _RULE.search(text):
+            return
+        for sentence in _SENTENCE.split(text):
+            if sentence and len(sentence) <= 4 * _LINE_CHARS and _RULE.search(sentence):
+                self._refer("rule", _one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
+
+
+def _strings(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _one_line(text: str, limit: int) -> str:
+    line = " ".join(text[: limit * 2].split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
+    """Return the facts in a run of characters that hold no space: usually none or one."""
+    word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")
+    if len(word) < 4 or len(word) > 120:
+        return ()
+    if "/" in word or _FILE.search(word):
+        return (("path", word),) if _PATH.fullmatch(word) or "://" in word else ()
+    if _HASH.fullmatch(word) and any(c.isdigit() for c in word) and any(c.isalpha() for c in word):
+        return (("hash", word),)
+    if _NAME.fullmatch(word):
+        return (("name", word),)
+    if _DOTTED.fullmatch(word):
+        parts = re.split(r"\.|::", word)
+        return (("name", word), *(("name", part) for part in parts if len(part) > 3 and _NAME.fullmatch(part)))
+    return ()

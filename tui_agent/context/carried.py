@@ -1,0 +1,209 @@
+"""What code, not a model, carries through a summary: the user's words, files, anchors, to-dos and skills.
+
+Each has its own budget. They are rebuilt at every compaction from the entries and from what the previous compaction
+stored, so nothing passes through a model twice.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tui_agent.context.anchors import find_anchors, render_anchors
+from tui_agent.context.files import file_operations, shown_paths
+from tui_agent.context.settings import CompactionSettings
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    FilePart,
+    ImagePart,
+    ShellEntry,
+    StateText,
+    SummaryDetails,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+
+CountText = Callable[[str], int]
+"""Counts text in tokens."""
+
+FILES_SHARE = 0.02
+"""Share of the history budget for the lists of files."""
+STATE_SHARE = 0.05
+"""Share of the history budget for to-dos and loaded skills."""
+LEAST_TEXT = 24
+"""Tokens below which a piece of text is not worth showing."""
+STATE_TOOLS = frozenset({"todo", "skill"})
+_TAG_TOKENS = 8
+"""About what the tags around one piece take."""
+
+_MESSAGE = re.compile(r"#(\d+) (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Tokens each carried part may take."""
+
+    user_messages: int
+    anchors: int
+    files: int
+    state: int
+
+    @classmethod
+    def of(cls, settings: CompactionSettings, budget: int) -> "Budgets":
+        """Return the budgets for a history budget."""
+        return cls(
+            user_messages=settings.user_messages_tokens(budget),
+            anchors=settings.anchors_tokens(budget),
+            files=round(budget * FILES_SHARE),
+            state=round(budget * STATE_SHARE),
+        )
+
+
+def carry(
+    summarised: Sequence[Entry],
+    earlier: SummaryDetails,
+    budgets: Budgets,
+    count: CountText,
+    shown: str = "",
+) -> SummaryDetails:
+    """Return what is carried of the entries that are about to be summarised, on top of what was carried before.
+
+    ``shown`` is all text that stays in the model's view: what stands in it needs no anchor. Pinned entries are the
+    plan's to add.
+    """
+    files = file_operations(summarised, earlier)
+    messages = _select_messages(_messages(summarised, earlier.user_messages), budgets.user_messages, count)
+    state = _select_state(_state(summarised, earlier.state), budgets.state, count)
+    anchors = find_anchors(summarised, earlier.remembered)
+    count_files = shown_paths(files, budgets.files, count)
+    known = "\n".join([shown, *messages, *(item.text for item in state), *files.newest(count_files)])
+    return SummaryDetails(
+        read_files=files.read,
+        modified_files=files.modified,
+        anchors=render_anchors(anchors, budgets.anchors - _TAG_TOKENS, count, known),
+        user_messages=messages,
+        state=state,
+        shown_files=count_files if count_files < max(len(files.read), len(files.modified)) else None,
+        remembered=tuple(anchor.encode() for anchor in anchors),
+    )
+
+
+def fit(text: str, budget: int, count: CountText) -> str:
+    """Return ``text`` within ``budget`` tokens, its middle cut; empty when not even a few words fit."""
+    tokens = count(text)
+    if tokens <= budget:
+        return text
+    if budget < LEAST_TEXT // 2:
+        return ""
+    keep = len(text) * budget // tokens
+    while keep > 20:
+        shown = _without_middle(text, keep)
+        tokens = count(shown)
+        if tokens <= budget:
+            return shown
+        keep = min(keep * budget // tokens, keep * 19 // 20)
+    return ""
+
+
+def shown_text(entries: Iterable[Entry]) -> str:
+    """Return all text of entries that stay in view, to look up what needs no anchor."""
+    texts: list[str] = []
+    for entry in entries:
+        match entry:
+            case UserEntry():
+                texts += [part.text for part in entry.parts if isinstance(part, TextPart | FilePart)]
+            case AssistantEntry():
+                texts += [entry.text, *(call.arguments for call in entry.tool_calls)]
+            case ToolResultEntry():
+                texts.append(entry.output)
+            case ShellEntry():
+                texts += [entry.command, entry.output]
+            case _:
+                continue
+    return "\n".join(texts)
+
+
+def _without_middle(text: str, keep: int) -> str:
+    tail = keep // 3
+    return f"{text[: keep - tail]} [… {len(text) - keep} characters …] {text[len(text) - tail :]}"
+
+
+def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:
+    """Return the user's own messages with their ids, oldest first: what they typed, and the names of what they gave."""
+    messages: dict[int, str] = {}
+    for position, text in enumerate(earlier):
+        found = _MESSAGE.fullmatch(text)
+        # Messages carried by another program have no number; negative ones keep them first and in order.
+        number, words = (int(found[1]), found[2]) if found else (position - 1_000_000, text)
+        messages[number] = words
+    for entry in entries:
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            parts = [_part(part) for part in entry.parts]
+            text = "\n".join(part for part in parts if part.strip())
+            if text:
+                messages[entry.id] = text
+    return sorted(messages.items())
+
+
+def _part(part: TextPart | FilePart | ImagePart) -> str:
+    match part:
+        case TextPart():
+            return part.text
+        case FilePart():
+            return f"@{part.path}"
+        case ImagePart():
+            return f"[image: {part.path or part.blob[:12]}]"
+
+
+def _select_messages(messages: Sequence[tuple[int, str]], budget: int, count: CountText) -> tuple[str, ...]:
+    """Return the first message always, then the newest ones that fit, in order; huge ones lose their middle."""
+    if not messages:
+        return ()
+    share = max(budget // 3, LEAST_TEXT)
+    first = _numbered(messages[0], share, count)
+    left = budget - count(first) - _TAG_TOKENS
+    chosen: list[str] = []
+    for message in reversed(messages[1:]):
+        text = _numbered(message, min(left - _TAG_TOKENS, share), count)
+        if not text:
+            break
+        chosen.append(text)
+        left -= count(text) + _TAG_TOKENS
+    return tuple(text for text in (first, *reversed(chosen)) if text)
+
+
+def _numbered(message: tuple[int, str], budget: int, count: CountText) -> str:
+    number, text = message
+    return fit(f"#{number} {text}" if number >= 0 else text, budget, count)
+
+
+def _state(entries: Sequence[Entry], earlier: Iterable[StateText]) -> list[StateText]:
+    """Return the to-do list as it stood last and the skills that were loaded, oldest first."""
+    state = {(item.tool, item.name): item for item in earlier}
+    names = {
+        call.call_id: call.arguments
+        for entry in entries
+        if isinstance(entry, AssistantEntry)
+        for call in entry.tool_calls
+    }
+    for entry in entries:
+        if not isinstance(entry, ToolResultEntry) or entry.tool not in STATE_TOOLS:
+            continue
+        if entry.status is ToolStatus.COMPLETED:
+            name = "" if entry.tool == "todo" else entry.title or names.get(entry.call_id, "")
+            state.pop((entry.tool, name), None)
+            state[entry.tool, name] = StateText(tool=entry.tool, name=name, text=entry.output)
+    return list(state.values())
+
+
+def _select_state(state: Sequence[StateText], budget: int, count: CountText) -> tuple[StateText, ...]:
+    """Return the to-do list first, then the newest skills, as far as they fit whole."""
+    chosen: list[StateText] = []
+    for item in sorted(state[::-1], key=lambda item: item.tool != "todo"):
+        cost = count(item.text) + _TAG_TOKENS
+        if cost <= budget:
+            chosen.append(item)
+            budget -= cost
+    return tuple(reversed(chosen))

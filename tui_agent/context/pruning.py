@@ -1,0 +1,288 @@
+"""Plans which old tool outputs become placeholders, and says when that may happen.
+
+Pruning rewrites what was sent before, so it costs the provider's prompt cache: it waits for a moment when that is
+free or needed, and then does everything in one entry.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.files import READING_TOOLS, WRITING_TOOLS, call_path
+from tui_agent.context.settings import ImageSettings, PruneSettings
+from tui_agent.context.view import ContextView, EntryState
+from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, stored_tokens
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    ImagePart,
+    PruneEntry,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+
+LEAST_OUTPUT = 2 * PLACEHOLDER_TOKENS
+"""An output smaller than this stays: its placeholder would save nothing."""
+_REPEATABLE_TOOLS = frozenset({"read", "grep", "glob", "ls", "bash", "webfetch"})
+
+
+class Occasion(StrEnum):
+    """Why a prune may happen now; the value is the reason stored in its entry."""
+
+    PRESSURE = "context under pressure"
+    COLD_CACHE = "prompt cache is cold"
+    MODEL_SWITCH = "model switch"
+    MANUAL = "asked for"
+    RUN_END = "end of the run"
+    IMAGES = "too many images"
+    COMPACTION = "compaction"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is going on, as far as it decides whether to prune."""
+
+    asked: bool = False
+    model_switched: bool = False
+    run_ended: bool = False
+    cache_cold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePlan:
+    """Entries to turn into placeholders (or to cut to ``keep_chars`` characters), superseded ones first."""
+
+    targets: tuple[int, ...]
+    tokens_freed: int
+    reason: str
+    keep_chars: int = 0
+
+    def entry(self) -> PruneEntry:
+        """Return the plan as an entry to append."""
+        return PruneEntry(
+            targets=self.targets, tokens_freed=self.tokens_freed, reason=self.reason, keep_chars=self.keep_chars
+        )
+
+
+def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
+    """Return why pruning is right now, None when it has to wait.
+
+    ``run_end`` is OpenCode's behaviour: after every run and at no other time. With ``off`` only a person prunes.
+    """
+    if moment.asked:
+        return Occasion.MANUAL
+    if settings.when == "off":
+        return None
+    if settings.when == "run_end":
+        return Occasion.RUN_END if moment.run_ended else None
+    if moment.model_switched:
+        return Occasion.MODEL_SWITCH
+    if under_pressure(settings, size):
+        return Occasion.PRESSURE
+    return Occasion.COLD_CACHE if moment.cache_cold else None
+
+
+def under_pressure(settings: PruneSettings, size: ContextSize) -> bool:
+    """Whether the context is so full that turns protect nothing any more."""
+    limit = size.threshold if size.threshold is not None else size.window - size.reserve
+    return size.total > settings.pressure * limit
+
+
+@dataclass(frozen=True, slots=True)
+class PruneRules:
+    """What a plan is made with. ``budget`` is the history budget in tokens."""
+
+    settings: PruneSettings
+    budget: int
+    pressure: bool = False
+    minimum: int | None = None
+    """Least tokens to free; None takes the settings'."""
+    count: CountEntry = stored_tokens
+
+
+def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE) -> PrunePlan | None:
+    """Return what to prune, None when it is not worth it.
+
+    Walks back from the newest entry. Results of the last turns (unless under pressure), of the last steps, the newest
+    tokens of output, pinned entries and protected tools stay. An output that stands again later, because the same
+    call ran again, is only protected by the last steps.
+    """
+    weights = ViewWeights(view, rules.count)
+    zones = _Zones(weights, rules)
+    superseded = superseded_results(view)
+    targets: list[tuple[bool, int]] = []
+    freed = 0
+    for entry in reversed(view.entries):
+        repeated = superseded.get(entry.id) is Superseded.REPEATED
+        if not zones.exposed(entry, repeated=repeated):
+            continue
+        freed += weights.of(entry) - PLACEHOLDER_TOKENS
+        targets.append((entry.id not in superseded, entry.id))
+    minimum = rules.settings.worthwhile_tokens(rules.budget) if rules.minimum is None else rules.minimum
+    if not targets or freed < minimum:
+        return None
+    return PrunePlan(tuple(target for _, target in sorted(targets)), freed, str(reason))
+
+
+class _Zones:
+    """Tells, walking back from the newest entry, which results no protection covers."""
+
+    def __init__(self, weights: ViewWeights, rules: PruneRules) -> None:
+        self._weights = weights
+        self._rules = rules
+        self._turns = 0
+        self._steps = 0
+        self._output = 0
+        self._protected = rules.settings.protected_tokens(rules.budget)
+
+    def exposed(self, entry: Entry, *, repeated: bool) -> bool:
+        """Whether the entry is an output to prune; call it once for every entry, newest first."""
+        settings = self._rules.settings
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            self._turns += 1
+        elif isinstance(entry, AssistantEntry) and entry.tool_calls:
+            self._steps += 1
+        if not isinstance(entry, ToolResultEntry) or entry.tool in settings.protected_tools:
+            return False
+        if not self._weights.has_output(entry):
+            return False
+        tokens = self._weights.of(entry)
+        if not repeated:
+            self._output += tokens
+        if self._steps < settings.protect_steps or tokens < LEAST_OUTPUT:
+            return False
+        if repeated:
+            return True
+        in_turns = not self._rules.pressure and self._turns < settings.protect_turns
+        return not in_turns and self._output > self._protected
+
+
+class Superseded(StrEnum):
+    """Why an output is out of date."""
+
+    REPEATED = "repeated"
+    """The same call gave a newer output."""
+    CHANGED = "changed"
+    """The file it shows was changed since."""
+
+
+def superseded_results(view: ContextView) -> Mapping[int, Superseded]:
+    """Return the results that a later one makes stale: read again, changed later, the same command run again."""
+    stale = _Stale()
+    for call, result in _answered_calls(view):
+        completed = result.status is ToolStatus.COMPLETED
+        if call.tool in _REPEATABLE_TOOLS and (completed or call.tool == "bash"):
+            stale.repeat(call, result)
+        if not completed:
+            continue
+        file = result.metadata.path or call_path(call.arguments)
+        if call.tool in READING_TOOLS and file:
+            stale.read(file, call, result)
+        elif call.tool in WRITING_TOOLS:
+            stale.change({*result.metadata.modified_files, *([file] if file else [])})
+    return stale.results
+
+
+class _Stale:
+    """Follows the calls from old to new."""
+
+    def __init__(self) -> None:
+        self.results: dict[int, Superseded] = {}
+        self._latest: dict[tuple[str, str], int] = {}
+        self._reads: dict[str, list[int]] = {}
+
+    def repeat(self, call: ToolCallPart, result: ToolResultEntry) -> None:
+        key = (call.tool, call.arguments)
+        if key in self._latest:
+            self.results[self._latest[key]] = Superseded.REPEATED
+        self._latest[key] = result.id
+
+    def read(self, file: str, call: ToolCallPart, result: ToolResultEntry) -> None:
+        """A file read whole replaces all its parts read before."""
+        earlier = self._reads.setdefault(file, [])
+        if _names_only_a_file(call.arguments) and result.metadata.truncation is None:
+            self.results.update(dict.fromkeys(earlier, Superseded.REPEATED))
+            earlier.clear()
+        earlier.append(result.id)
+
+    def change(self, files: set[str]) -> None:
+        for file in files:
+            for read in self._reads.pop(file, []):
+                self.results.setdefault(read, Superseded.CHANGED)
+
+
+def _names_only_a_file(arguments: str) -> bool:
+    try:
+        values = json.loads(arguments)
+    except ValueError:
+        return False
+    return isinstance(values, dict) and len(values) == 1
+
+
+def _answered_calls(view: ContextView) -> list[tuple[ToolCallPart, ToolResultEntry]]:
+    """Return the calls that have a result the model still sees in some form, in order."""
+    pairs: list[tuple[ToolCallPart, ToolResultEntry]] = []
+    for entry in view.entries:
+        if isinstance(entry, AssistantEntry) and entry.id in view.results:
+            for call, result in zip(entry.tool_calls, view.results[entry.id], strict=True):
+                if result is not None and view.is_open(result.id):
+                    pairs.append((call, result))
+    return pairs
+
+
+def plan_image_prune(
+    view: ContextView, settings: ImageSettings, budget: int, tokens: Callable[[ImagePart], int]
+) -> PrunePlan | None:
+    """Return which entries lose their images because a request would hold too many or too heavy ones, else None.
+
+    It cuts to half of what is allowed, so that the next image does not break the cache again. The newest entry with
+    images keeps them, whatever they weigh; pinned entries do too.
+    """
+    holders = [(entry.id, images) for entry in view.entries if (images := _images(entry, view))]
+    counts = {entry_id: len(images) for entry_id, images in holders}
+    weights = {entry_id: sum(tokens(image) for image in images) for entry_id, images in holders}
+    heaviest = round(budget * settings.max_tokens_share)
+    if sum(counts.values()) <= settings.max_count and sum(weights.values()) <= heaviest:
+        return None
+    kept = kept_tokens = 0
+    targets: list[int] = []
+    for index, (entry_id, _) in enumerate(reversed(holders)):
+        fits = kept + counts[entry_id] <= settings.max_count // 2 and kept_tokens + weights[entry_id] <= heaviest // 2
+        if fits or index == 0 or view.state(entry_id) is EntryState.PINNED:
+            kept += counts[entry_id]
+            kept_tokens += weights[entry_id]
+        else:
+            targets.append(entry_id)
+    if not targets:
+        return None
+    return PrunePlan(tuple(sorted(targets)), sum(weights[target] for target in targets), Occasion.IMAGES)
+
+
+def _images(entry: Entry, view: ContextView) -> tuple[ImagePart, ...]:
+    if not view.is_open(entry.id):
+        return ()
+    if isinstance(entry, UserEntry):
+        return tuple(part for part in entry.parts if isinstance(part, ImagePart))
+    return entry.attachments if isinstance(entry, ToolResultEntry) else ()
+
+
+def plan_cut(view: ContextView, keep_chars: int, count: CountEntry = stored_tokens) -> PrunePlan | None:
+    """Return a plan that cuts every output the model sees to ``keep_chars`` characters, the newest included.
+
+    Pinned entries stay whole. None when there is nothing longer.
+    """
+    weights = ViewWeights(view, count)
+    targets: list[int] = []
+    freed = 0
+    for entry in view.entries:
+        if not isinstance(entry, ToolResultEntry) or not weights.has_output(entry):
+            continue
+        shown = view.kept_chars.get(entry.id, len(entry.output))
+        if shown > keep_chars * 5 // 4:
+            targets.append(entry.id)
+            freed += round(weights.of(entry) * (1 - keep_chars / shown))
+    return PrunePlan(tuple(targets), freed, Occasion.COMPACTION, keep_chars) if targets else None
