@@ -1,0 +1,312 @@
+"""Path in, request out: the only place that decides what a model is sent.
+
+Normal form, the same for every provider:
+
+- at most two system messages, then a conversation that starts with a user message;
+- every tool call is answered exactly once, directly after its assistant message, in the order of the calls;
+- no message is empty, arguments are JSON objects, call ids are unique.
+
+Messages of one role that follow each other stay apart, because merging would rewrite a message that was already
+sent: so appending an entry only appends bytes, unless it is of a kind that changes the view. (litellm merges them
+for the providers that want it, which keeps the provider's own prefix.) A server that insists on alternating roles
+gets them merged; there the last message may grow.
+
+A path that ends in an answer gives a request that ends in an assistant message; some models refuse to go on from
+there, so whoever retries a cut-off answer appends a user entry first.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tui_agent.context.rendering import (
+    Content,
+    Shown,
+    arguments_json,
+    assistant_text,
+    branch_text,
+    clean,
+    image_label,
+    reasoning_blobs,
+    result_text,
+    shell_text,
+    summary_text,
+    user_content,
+)
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.context.templates import Templates
+from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.session.entries import (
+    INTERRUPTED_OUTPUT,
+    AssistantEntry,
+    BranchSummaryEntry,
+    Entry,
+    ImagePart,
+    ShellEntry,
+    SystemEntry,
+    ToolCallPart,
+    ToolResultEntry,
+    UserEntry,
+)
+
+MAX_NAME_CHARS = 64
+"""Longest tool name and foreign call id that every provider takes."""
+
+CACHED_SYSTEM_MESSAGES = 2
+CACHED_LAST_MESSAGES = 2
+
+_PORTABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTraits:
+    """What a model and its server take, as far as it changes a request.
+
+    ``single_system``: chat templates that know one system message. ``alternating_roles``: chat templates that
+    refuse two user messages in a row. ``short_call_ids``: call ids of exactly nine letters and digits (Mistral).
+    """
+
+    model: str
+    vision: bool = True
+    images_in_tool_results: bool = False
+    reasoning: bool = True
+    single_system: bool = False
+    alternating_roles: bool = False
+    short_call_ids: bool = False
+
+
+def project(
+    path: Sequence[Entry],
+    traits: ModelTraits,
+    templates: Templates | None = None,
+    *,
+    max_output_tokens: int | None = None,
+) -> ModelRequest:
+    """Return the request a path stands for; image bytes are left for the sender to fill in."""
+    return project_view(resolve(path), traits, templates, max_output_tokens=max_output_tokens)
+
+
+def project_view(
+    view: ContextView,
+    traits: ModelTraits,
+    templates: Templates | None = None,
+    *,
+    max_output_tokens: int | None = None,
+) -> ModelRequest:
+    """Return the request of a view that was already resolved."""
+    builder = Builder(view, traits, templates or Templates())
+    builder.head()
+    builder.summary()
+    for entry in view.entries:
+        builder.add(entry)
+    return ModelRequest(
+        model=traits.model,
+        messages=_with_cache_marks(builder.finished()),
+        tools=view.system.tools if view.system else (),
+        max_output_tokens=max_output_tokens,
+    )
+
+
+@dataclass(slots=True)
+class Builder:
+    """Puts messages together, entry by entry; what it has put never changes (but see ``finished``)."""
+
+    view: ContextView
+    traits: ModelTraits
+    templates: Templates
+    messages: list[Message] = field(default_factory=list)
+    _used_ids: set[str] = field(default_factory=set)
+
+    def head(self) -> None:
+        """Add the system messages: the first block, and all others as one."""
+        if self.view.system is not None:
+            self.messages += system_messages(self.view.system, self.traits)
+
+    def summary(self) -> None:
+        """Add the message that stands for compacted history."""
+        entry = self.view.compaction
+        if entry is not None and self.view.state(entry.id) is not EntryState.DROPPED:
+            text = summary_text(entry, self.view.pinned, self._shown(entry), self.templates)
+            self._put_user((ContentText(text),), entry.id)
+
+    def add(self, entry: Entry) -> None:
+        """Add the messages of one entry; results come with the assistant entry they answer."""
+        match entry:
+            case AssistantEntry():
+                self._put_assistant(entry)
+            case UserEntry() if self._is_shown(entry):
+                self._put_user(user_content(entry, self._shown(entry), self.templates), entry.id)
+            case ShellEntry(excluded=False) if self._is_shown(entry):
+                self._put_user((ContentText(shell_text(entry, self._shown(entry), self.templates)),), entry.id)
+            case BranchSummaryEntry() if self._is_shown(entry):
+                self._put_user((ContentText(branch_text(entry, self._shown(entry), self.templates)),), entry.id)
+            case _:
+                pass
+
+    def finished(self) -> list[Message]:
+        """Return the messages, in alternating roles if the server insists."""
+        return _alternating(self.messages, self.templates) if self.traits.alternating_roles else self.messages
+
+    def _is_shown(self, entry: Entry) -> bool:
+        return self.view.states.get(entry.id) is not EntryState.DROPPED
+
+    def _shown(self, entry: Entry) -> Shown:
+        return Shown(self.view.state(entry.id), self.view.kept_chars.get(entry.id, 0), self.traits.vision)
+
+    def _put_user(self, content: Content, entry_id: int) -> None:
+        if content:
+            self.messages.append(Message("user", content, origin=(entry_id,)))
+
+    def _put_assistant(self, entry: AssistantEntry) -> None:
+        if not self._is_shown(entry):
+            return
+        shown = self._shown(entry)
+        text = assistant_text(entry, shown, self.templates)
+        calls, answers = self._calls(entry, shown)
+        if not text and not calls:
+            return
+        self._start_with_user()
+        untouched = shown.whole and len(calls) == len(entry.tool_calls)
+        reasoning = reasoning_blobs(entry, self.traits.model) if untouched and self.traits.reasoning else ()
+        self.messages.append(
+            Message(
+                "assistant",
+                (ContentText(text),) if text else (),
+                tool_calls=tuple(calls),
+                reasoning=reasoning,
+                origin=(entry.id,),
+            )
+        )
+        self._put_results(calls, answers, entry.id)
+
+    def _calls(self, entry: AssistantEntry, shown: Shown) -> tuple[list[RequestToolCall], list[ToolResultEntry | None]]:
+        """Return an entry's calls that are shown, each with its result or None."""
+        calls: list[RequestToolCall] = []
+        answers: list[ToolResultEntry | None] = []
+        for call, answer in zip(entry.tool_calls, self.view.results.get(entry.id, ()), strict=True):
+            if answer is not None and not self._is_shown(answer):
+                continue
+            calls.append(
+                RequestToolCall(self._call_id(call, entry), tool_name(call.tool), arguments_json(call.arguments, shown))
+            )
+            answers.append(answer)
+        return calls, answers
+
+    def _put_results(
+        self, calls: Sequence[RequestToolCall], answers: Sequence[ToolResultEntry | None], entry_id: int
+    ) -> None:
+        moved: list[ContentText | ImageRef] = []
+        origin: list[int] = []
+        for call, answer in zip(calls, answers, strict=True):
+            if answer is None:
+                stand_in = (ContentText(INTERRUPTED_OUTPUT),)
+                self.messages.append(Message("tool", stand_in, call_id=call.call_id, origin=(entry_id,)))
+                continue
+            content, images = self._result_content(answer)
+            self.messages.append(Message("tool", content, call_id=call.call_id, origin=(answer.id,)))
+            if images:
+                origin.append(answer.id)
+                for image in images:
+                    moved += [ContentText(image_label(image)), ImageRef(image.blob, image.mime)]
+        if moved:
+            content = (ContentText(f"{self.templates.tool_images}\n"), *moved)
+            self.messages.append(Message("user", content, origin=tuple(origin)))
+
+    def _result_content(self, entry: ToolResultEntry) -> tuple[Content, tuple[ImagePart, ...]]:
+        """Return a result's content, and the images that have to go into a message of their own."""
+        shown = self._shown(entry)
+        text = result_text(entry, shown, self.templates)
+        if not entry.attachments or not (shown.whole or shown.cut):
+            return (ContentText(text),), ()
+        if shown.whole and self.traits.vision and self.traits.images_in_tool_results:
+            refs = tuple(ImageRef(image.blob, image.mime) for image in entry.attachments)
+            return (ContentText(text), *refs), ()
+        labelled = "\n".join([text, *(image_label(image) for image in entry.attachments)])
+        return (ContentText(labelled),), entry.attachments if shown.whole and self.traits.vision else ()
+
+    def _start_with_user(self) -> None:
+        """Providers want the user to speak first; history that lost its start gets a stand-in."""
+        if not self.messages or self.messages[-1].role == "system":
+            self.messages.append(Message("user", (ContentText(self.templates.conversation_start),)))
+
+    def _call_id(self, call: ToolCallPart, entry: AssistantEntry) -> str:
+        """Return an id that is unique in the request and that the provider takes.
+
+        A model's own id goes back as it is, because providers hide state in it (Gemini's thought signatures).
+        """
+        if self.traits.short_call_ids:
+            base = hashlib.sha256(call.call_id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
+        elif _PORTABLE_ID.fullmatch(call.call_id):
+            base = call.call_id
+        elif entry.model == self.traits.model and call.call_id.isascii() and call.call_id.isprintable():
+            base = call.call_id.strip() or "call"
+        else:
+            base = _UNPORTABLE.sub("_", call.call_id)[: MAX_NAME_CHARS - 8] or "call"
+        unique, number = base, 1
+        while unique in self._used_ids:
+            number += 1
+            unique = _numbered(base, number, short=self.traits.short_call_ids)
+        self._used_ids.add(unique)
+        return unique
+
+
+def system_messages(system: SystemEntry, traits: ModelTraits) -> list[Message]:
+    """Return the head: the first block alone, so that it stays cached when the others change."""
+    blocks = [clean(block) for block in system.blocks if block.strip()]
+    if not blocks:
+        return []
+    rest = "\n\n".join(blocks[1:])
+    texts = [blocks[0], rest] if rest else [blocks[0]]
+    if traits.single_system:
+        texts = ["\n\n".join(texts)]
+    return [Message("system", (ContentText(text),), origin=(system.id,)) for text in texts]
+
+
+def tool_name(name: str) -> str:
+    """Return a tool's name as every provider takes it; models make names up."""
+    if _PORTABLE_ID.fullmatch(name):
+        return name
+    return _UNPORTABLE.sub("_", name)[:MAX_NAME_CHARS] or "unknown"
+
+
+def _numbered(base: str, number: int, *, short: bool) -> str:
+    if short:
+        return hashlib.sha256(f"{base}{number}".encode()).hexdigest()[:9]
+    return f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
+
+
+def _with_cache_marks(messages: list[Message]) -> tuple[Message, ...]:
+    """Mark the first system messages and the last messages of the conversation for the provider's cache."""
+    heads = [at for at, message in enumerate(messages[:CACHED_SYSTEM_MESSAGES]) if message.role == "system"]
+    tails = [
+        at for at in range(max(0, len(messages) - CACHED_LAST_MESSAGES), len(messages)) if messages[at].role != "system"
+    ]
+    for at in (*heads, *tails):
+        messages[at] = replace(messages[at], cache=True)
+    return tuple(messages)
+
+
+def _alternating(messages: Sequence[Message], templates: Templates) -> list[Message]:
+    """Merge messages of one role that follow each other, and put an answer between a result and the user."""
+    merged: list[Message] = []
+    for message in messages:
+        last = merged[-1] if merged else None
+        if last is not None and last.role == "tool" and message.role == "user":
+            merged.append(Message("assistant", (ContentText(templates.acknowledged),)))
+        if last is None or message.role not in ("user", "assistant") or last.role != message.role:
+            merged.append(message)
+        else:
+            merged[-1] = _joined(last, message)
+    return merged
+
+
+def _joined(first: Message, second: Message) -> Message:
+    apart = (ContentText("\n\n"),) if first.content and second.content else ()
+    return replace(
+        second,
+        content=(*first.content, *apart, *second.content),
+        reasoning=(),
+        origin=(*first.origin, *second.origin),
+    )

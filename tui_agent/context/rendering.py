@@ -1,0 +1,342 @@
+"""How one entry is told to a model: its texts, images and placeholders, before messages are put together.
+
+Everything that is sent passes ``clean``: half surrogate pairs can't be encoded and some servers refuse NUL.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tui_agent.context.request import ContentText, ImageRef
+from tui_agent.context.templates import Templates, fill
+from tui_agent.context.truncation import cut_middle
+from tui_agent.context.view import EntryState
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    FilePart,
+    ImagePart,
+    PinnedText,
+    ReasoningPart,
+    ShellEntry,
+    SummaryDetails,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+
+Content = tuple[ContentText | ImageRef, ...]
+"""What a message holds."""
+
+GIST_CHARS = 120
+"""Characters of a title or text in a placeholder."""
+
+LONG_ARGUMENT_CHARS = 200
+"""String values of arguments longer than this are cut in an entry that was pruned or masked."""
+
+INVALID_ARGUMENTS_KEY = "invalid_arguments"
+"""Name under which a model is shown arguments of its own that were not a JSON object."""
+
+INVALID_ARGUMENTS_CHARS = 2_000
+"""Characters shown of such arguments."""
+
+_LONE_SURROGATE_OR_NUL = re.compile("[\0\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+_STATUS = {
+    ToolStatus.COMPLETED: "ok",
+    ToolStatus.ERROR: "error",
+    ToolStatus.DENIED: "denied",
+    ToolStatus.INTERRUPTED: "interrupted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How an entry is to be shown: its state, what a prune left of it, and whether images may be sent."""
+
+    state: EntryState = EntryState.LIVE
+    kept_chars: int = 0
+    vision: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether the content is shown as it is."""
+        return self.state in (EntryState.LIVE, EntryState.PINNED)
+
+    @property
+    def cut(self) -> bool:
+        """Whether a prune left head and tail of the content."""
+        return self.state is EntryState.PRUNED and self.kept_chars > 0
+
+
+def clean(text: str) -> str:
+    """Return the text with NUL and half surrogate pairs replaced by U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    return _LONE_SURROGATE_OR_NUL.sub("\ufffd", text)
+
+
+def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Content:
+    """Return a user message's content, empty when there is nothing to say."""
+    if shown.state is EntryState.MASKED:
+        return (ContentText(_masked(entry, templates)),)
+    content: list[ContentText | ImageRef] = []
+    texts: list[str] = []
+
+    def close_text() -> None:
+        if text := "\n\n".join(text for text in texts if text.strip()):
+            content.append(ContentText(text))
+        texts.clear()
+
+    for part in entry.parts:
+        match part:
+            case ImagePart() if shown.whole and shown.vision:
+                close_text()
+                content.append(ImageRef(part.blob, part.mime))
+            case ImagePart():
+                texts.append(image_label(part))
+            case FilePart():
+                text = _cut(part.text, shown)
+                texts.append(clean(fill(templates.attached_file, path=part.path, text=text)))
+            case TextPart():
+                texts.append(clean(_cut(part.text, shown)))
+    close_text()
+    return _reminded(content, templates) if entry.mid_run and content else tuple(content)
+
+
+def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
+    """Return a user's own command and what it printed."""
+    if shown.state is EntryState.MASKED:
+        return _masked(entry, templates)
+    if shown.state is EntryState.PRUNED and not shown.kept_chars:
+        output = _pruned(entry, templates)
+    else:
+        output = _cut(entry.output, shown)
+    status = "still running" if entry.exit_code is None else f"exit code {entry.exit_code}"
+    return clean(
+        fill(
+            templates.user_shell,
+            command=entry.command,
+            output=output if output.strip() else templates.empty_output,
+            status=status,
+        )
+    )
+
+
+def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> str:
+    """Return what a tool result says, without its images."""
+    if shown.state is EntryState.MASKED:
+        return _masked(entry, templates)
+    if shown.state is EntryState.PRUNED and not shown.kept_chars:
+        return _pruned(entry, templates)
+    output = clean(_cut(entry.output, shown))
+    return output if output.strip() else templates.empty_output
+
+
+def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) -> str:
+    """Return what the model said, empty when it said nothing."""
+    text = entry.text
+    if not text.strip():
+        return ""
+    return _masked(entry, templates) if shown.state is EntryState.MASKED else clean(text)
+
+
+def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
+    """Return the provider's blobs of an entry's reasoning: all of them, or none.
+
+    They go back only to the model that made them, and only complete: a signature over reasoning that was cut off
+    or made by another model is refused (https://platform.claude.com/docs, "Extended thinking").
+    """
+    parts = [part for part in entry.parts if isinstance(part, ReasoningPart)]
+    if entry.error is not None or entry.interrupted:
+        return ()
+    if any(not part.blob or (part.model or entry.model) != model for part in parts):
+        return ()
+    return tuple(part.blob for part in parts if part.blob)
+
+
+def arguments_json(arguments: str, shown: Shown) -> str:
+    """Return arguments as valid JSON text of an object.
+
+    Valid ones stay as the model wrote them, byte for byte. Others are handed back as one string, so that the
+    model sees its mistake.
+    """
+    values = _parse_object(arguments)
+    if values is None:
+        told = {INVALID_ARGUMENTS_KEY: clean(arguments[:INVALID_ARGUMENTS_CHARS])} if arguments.strip() else {}
+        return json.dumps(told, ensure_ascii=False)
+    if not shown.whole:
+        return json.dumps(_shortened(values), ensure_ascii=False)
+    if not arguments.isascii() or _SURROGATE_ESCAPE.search(arguments):
+        cleaned = _cleaned(values)
+        return arguments if cleaned == values else json.dumps(cleaned, ensure_ascii=False)
+    return arguments
+
+
+def summary_text(entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates) -> str:
+    """Return the message that stands for compacted history: the summary and what code carried through it."""
+    if shown.state is EntryState.MASKED:
+        return _masked(entry, templates)
+    blocks = carried_blocks(entry.details, pinned)
+    return clean(fill(templates.compaction_summary, summary=entry.summary.strip(), blocks=blocks))
+
+
+def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -> str:
+    """Return the message that tells of a branch that was left."""
+    if shown.state is EntryState.MASKED:
+        return _masked(entry, templates)
+    blocks = carried_blocks(entry.details, entry.details.pinned)
+    text = fill(
+        templates.branch_summary_message,
+        summary=entry.summary.strip(),
+        blocks=blocks,
+        from_id=str(entry.from_id),
+    )
+    return clean(text)
+
+
+def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
+    """Return the blocks of a summary message that code, not a model, wrote; empty ones are left out."""
+    blocks = [
+        _block("read-files", details.read_files),
+        _block("modified-files", details.modified_files),
+        _block("anchors", details.anchors),
+        _block("user-messages", [f"<message>\n{text}\n</message>" for text in details.user_messages]),
+        _block("pinned", [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
+    """Return a pinned entry as a compaction carries it."""
+    shown = Shown(vision=False)
+    match entry:
+        case UserEntry():
+            text = "".join(part.text for part in user_content(entry, shown, templates) if isinstance(part, ContentText))
+        case ShellEntry():
+            text = shell_text(entry, shown, templates)
+        case ToolResultEntry():
+            labels = [image_label(image) for image in entry.attachments]
+            text = "\n".join([f"{entry.tool} {entry.title}".strip(), entry.output, *labels])
+        case AssistantEntry():
+            calls = [f"{call.tool} {call.arguments}" for call in entry.tool_calls]
+            text = "\n".join(filter(None, [entry.text, *calls]))
+        case CompactionEntry() | BranchSummaryEntry():
+            text = entry.summary
+        case _:
+            text = entry.preview
+    return PinnedText(id=entry.id, text=clean(text))
+
+
+def image_label(image: ImagePart) -> str:
+    """Return what stands for an image that is not sent: ``[image: path, WxH]``."""
+    size = f", {image.width}x{image.height}" if image.width and image.height else ""
+    return clean(f"[image: {image.path or image.mime}{size}]")
+
+
+def gist(entry: Entry) -> str:
+    """Return one line that tells what an output was: what made it, how long it was and how it went."""
+    match entry:
+        case ToolResultEntry():
+            failed = entry.metadata.exit_code not in (None, 0)
+            ending = f"exit {entry.metadata.exit_code}" if failed else _STATUS[entry.status]
+            subject = _line(entry.title or entry.metadata.path or "")
+            return _join(f"{entry.tool} {subject}".strip(), _lines(entry.output), _tokens(entry), ending)
+        case ShellEntry():
+            ending = "" if entry.exit_code is None else f"exit {entry.exit_code}"
+            return _join(f"$ {_line(entry.command)}", _lines(entry.output), _tokens(entry), ending)
+        case UserEntry():
+            return _join(f"user message “{_line(entry.text)}”", _tokens(entry))
+        case AssistantEntry():
+            return _join(f"answer “{_line(entry.text)}”", _tokens(entry))
+        case CompactionEntry() | BranchSummaryEntry():
+            return _join("summary", _tokens(entry))
+        case _:
+            return entry.kind.replace("_", " ")
+
+
+def short_count(tokens: int) -> str:
+    """Return a number of tokens as people read it: 840, 3.2k, 41k, 1.2M."""
+    if tokens < 1_000:
+        return str(tokens)
+    if tokens < 9_950:
+        return f"{tokens / 1_000:.1f}k"
+    return f"{tokens / 1_000:.0f}k" if tokens < 999_500 else f"{tokens / 1_000_000:.1f}M"
+
+
+def _reminded(content: list[ContentText | ImageRef], templates: Templates) -> Content:
+    text = "\n\n".join(part.text for part in content if isinstance(part, ContentText))
+    images = [part for part in content if isinstance(part, ImageRef)]
+    return (ContentText(fill(templates.reminder, message=text)), *images)
+
+
+def _masked(entry: Entry, templates: Templates) -> str:
+    return clean(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
+
+
+def _pruned(entry: Entry, templates: Templates) -> str:
+    return clean(fill(templates.placeholder_pruned, gist=gist(entry), id=str(entry.id)))
+
+
+def _cut(text: str, shown: Shown) -> str:
+    return cut_middle(text, shown.kept_chars) if shown.cut else text
+
+
+def _block(name: str, rows: Iterable[str]) -> str:
+    body = "\n".join(rows)
+    return f"<{name}>\n{body}\n</{name}>" if body else ""
+
+
+def _parse_object(arguments: str) -> dict[str, Any] | None:
+    try:
+        values = json.loads(arguments, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): _cleaned(item) for key, item in value.items()}
+    return value
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(cut_middle(value, LONG_ARGUMENT_CHARS))
+    if isinstance(value, list):
+        return [_shortened(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): _shortened(item) for key, item in value.items()}
+    return value
+
+
+def _line(text: str) -> str:
+    line = " ".join(text[: GIST_CHARS * 4].split())
+    return line if len(line) <= GIST_CHARS else f"{line[: GIST_CHARS - 1]}…"
+
+
+def _lines(output: str) -> str:
+    count = output.count("\n") + (not output.endswith("\n")) if output else 0
+    return f"{count:,} line" if count == 1 else f"{count:,} lines"
+
+
+def _tokens(entry: Entry) -> str:
+    return f"{short_count(entry.tokens)} tokens" if entry.tokens else ""
+
+
+def _join(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)

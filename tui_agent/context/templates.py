@@ -1,0 +1,48 @@
+"""The wrapping texts of a request, as data: their words live in ``prompts/``, the caller loads them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """One field per file of the same name in ``prompts/``; the defaults are bare structure without words.
+
+    ``{name}`` in a template is a slot; which ones there are is said per field.
+    """
+
+    reminder: str = "<system-reminder>\n{message}\n</system-reminder>"
+    """A user message sent while the agent was working: ``message``."""
+    compaction_summary: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
+    """What stands for compacted history: ``summary``, ``blocks`` (what code carried through)."""
+    branch_summary_message: str = "<summary>\n{summary}\n</summary>\n\n{blocks}"
+    """What stands for a branch that was left: ``summary``, ``blocks``, ``from_id``."""
+    attached_file: str = '<file path="{path}">\n{text}\n</file>'
+    """A file the user attached: ``path``, ``text``."""
+    user_shell: str = "$ {command}\n{output}\n[{status}]"
+    """A command the user ran: ``command``, ``output``, ``status``."""
+    placeholder_pruned: str = '[Old tool result content cleared: {gist} — recall("#{id}")]'
+    """What is left of a pruned output: ``gist``, ``id``."""
+    placeholder_masked: str = '[Hidden: {gist} — recall("#{id}")]'
+    """What is left of an entry the user masked: ``gist``, ``id``."""
+    tool_images: str = "[images]"
+    """Comes before images of tool results where those can only be in a user message."""
+    conversation_start: str = "[…]"
+    """A first user message for providers that insist on one."""
+    acknowledged: str = "[…]"
+    """An answer between two messages of the user for servers that insist on alternating roles."""
+    empty_output: str = "(no output)"
+    """The output of a tool that printed nothing."""
+
+    @classmethod
+    def load(cls, prompt: Callable[[str], str]) -> "Templates":
+        """Return the templates that ``prompt(name)`` gives."""
+        return cls(**{field.name: prompt(field.name) for field in fields(cls)})
+
+
+def fill(template: str, **values: str) -> str:
+    """Put values into a template's slots in one pass, so that braces within a value stay as they are."""
+    return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template).strip()
