@@ -1,0 +1,323 @@
+"""The session file as a connection: opening it safely, transactions, one connection per thread, one error family.
+
+The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives the end of the process however it
+comes. A power cut may lose the last transactions before a checkpoint, but never leaves a torn file.
+"""
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TypeVar
+
+from tui_agent.session import migrations, schema
+from tui_agent.session.errors import (
+    NotASessionFile,
+    SchemaTooNew,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+    translate,
+)
+from tui_agent.session.locks import FileLock
+
+__all__ = ["Database", "SchemaTarget", "salvage"]
+
+T = TypeVar("T")
+
+_CACHE_KIB = 8 * 1024
+_MINIMUM_SQLITE = (3, 37, 0)
+"""The first version with STRICT tables."""
+
+
+class _State(Enum):
+    CURRENT = "current"
+    EMPTY = "empty"
+    OLD = "old"
+
+
+class SchemaTarget:
+    """The schema a file is brought to: its version, how to create it and how to get there from older ones."""
+
+    def __init__(
+        self,
+        version: int = schema.SCHEMA_VERSION,
+        create: Callable[[sqlite3.Connection], None] = schema.create,
+        steps: Mapping[int, migrations.Migration] = migrations.MIGRATIONS,
+    ) -> None:
+        self.version = version
+        self.create = create
+        self.steps = steps
+
+
+class Database:
+    """The open session file. Every thread gets a connection of its own; writing is serialised between them.
+
+    Args:
+        path: The file; it and its directory are created when missing.
+        busy_timeout: Milliseconds to wait for another program that is writing.
+        read_only: Open for reading even where writing would be possible.
+        target: The schema to use.
+
+    Raises:
+        StoreError: the file can't be opened; it is left as it was.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        busy_timeout: int = 2_000,
+        read_only: bool = False,
+        target: SchemaTarget | None = None,
+    ) -> None:
+        if sqlite3.sqlite_version_info < _MINIMUM_SQLITE:
+            raise StoreUnavailable(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 or newer is needed.")
+        self.path = path.absolute()
+        self._busy_timeout = busy_timeout
+        self._target = target or SchemaTarget()
+        self._mode = "mode=rwc"
+        self._refusal: StoreError | None = None
+        self._write_lock = threading.RLock()
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._presence: FileLock | None = None
+        try:
+            with self._translated():
+                self._open(wants_write=not read_only)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def refusal(self) -> StoreError | None:
+        """Why nothing can be written, None when it can."""
+        return self._refusal
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """The calling thread's connection, for reading.
+
+        Raises:
+            StoreError: what SQLite reported while it was used.
+        """
+        with self._translated():
+            yield self._connection()
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction: committed at the end of the block, rolled back when an exception leaves it.
+
+        Raises:
+            StoreError: the transaction could not be made; nothing of it is stored.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        with self._write_lock, self._translated():
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # SQLite itself has rolled back after some errors, a full disk among them.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close all connections. Closing twice is harmless."""
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        self._local = threading.local()
+        if self._presence is not None:
+            self._presence.close()
+            self._presence = None
+
+    # -- connections ----------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            translated = translate(error, self.path)
+            if isinstance(translated, StoreDamaged):
+                self._refusal = translated
+            raise translated from error
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect(self._mode)
+            self._connections.append(connection)
+        return connection
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?{mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,  # closed by whoever closes the store
+        )
+        connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        return connection
+
+    # -- opening --------------------------------------------------------------------------------------------
+
+    def _open(self, *, wants_write: bool) -> None:
+        if not (wants_write and self._enter() and self._open_for_writing()):
+            self._open_for_reading()
+
+    def _enter(self) -> bool:
+        """Share the lock that all who have the file open share, so that a migration can be alone with it."""
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._presence = FileLock(self.path.with_name(self.path.name + ".lock"))
+        if self._presence is None:
+            return False
+        self._share(self._presence)
+        return True
+
+    def _share(self, lock: FileLock) -> None:
+        if not lock.shared(timeout=self._busy_timeout / 1000):
+            raise StoreBusy(f"Another program is converting the session file {self.path}: try again in a moment.")
+
+    def _open_for_writing(self) -> bool:
+        """Open the file, after creating or migrating it when needed; False when it can only be read."""
+        deadline = time.monotonic() + self._busy_timeout / 1000
+        while True:
+            try:
+                connection = self._connect("mode=rwc")
+                state = self._inspect(connection)
+            except sqlite3.OperationalError as error:
+                if _primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                    return False
+                raise
+            if state is _State.CURRENT:
+                return self._settle(connection)
+            connection.close()
+            if not self._build_alone(state) and time.monotonic() > deadline:
+                raise StoreBusy(
+                    f"The session file {self.path} must be converted, but other programs have it open: "
+                    "close them first."
+                )
+
+    def _settle(self, connection: sqlite3.Connection) -> bool:
+        """Keep a connection that can write; close it and return False otherwise."""
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            if _primary(error) == sqlite3.SQLITE_READONLY:
+                connection.close()
+                return False
+            if _primary(error) != sqlite3.SQLITE_BUSY:
+                raise
+        connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
+        self._keep(connection)
+        self._mode = "mode=rw"
+        return True
+
+    def _keep(self, connection: sqlite3.Connection) -> None:
+        self._local.connection = connection
+        self._connections.append(connection)
+
+    def _inspect(self, connection: sqlite3.Connection) -> _State:
+        """Say what the file is.
+
+        Raises:
+            NotASessionFile: another program's.
+            SchemaTooNew: a newer program's.
+        """
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        if application != schema.APPLICATION_ID:
+            empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+            if empty and version == 0 and application == 0:
+                return _State.EMPTY
+            raise NotASessionFile(f"{self.path} is another program's database: it is left as it is.")
+        if version > self._target.version:
+            raise SchemaTooNew(self.path, version, self._target.version)
+        return _State.CURRENT if version == self._target.version else _State.OLD
+
+    def _build_alone(self, state: _State) -> bool:
+        """Create or migrate the file while nobody else has it open; False when somebody has."""
+        lock = self._presence
+        if lock is None:
+            return False
+        # Two programs that both share the lock would wait for each other for ever.
+        lock.release()
+        try:
+            if not lock.exclusive():
+                return False
+            with contextlib.closing(self._connect("mode=rwc")) as connection:
+                if self._inspect(connection) is not state:
+                    return True
+                found = connection.execute("PRAGMA user_version").fetchone()[0]
+                if state is _State.EMPTY:
+                    self._create(connection)
+            if state is _State.OLD:
+                migrations.migrate(self.path, found, self._target.version, self._target.steps)
+            return True
+        finally:
+            self._share(lock)
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        self.path.chmod(0o600)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        self._target.create(connection)
+        connection.execute("COMMIT")
+
+    def _open_for_reading(self) -> None:
+        if not self.path.exists():
+            raise StoreUnavailable(f"The session file {self.path} does not exist and can't be created here.")
+        try:
+            connection = self._connect("mode=ro")
+            state = self._inspect(connection)
+            self._mode = "mode=ro"
+        except sqlite3.OperationalError as error:
+            # In a directory that can't be written, WAL has no room for its index: the file alone is read.
+            wal = self.path.with_name(self.path.name + "-wal")
+            if _primary(error) != sqlite3.SQLITE_CANTOPEN or (wal.exists() and wal.stat().st_size):
+                raise
+            self._mode = "mode=ro&immutable=1"
+            connection = self._connect(self._mode)
+            state = self._inspect(connection)
+        self._keep(connection)
+        if state is not _State.CURRENT:
+            raise StoreReadOnly(
+                f"The session file {self.path} is an older program's and can't be converted because it is read-only."
+            )
+        self._refusal = StoreReadOnly(f"The session file {self.path} is read-only: nothing can be saved.")
+
+
+def _primary(error: sqlite3.Error) -> int:
+    return error.sqlite_errorcode & 0xFF
+
+
+def salvage(fetch: Callable[[Sequence[int]], list[T]], ids: Sequence[int], lost: Callable[[int], None]) -> list[T]:
+    """Return what ``fetch`` gives for ``ids``; on an unreadable page, what it gives for all ids but the lost ones.
+
+    ``lost`` is told every id that can't be fetched at all.
+    """
+    try:
+        return fetch(ids)
+    except StoreDamaged:
+        if len(ids) == 1:
+            lost(ids[0])
+            return []
+    middle = len(ids) // 2
+    return salvage(fetch, ids[:middle], lost) + salvage(fetch, ids[middle:], lost)

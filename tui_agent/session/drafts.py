@@ -1,0 +1,90 @@
+"""Drafts: the answer being streamed, kept so that a crash loses at most what came since the last save."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+
+from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
+from tui_agent.session.records import DraftText
+
+__all__ = ["StoredDraft", "clear", "entry_of", "load", "save"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDraft:
+    """A draft with the writer that saved it and the leaf its answer belongs below."""
+
+    writer: str
+    leaf: int | None
+    text: DraftText
+
+
+def save(connection: sqlite3.Connection, session: int, draft: StoredDraft, at: int) -> None:
+    """Store a draft in place of the same writer's last one."""
+    text = draft.text
+    body = json.dumps(
+        {
+            "text": text.text,
+            "reasoning": text.reasoning,
+            "calls": [[call.call_id, call.tool, call.arguments] for call in text.calls],
+            "model": text.model,
+            "started_at": text.started_at,
+            "estimate": text.estimate,
+        }
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO drafts (session, writer, leaf, updated_at, body) VALUES (?, ?, ?, ?, ?)",
+        (session, draft.writer, draft.leaf, at, body),
+    )
+
+
+def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
+    """Delete a writer's draft; return whether there was one."""
+    return connection.execute("DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)).rowcount > 0
+
+
+def load(connection: sqlite3.Connection, session: int) -> list[StoredDraft]:
+    """Return all drafts of a session, the last saved one last."""
+    rows = connection.execute(
+        "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer", (session,)
+    ).fetchall()
+    return [StoredDraft(writer, leaf, _parse(body)) for writer, leaf, body in rows]
+
+
+def _parse(body: str) -> DraftText:
+    try:
+        fields = json.loads(body)
+        calls = tuple(ToolCallPart(call_id=i, tool=t, arguments=a) for i, t, a in fields.pop("calls"))
+        return DraftText(**fields, calls=calls)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return DraftText()  # a damaged draft holds nothing that could be shown
+
+
+def entry_of(draft: DraftText) -> AssistantEntry | None:
+    """Return the interrupted answer a draft stands for, None when nothing had come.
+
+    Calls whose arguments are not whole are left out: nobody can say what they would have been.
+    """
+    parts: list[AssistantPart] = []
+    if draft.reasoning:
+        parts.append(ReasoningPart(text=draft.reasoning, model=draft.model))
+    if draft.text:
+        parts.append(TextPart(text=draft.text))
+    parts.extend(call for call in draft.calls if _is_object(call.arguments))
+    if not parts:
+        return None
+    return AssistantEntry(
+        parts=tuple(parts),
+        model=draft.model,
+        finish="interrupted",
+        interrupted=True,
+        estimate=draft.estimate,
+        started_at=draft.started_at,
+    )
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except ValueError:
+        return False

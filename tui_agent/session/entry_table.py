@@ -1,0 +1,185 @@
+"""The statements on entries: appending, reading headers and bodies, the search index. Callers own the transaction."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from tui_agent.session.entries import Entry, UserEntry
+from tui_agent.session.errors import EntryNotFound, SessionNotFound
+from tui_agent.session.records import EntryHeader
+from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of, storable
+from tui_agent.session.schema import key_of, key_range
+from tui_agent.session.search import index_text
+
+__all__ = [
+    "append",
+    "chunks",
+    "exists",
+    "headers",
+    "headers_of",
+    "last_id",
+    "load",
+    "note",
+    "remove_from_index",
+    "reserve",
+    "spine_rows",
+]
+
+_CHUNK = 400
+"""Ids in one statement: enough to make statements cheap, few enough for every build of SQLite."""
+
+_HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
+
+
+def chunks(ids: Iterable[int], size: int = _CHUNK) -> Iterator[list[int]]:
+    """Cut ids into lists that fit into one statement."""
+    iterator = iter(ids)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def exists(connection: sqlite3.Connection, session: int, entry_id: int) -> bool:
+    """Whether a session has an entry."""
+    found = connection.execute("SELECT 1 FROM entries WHERE session = ? AND id = ?", (session, entry_id))
+    return found.fetchone() is not None
+
+
+def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
+    """Allocate ``count`` ids and return the first one."""
+    row = connection.execute(
+        "UPDATE sessions SET last_id = last_id + ?, entry_count = entry_count + ? WHERE number = ? RETURNING last_id",
+        (count, count, session),
+    ).fetchall()
+    if not row:
+        raise SessionNotFound(str(session))
+    last: int = row[0][0]
+    return last - count + 1
+
+
+def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
+    """Insert entries that have their ids and parents, with everything that is derived from them.
+
+    Raises:
+        EntryNotFound: the parent of the first one does not exist.
+    """
+    first = entries[0]
+    if first.parent_id is not None and not exists(connection, session, first.parent_id):
+        raise EntryNotFound(first.parent_id)
+    for entry in entries:
+        _insert(connection, session, entry)
+    note(connection, session, entries)
+
+
+def _insert(connection: sqlite3.Connection, session: int, entry: Entry) -> None:
+    key = key_of(session, entry.id)
+    connection.execute(
+        "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            session,
+            entry.id,
+            entry.parent_id,
+            entry.kind,
+            entry.preview,
+            entry.tokens,
+            entry.created_at,
+            size_of(entry),
+        ),
+    )
+    connection.execute("INSERT INTO bodies (key, body) VALUES (?, ?)", (key, body_of(entry)))
+    connection.execute("INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key, index_text(entry)))
+    for digest in blobs_of(entry):
+        connection.execute("INSERT OR IGNORE INTO blob_uses (session, digest) VALUES (?, ?)", (session, digest))
+
+
+def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
+    """Keep what lists show of a session in step with its entries."""
+    if model := next(filter(None, map(model_of, reversed(entries))), ""):
+        connection.execute(
+            "UPDATE sessions SET model = ?1 WHERE number = ?2 AND model != ?1", (storable(model), session)
+        )
+    typed = (entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None)
+    if first := next(typed, None):
+        connection.execute(
+            "UPDATE sessions SET first_message = ? WHERE number = ? AND first_message = ''",
+            (first.preview, session),
+        )
+
+
+def remove_from_index(connection: sqlite3.Connection, session: int) -> None:
+    """Take a session's entries out of the search index. Entries that can't be read stay in it, unreachable."""
+    ids = [row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))]
+    for entry in load(connection, session, ids, lambda _damaged: None):
+        connection.execute(
+            "INSERT INTO entries_fts (entries_fts, rowid, text) VALUES ('delete', ?, ?)",
+            (key_of(session, entry.id), index_text(entry)),
+        )
+
+
+def last_id(connection: sqlite3.Connection, session: int) -> int:
+    """Return the greatest id a session has given away.
+
+    Raises:
+        SessionNotFound: the session is gone.
+    """
+    row = connection.execute("SELECT last_id FROM sessions WHERE number = ?", (session,)).fetchone()
+    if row is None:
+        raise SessionNotFound(str(session))
+    last: int = row[0]
+    return last
+
+
+def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[Any]:
+    """Return (id, parent_id, kind) of the entries with ids from ``first`` to ``last``, ascending."""
+    return connection.execute(
+        "SELECT id, parent_id, kind FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",
+        (session, first, last),
+    ).fetchall()
+
+
+def headers(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[EntryHeader]:
+    """Return the headers of the entries with ids from ``first`` to ``last``, ascending."""
+    rows = connection.execute(
+        f"SELECT {_HEADER_COLUMNS} FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",  # noqa: S608
+        (session, first, last),
+    ).fetchall()
+    return [EntryHeader(*row) for row in rows]
+
+
+def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int]) -> list[EntryHeader]:
+    """Return the headers of some entries, ascending."""
+    found: list[EntryHeader] = []
+    for chunk in chunks(ids):
+        rows = connection.execute(
+            f"SELECT {_HEADER_COLUMNS} FROM entries "  # noqa: S608 - a constant
+            "WHERE session = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (session, json.dumps(chunk)),
+        )
+        found.extend(EntryHeader(*row) for row in rows)
+    return found
+
+
+def load(
+    connection: sqlite3.Connection, session: int, ids: Iterable[int], damaged: Callable[[int], None]
+) -> list[Entry]:
+    """Return entries with their bodies in the order of ``ids``; unknown ids are left out.
+
+    ``damaged`` is told the id of every entry that exists and can't be read; it is left out, too.
+    """
+    found: list[Entry] = []
+    for chunk in chunks(ids):
+        rows = connection.execute(
+            "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
+            "FROM json_each(?) AS wanted JOIN entries AS e ON e.session = ? AND e.id = wanted.value "
+            "LEFT JOIN bodies AS b ON b.key = ? + e.id",
+            (json.dumps(chunk), session, key_range(session)[0]),
+        )
+        by_id = {row[0]: row for row in rows}
+        for row in filter(None, map(by_id.get, chunk)):
+            try:
+                found.append(entry_from(row))
+            except BodyError:
+                damaged(row[0])
+    return found

@@ -1,0 +1,156 @@
+"""The errors of the session layer: one family, each with one sentence a person can act on."""
+
+# ruff: noqa: N818 - these names say what is the case, and most of them are no errors to whoever meets them
+
+import sqlite3
+from pathlib import Path
+
+__all__ = [
+    "AmbiguousSession",
+    "EntryDamaged",
+    "EntryNotFound",
+    "NotASessionFile",
+    "NothingToUndo",
+    "SchemaTooNew",
+    "SessionHeld",
+    "SessionNotFound",
+    "SessionTakenOver",
+    "StoreBusy",
+    "StoreDamaged",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "translate",
+]
+
+
+class StoreError(Exception):
+    """Anything the store can't do. ``message`` is one sentence for a person; nothing was changed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class StoreUnavailable(StoreError):
+    """The session file can't be opened, created, read or written at all."""
+
+
+class StoreReadOnly(StoreError):
+    """The session file can be read but not written."""
+
+
+class StoreBusy(StoreError):
+    """Another program kept the session file locked for longer than the waiting time."""
+
+
+class StoreFull(StoreError):
+    """The disk has no room for what was to be stored."""
+
+
+class StoreDamaged(StoreError):
+    """The session file has unreadable pages. It is not written any more, so that nothing gets worse."""
+
+
+class NotASessionFile(StoreError):
+    """The path holds something that tui-agent did not write."""
+
+
+class SchemaTooNew(StoreError):
+    """The session file was written by a newer program. ``found`` and ``supported`` are schema versions."""
+
+    def __init__(self, path: Path, found: int, supported: int) -> None:
+        super().__init__(
+            f"The session file {path} has schema version {found}, this program knows up to version {supported}: "
+            "update tui-agent, or point it at another file."
+        )
+        self.found = found
+        self.supported = supported
+
+
+class SessionNotFound(StoreError):
+    """No session has this id, or begins or ends with it."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"There is no session {wanted!r}.")
+        self.wanted = wanted
+
+
+class AmbiguousSession(StoreError):
+    """Several sessions begin or end with this text. ``ids`` names some of them, the last used first."""
+
+    def __init__(self, wanted: str, ids: tuple[str, ...]) -> None:
+        super().__init__(f"Several sessions match {wanted!r}: {', '.join(ids)}.")
+        self.wanted = wanted
+        self.ids = ids
+
+
+class EntryNotFound(StoreError):
+    """The session has no entry with this id."""
+
+    def __init__(self, entry_id: int) -> None:
+        super().__init__(f"There is no entry #{entry_id} in this session.")
+        self.entry_id = entry_id
+
+
+class EntryDamaged(StoreError):
+    """The entry exists but can't be read."""
+
+    def __init__(self, entry_id: int) -> None:
+        super().__init__(f"Entry #{entry_id} is damaged and can't be read.")
+        self.entry_id = entry_id
+
+
+class SessionHeld(StoreError):
+    """A live program works on the session. ``since`` is milliseconds since the epoch."""
+
+    def __init__(self, session_id: str, pid: int, host: str, since: int) -> None:
+        super().__init__(
+            f"Session {session_id} is open in another program (process {pid} on {host}): "
+            "open it read-only, fork it, or take it over."
+        )
+        self.session_id = session_id
+        self.pid = pid
+        self.host = host
+        self.since = since
+
+
+class SessionTakenOver(StoreError):
+    """Another program took the session over; this one can read it and fork it, not write it."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"Session {session_id} was taken over by another program: fork it to go on here, or take it back."
+        )
+        self.session_id = session_id
+
+
+class NothingToUndo(StoreError):
+    """There is no move to undo or redo."""
+
+
+_SENTENCES: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_FULL: (StoreFull, "There is no room left on the disk for the session file {path}: free some."),
+    sqlite3.SQLITE_READONLY: (StoreReadOnly, "The session file {path} is read-only: nothing can be saved."),
+    sqlite3.SQLITE_PERM: (StoreReadOnly, "The session file {path} may not be written: check its permissions."),
+    sqlite3.SQLITE_BUSY: (StoreBusy, "Another program keeps the session file {path} locked: try again."),
+    sqlite3.SQLITE_LOCKED: (StoreBusy, "Another program keeps the session file {path} locked: try again."),
+    sqlite3.SQLITE_CORRUPT: (
+        StoreDamaged,
+        "The session file {path} is damaged and is not written any more: what can be read is shown; make a copy of it.",
+    ),
+    sqlite3.SQLITE_NOTADB: (NotASessionFile, "{path} is not a session file of tui-agent: it is left as it is."),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "The session file {path} can't be opened: check path and permissions."),
+    sqlite3.SQLITE_IOERR: (
+        StoreUnavailable,
+        "The session file {path} can't be read or written: the disk reports an error.",
+    ),
+}
+
+
+def translate(error: sqlite3.Error, path: Path) -> StoreError:
+    """Return the store error that stands for an SQLite error on the file at ``path``."""
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    kind, sentence = _SENTENCES.get(primary, (StoreError, f"The session file {{path}} failed: {error}."))
+    return kind(sentence.replace("{path}", str(path)))

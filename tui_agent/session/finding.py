@@ -1,0 +1,131 @@
+"""Queries that find sessions and entries. Callers own the connection."""
+
+import sqlite3
+from typing import Any
+
+from tui_agent.session import entry_table
+from tui_agent.session.entries import ShellEntry, UserEntry
+from tui_agent.session.records import SearchHit
+from tui_agent.session.rows import storable
+from tui_agent.session.schema import key_of
+from tui_agent.session.search import index_text, match_expression, snippet
+
+__all__ = ["entries", "rebuild", "sessions", "sessions_named", "typed_texts"]
+
+_CONSIDERED = 2_000
+"""Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
+
+_NAMED = 10
+"""Sessions that are listed when a part of an id is ambiguous."""
+
+
+def sessions(
+    connection: sqlite3.Connection, columns: str, *, cwd: str | None, query: str | None, window: tuple[int, int]
+) -> list[Any]:
+    """Return rows of sessions, the last used first. ``window`` is how many, and how many to skip."""
+    conditions, values = ["deleted_at IS NULL"], list[object]()
+    if cwd is not None:
+        conditions.append("cwd = ?")
+        values.append(cwd)
+    if query and query.strip():
+        condition, words = _mentions(storable(query))
+        conditions.append(condition)
+        values.extend(words)
+    return connection.execute(
+        f"SELECT {columns} FROM sessions WHERE {' AND '.join(conditions)} "  # noqa: S608 - made from constants
+        "ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?",
+        (*values, *window),
+    ).fetchall()
+
+
+def _mentions(query: str) -> tuple[str, list[str]]:
+    """Return the condition that a session mentions all words, in its columns or in an entry."""
+    words = query.split()
+    column = "title || ' ' || first_message || ' ' || cwd || ' ' || id"
+    condition = " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(words))
+    values = [f"%{_escaped(word)}%" for word in words]
+    if (expression := match_expression(query)) is not None:
+        in_entries = "number IN (SELECT rowid >> 32 FROM entries_fts WHERE entries_fts MATCH ?)"
+        condition = f"({condition} OR {in_entries})"
+        values.append(expression)
+    return condition, values
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def sessions_named(connection: sqlite3.Connection, columns: str, part: str) -> list[Any]:
+    """Return the session with this id, or some of those whose id begins or ends with it."""
+    part = storable(part)
+    query = f"SELECT {columns} FROM sessions WHERE deleted_at IS NULL AND "  # noqa: S608 - a constant
+    if exact := connection.execute(query + "id = ?", (part,)).fetchall():
+        return exact
+    if not part:
+        return []
+    return connection.execute(
+        query + "(id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\') ORDER BY updated_at DESC LIMIT ?",
+        (f"{_escaped(part)}%", f"%{_escaped(part)}", _NAMED),
+    ).fetchall()
+
+
+def entries(
+    connection: sqlite3.Connection, query: str, limit: int, *, session: int | None, cwd: str | None
+) -> list[SearchHit]:
+    """Return the newest entries that match, in one session, one directory or everywhere."""
+    expression = match_expression(query)
+    if expression is None or limit <= 0:
+        return []
+    if session is not None:
+        low, high = key_of(session, 0), key_of(session + 1, 0) - 1
+    else:
+        low, high = 0, key_of(1 << 30, 0)
+    rows = connection.execute(
+        "SELECT s.number, s.id, e.id, e.kind, e.created_at FROM "
+        "(SELECT rowid AS key FROM entries_fts WHERE entries_fts MATCH ? AND rowid BETWEEN ? AND ? "
+        "ORDER BY rowid DESC LIMIT ?) AS hits "
+        "JOIN entries AS e ON e.session = hits.key >> 32 AND e.id = hits.key & 4294967295 "
+        "JOIN sessions AS s ON s.number = e.session AND s.deleted_at IS NULL AND (?5 IS NULL OR s.cwd = ?5) "
+        "ORDER BY e.created_at DESC, hits.key DESC LIMIT ?6",
+        (expression, low, high, max(limit, _CONSIDERED), cwd, limit),
+    ).fetchall()
+    return [hit for row in rows if (hit := _hit(connection, row, query)) is not None]
+
+
+def _hit(connection: sqlite3.Connection, row: Any, query: str) -> SearchHit | None:
+    number, session_id, entry_id, kind, created_at = row
+    found = entry_table.load(connection, number, [entry_id], lambda _damaged: None)
+    if not found:
+        return None
+    line, highlights = snippet(found[0], query)
+    return SearchHit(session_id, entry_id, kind, created_at, line, highlights)
+
+
+def rebuild(connection: sqlite3.Connection) -> None:
+    """Index all entries anew."""
+    connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('delete-all')")
+    for (number,) in connection.execute("SELECT number FROM sessions").fetchall():
+        ids = [row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (number,))]
+        for entry in entry_table.load(connection, number, ids, lambda _damaged: None):
+            connection.execute(
+                "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key_of(number, entry.id), index_text(entry))
+            )
+
+
+def typed_texts(connection: sqlite3.Connection, limit: int) -> list[str]:
+    """Return what was typed as messages and shell commands, distinct, the newest first."""
+    found: dict[str, None] = {}
+    rows = connection.execute(
+        "SELECT e.session, e.id FROM entries AS e JOIN sessions AS s ON s.number = e.session "
+        "WHERE e.kind IN ('user', 'shell') AND s.deleted_at IS NULL "
+        "ORDER BY e.created_at DESC, e.session DESC, e.id DESC"
+    )
+    for number, entry_id in rows:
+        if len(found) >= limit:
+            break
+        for entry in entry_table.load(connection, number, [entry_id], lambda _damaged: None):
+            if isinstance(entry, ShellEntry):
+                found.setdefault(f"{'!!' if entry.excluded else '!'}{entry.command}")
+            elif isinstance(entry, UserEntry) and entry.synthetic is None and entry.text.strip():
+                found.setdefault(entry.text)
+    return list(found)

@@ -1,0 +1,92 @@
+"""Making, copying and removing whole sessions. Callers own the transaction."""
+
+import sqlite3
+
+from tui_agent.session import entry_table
+from tui_agent.session.schema import key_of, key_range
+from tui_agent.session.search import index_text
+from tui_agent.session.spine import Spine
+
+__all__ = ["fork", "insert_session", "remove_session"]
+
+
+def insert_session(
+    connection: sqlite3.Connection,
+    *,
+    session_id: str,
+    cwd: str,
+    title: str,
+    at: int,
+    parent: tuple[str | None, int | None],
+) -> int:
+    """Insert an empty session and return its number."""
+    number = connection.execute(
+        "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (session_id, cwd, title, at, at, *parent),
+    ).lastrowid
+    if number is None:
+        raise RuntimeError("an inserted row has a number")
+    return number
+
+
+def fork(connection: sqlite3.Connection, source: int, at_entry: int | None, *, new_id: str, at: int) -> int:
+    """Copy the path to ``at_entry`` with its labels into a new session and return its number.
+
+    Ids stay what they are. New ones start above all of the source's, so that a reference to an entry that was not
+    copied (the leaf a branch summary tells of) can never come to name another one.
+    """
+    source_id, cwd, title, last_id = connection.execute(
+        "SELECT id, cwd, title, last_id FROM sessions WHERE number = ?", (source,)
+    ).fetchone()
+    target = insert_session(connection, session_id=new_id, cwd=cwd, title=title, at=at, parent=(source_id, at_entry))
+    spine = Spine()
+    spine.extend(entry_table.spine_rows(connection, source, 1, at_entry or 0))
+    path = spine.path(at_entry)
+    for chunk in entry_table.chunks(path):
+        _copy(connection, source, target, chunk)
+    _copy_labels(connection, source, target)
+    connection.execute("INSERT INTO blob_uses SELECT ?, digest FROM blob_uses WHERE session = ?", (target, source))
+    entries = entry_table.load(connection, target, path, lambda _damaged: None)
+    for entry in entries:
+        connection.execute(
+            "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key_of(target, entry.id), index_text(entry))
+        )
+    connection.execute(
+        "UPDATE sessions SET last_id = ?, entry_count = ?, leaf = ? WHERE number = ?",
+        (last_id, len(path), at_entry, target),
+    )
+    entry_table.note(connection, target, entries)
+    return target
+
+
+def _copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
+    """Copy the headers and bodies of some entries."""
+    marks = ", ".join("?" * len(ids))
+    connection.execute(
+        "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608
+        "SELECT ?, id, parent_id, kind, preview, tokens, created_at, size FROM entries "
+        f"WHERE session = ? AND id IN ({marks})",
+        (target, source, *ids),
+    )
+    first_source, first_target = key_range(source)[0], key_range(target)[0]
+    connection.execute(
+        f"INSERT INTO bodies (key, body) SELECT key - ? + ?, body FROM bodies WHERE key IN ({marks})",  # noqa: S608
+        (first_source, first_target, *(first_source + entry_id for entry_id in ids)),
+    )
+
+
+def _copy_labels(connection: sqlite3.Connection, source: int, target: int) -> None:
+    connection.execute(
+        "INSERT INTO labels (session, id, text, created_at) "
+        "SELECT ?1, labels.id, text, labels.created_at FROM labels "
+        "JOIN entries ON entries.session = ?1 AND entries.id = labels.id WHERE labels.session = ?2",
+        (target, source),
+    )
+
+
+def remove_session(connection: sqlite3.Connection, session: int) -> None:
+    """Delete a session with all that belongs to it."""
+    entry_table.remove_from_index(connection, session)
+    connection.execute("DELETE FROM bodies WHERE key BETWEEN ? AND ?", key_range(session))
+    connection.execute("DELETE FROM sessions WHERE number = ?", (session,))

@@ -1,0 +1,27 @@
+"""Where ids and times come from; both are injected wherever they are used."""
+
+import os
+import time
+from collections.abc import Callable
+
+__all__ = ["Clock", "IdSource", "now", "uuid7"]
+
+Clock = Callable[[], int]
+"""Returns milliseconds since the epoch."""
+
+IdSource = Callable[[int], str]
+"""Returns a new session id for a time in milliseconds."""
+
+
+def now() -> int:
+    """Return the time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def uuid7(milliseconds: int) -> str:
+    """Return a new UUID version 7 (RFC 9562, section 5.7): 48 bits of time, then random bits."""
+    value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

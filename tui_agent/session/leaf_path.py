@@ -1,0 +1,70 @@
+"""The path to the leaf, cached in every form callers want, and brought along with every append."""
+
+from collections.abc import Sequence
+
+from tui_agent.session.entries import Entry
+from tui_agent.session.reading import EntryReader
+from tui_agent.session.records import EntryHeader
+from tui_agent.session.spine import active_ids
+
+__all__ = ["LeafPath"]
+
+_SELECTING = frozenset({"system", "model_change", "mode_change", "compaction", "context_edit", "prune"})
+"""Kinds that may change which earlier entries a request needs."""
+
+
+class LeafPath:
+    """The path from the root to one leaf. What is asked for is made once; lists are returned as copies."""
+
+    def __init__(self, reader: EntryReader, leaf: int | None) -> None:
+        self.leaf = leaf
+        self._reader = reader
+        self._ids: list[int] | None = None
+        self._entries: list[Entry] | None = None
+        self._headers: list[EntryHeader] | None = None
+        self._active: list[Entry] | None = None
+
+    def ids(self) -> list[int]:
+        """Return the ids, root first."""
+        if self._ids is None:
+            self._ids = self._reader.ids_to(self.leaf)
+        return self._ids
+
+    def entries(self) -> list[Entry]:
+        """Return all entries that can be read, root first."""
+        if self._entries is None:
+            self._entries = self._reader.entries(self.ids())
+        return list(self._entries)
+
+    def active(self) -> list[Entry]:
+        """Return the entries that a request depends on, root first."""
+        if self._active is None:
+            wanted = active_ids(self._reader.spine(), self.ids(), self._reader.entries)
+            self._active = self._reader.entries(wanted)
+        return list(self._active)
+
+    def headers(self) -> list[EntryHeader]:
+        """Return all headers that can be read, root first."""
+        if self._headers is None:
+            ids = self.ids()
+            # One scan of everything beats many look-ups unless most of the tree is elsewhere.
+            if 2 * len(ids) < self._reader.spine().count:
+                self._headers = self._reader.headers(ids)
+            else:
+                on_path = set(ids)
+                self._headers = [header for header in self._reader.skeleton() if header.id in on_path]
+        return list(self._headers)
+
+    def extend(self, appended: Sequence[Entry]) -> None:
+        """Go on to the last of some entries that were appended below the leaf."""
+        self.leaf = appended[-1].id
+        if self._ids is not None:
+            self._ids.extend(entry.id for entry in appended)
+        if self._entries is not None:
+            self._entries.extend(appended)
+        if self._headers is not None:
+            self._headers.extend(self._reader.headers([entry.id for entry in appended]))
+        if any(entry.kind in _SELECTING for entry in appended):
+            self._active = None
+        elif self._active is not None:
+            self._active.extend(appended)

@@ -1,0 +1,105 @@
+"""Bringing an older session file to this program's schema, without ever working on the only copy.
+
+The file is backed up (and the backup is kept), the backup is copied, the copy is migrated and checked, and one rename
+puts it in the file's place. Whatever happens before the rename leaves the old file untouched.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from tui_agent.session.errors import StoreDamaged
+
+__all__ = ["MIGRATIONS", "Migration", "migrate"]
+
+Migration = Callable[[sqlite3.Connection], None]
+"""Changes the schema by one version, inside the caller's transaction."""
+
+MIGRATIONS: Mapping[int, Migration] = {}
+"""What to do from each older version to the next. Version 1 is the first one."""
+
+_COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs")
+"""Tables that must have as many rows after a migration as before."""
+
+
+def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
+    """Migrate the file at ``path`` from schema ``found`` to ``target`` and return the backup's path.
+
+    The caller is alone with the file and has no connection to it.
+
+    Raises:
+        StoreDamaged: a check failed; the file is as it was.
+        sqlite3.Error: a migration failed; the file is as it was.
+    """
+    backup = _free_name(path, f".v{found}.bak")
+    copy = path.with_name(path.name + ".migrating")
+    copy.unlink(missing_ok=True)
+    try:
+        _copy(path, backup)
+        _copy(backup, copy)
+        _convert(copy, range(found, target), migrations)
+        _check(backup, copy, path)
+        _sync(copy)
+    except BaseException:
+        for leftover in (copy, backup):
+            leftover.unlink(missing_ok=True)
+        raise
+    copy.replace(path)
+    _sync(path.parent)
+    return backup
+
+
+def _free_name(path: Path, suffix: str) -> Path:
+    candidate, number = path.with_name(path.name + suffix), 1
+    while candidate.exists():
+        number += 1
+        candidate = path.with_name(f"{path.name}{suffix}{number}")
+    return candidate
+
+
+def _copy(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+        # One file without a journal beside it, so that a rename moves all of it.
+        new.execute("PRAGMA journal_mode = DELETE")
+    target.chmod(0o600)
+    _sync(target)
+
+
+def _convert(copy: Path, versions: range, migrations: Mapping[int, Migration]) -> None:
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        for version in versions:
+            migrations[version](connection)
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+        connection.execute("COMMIT")
+
+
+def _check(backup: Path, copy: Path, path: Path) -> None:
+    with closing(sqlite3.connect(backup)) as old, closing(sqlite3.connect(copy)) as new:
+        trouble = new.execute("PRAGMA quick_check").fetchone()[0] != "ok"
+        trouble = trouble or new.execute("PRAGMA foreign_key_check").fetchone() is not None
+        before, after = _counts(old), _counts(new)
+        if trouble or any(after.get(table) != count for table, count in before.items()):
+            raise StoreDamaged(
+                f"The session file {path} could not be brought to this version without loss: it is left as it was."
+            )
+
+
+def _counts(connection: sqlite3.Connection) -> dict[str, int]:
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return {
+        table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from above
+        for table in _COUNTED
+        if table in present
+    }
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,126 @@
+"""Reading one session's entries: only what is asked for, each at most once, and around whatever is damaged."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from sqlite3 import Connection
+from typing import TypeVar
+
+from tui_agent.session import entry_table
+from tui_agent.session.database import salvage
+from tui_agent.session.entries import Entry
+from tui_agent.session.errors import EntryNotFound
+from tui_agent.session.records import EntryHeader
+from tui_agent.session.spine import Spine
+from tui_agent.session.store import Store
+
+__all__ = ["EntryReader"]
+
+T = TypeVar("T")
+
+_KEPT_ENTRIES = 2_048
+"""Entries kept in memory beside those that callers hold."""
+
+
+class EntryReader:
+    """The entries of the session with this number in the store."""
+
+    def __init__(self, store: Store, number: int) -> None:
+        self._store = store
+        self._number = number
+        self._spine = Spine()
+        self._unreadable: set[int] = set()
+        self._recent: OrderedDict[int, Entry] = OrderedDict()
+        self._skeleton: list[EntryHeader] = []
+
+    @property
+    def damaged(self) -> int:
+        """Entries found so far that can't be read or have lost their parent."""
+        return len(self._unreadable | self._spine.reattached)
+
+    def is_unreadable(self, entry_id: int) -> bool:
+        """Whether an entry was found to be there and unreadable."""
+        return entry_id in self._unreadable
+
+    def spine(self) -> Spine:
+        """Return the shape of the tree, what other programs appended included."""
+        with self._store.reader() as connection:
+            last = entry_table.last_id(connection, self._number)
+        # Forked sessions begin with a greater last id than their last entry's; asking again costs little.
+        if last > self._spine.last:
+            self._spine.extend(self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows))
+        return self._spine
+
+    def ids_to(self, leaf: int | None) -> list[int]:
+        """Return the ids from the root to an entry.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        if leaf is None:
+            return []
+        spine = self._spine if leaf in self._spine else self.spine()
+        if leaf not in spine:
+            raise EntryNotFound(leaf)
+        return spine.path(leaf)
+
+    def entries(self, ids: Iterable[int]) -> list[Entry]:
+        """Return entries in the order of ``ids``; unknown and unreadable ones are left out."""
+        wanted = list(ids)
+        known = {entry_id: self._recent[entry_id] for entry_id in wanted if entry_id in self._recent}
+        missing = sorted(set(wanted) - known.keys() - self._unreadable)
+        if missing:
+            known.update((entry.id, entry) for entry in salvage(self._load, missing, self._unreadable.add))
+        self.keep(known.values())
+        return [known[entry_id] for entry_id in wanted if entry_id in known]
+
+    def keep(self, entries: Iterable[Entry]) -> None:
+        """Have entries at hand for the next time they are asked for."""
+        for entry in entries:
+            self._recent[entry.id] = entry
+            self._recent.move_to_end(entry.id)
+        while len(self._recent) > _KEPT_ENTRIES:
+            self._recent.popitem(last=False)
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Take in entries that were just committed, without reading them again."""
+        self.keep(entries)
+        if entries[0].id == self._spine.last + 1:
+            self._spine.extend((entry.id, entry.parent_id, entry.kind) for entry in entries)
+
+    def skeleton(self) -> list[EntryHeader]:
+        """Return all headers, ascending; what was returned before is not read again."""
+        spine = self.spine()
+        first = self._skeleton[-1].id + 1 if self._skeleton else 1
+        if first <= spine.last:
+            self._skeleton.extend(self._repaired(self._fetch(range(first, spine.last + 1), entry_table.headers)))
+        return list(self._skeleton)
+
+    def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
+        """Return the headers of some entries, given in ascending order; unreadable ones are left out."""
+        return self._repaired(salvage(self._load_headers, ids, self._unreadable.add)) if ids else []
+
+    def _load(self, ids: Sequence[int]) -> list[Entry]:
+        with self._store.reader() as connection:
+            return entry_table.load(connection, self._number, ids, self._unreadable.add)
+
+    def _load_headers(self, ids: Sequence[int]) -> list[EntryHeader]:
+        with self._store.reader() as connection:
+            return entry_table.headers_of(connection, self._number, ids)
+
+    def _fetch(self, ids: range, query: Callable[[Connection, int, int, int], list[T]]) -> list[T]:
+        def fetch(part: Sequence[int]) -> list[T]:
+            with self._store.reader() as connection:
+                return query(connection, self._number, part[0], part[-1])
+
+        return salvage(fetch, ids, self._unreadable.add)
+
+    def _repaired(self, headers: list[EntryHeader]) -> list[EntryHeader]:
+        """Return headers with the parents that the spine knows."""
+        spine = self._spine
+        if not spine.reattached:
+            return headers
+        return [
+            replace(header, parent_id=spine.parent(header.id)) if header.id in spine.reattached else header
+            for header in headers
+        ]

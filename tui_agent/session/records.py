@@ -1,0 +1,97 @@
+"""The small records that cross the session layer's border beside entries."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tui_agent.session.entries import ToolCallPart
+
+__all__ = ["DraftText", "EntryHeader", "Holder", "LeafMove", "SearchHit", "SessionInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryHeader:
+    """What lists, heights and the tree need of an entry; reading it never parses the entry.
+
+    ``tokens`` is the estimate stored with the entry, ``created_at`` milliseconds since the epoch, ``size`` the
+    characters a reader sees of the entry, for height estimates.
+    """
+
+    id: int
+    parent_id: int | None
+    kind: str
+    preview: str
+    tokens: int
+    created_at: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The live program that works on a session. ``since`` is milliseconds since the epoch."""
+
+    pid: int
+    host: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session as lists show it. Times are milliseconds since the epoch."""
+
+    id: str
+    cwd: str
+    title: str
+    created_at: int
+    updated_at: int
+    """Last use: the newest append or move."""
+    model: str
+    """The model of the newest entry that names one, "" before there is any."""
+    entry_count: int
+    """Entries on all branches."""
+    leaf: int | None
+    parent_session: str | None
+    """The session this one was forked from."""
+    parent_entry: int | None
+    first_message: str
+    """Preview of the first message the user typed."""
+    held_by: Holder | None
+    """The live program that holds the session, this one included."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftText:
+    """An answer that is being streamed, as far as it has come. ``calls`` may end in unfinished JSON."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCallPart, ...] = ()
+    model: str = ""
+    started_at: int = 0
+    """Milliseconds since the epoch when the request went out."""
+    estimate: int = 0
+    """Tokens the program had estimated for the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafMove:
+    """One navigation in the tree. Undoing and redoing are logged as moves of their own."""
+
+    from_leaf: int | None
+    to_leaf: int | None
+    action: Literal["move", "undo", "redo"]
+    at: int
+    """Milliseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """An entry whose text matches a search."""
+
+    session_id: str
+    entry_id: int
+    kind: str
+    created_at: int
+    snippet: str
+    """One line around the first match."""
+    highlights: tuple[tuple[int, int], ...] = ()
+    """Where the words stand in the snippet: start and end, in characters."""

@@ -1,0 +1,166 @@
+"""How an entry becomes rows and comes back."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    Entry,
+    EntryAdapter,
+    FilePart,
+    ImagePart,
+    ReasoningPart,
+    ShellEntry,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    UserEntry,
+)
+
+__all__ = ["BodyError", "blobs_of", "body_of", "entry_from", "model_of", "size_of", "storable", "text_of"]
+
+_HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
+"""Fields that live in columns and therefore not in the body."""
+
+
+class BodyError(Exception):
+    """A stored body is not the JSON of an entry."""
+
+
+def body_of(entry: Entry) -> str:
+    """Return the JSON of everything that is not in a header column."""
+    try:
+        return entry.model_dump_json(exclude=_HEADER)
+    except PydanticSerializationError:
+        # Half of a surrogate pair is no UTF-8: it stays as an ASCII escape.
+        return json.dumps(entry.model_dump(mode="python", exclude=_HEADER))
+
+
+def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> Entry:
+    """Return the entry of a row (id, parent_id, kind, preview, tokens, created_at, body).
+
+    Raises:
+        BodyError: the body is missing or can't be read as this kind of entry.
+    """
+    entry_id, parent_id, kind, preview, tokens, created_at, body = row
+    if not isinstance(body, str) or not body.startswith("{"):
+        raise BodyError
+    head = json.dumps(
+        {
+            "id": entry_id,
+            "parent_id": parent_id,
+            "kind": kind,
+            "preview": preview,
+            "tokens": tokens,
+            "created_at": created_at,
+        }
+    )
+    # Spliced as text, so that a body is parsed once, by pydantic.
+    text = f"{head[:-1]},{body[1:]}"
+    try:
+        return EntryAdapter.validate_json(text)
+    except ValidationError:
+        return _entry_from_python(text)
+
+
+def _entry_from_python(text: str) -> Entry:
+    """Read what pydantic's own parser refuses: escaped halves of surrogate pairs."""
+    try:
+        return EntryAdapter.validate_python(json.loads(text))
+    except ValueError as error:  # json's and pydantic's errors are both ValueErrors
+        raise BodyError from error
+
+
+def storable(text: str) -> str:
+    """Return text that is valid UTF-8 and has no NUL; anything else becomes a replacement character."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "�").encode("utf-8", "replace").decode()
+
+
+def text_of(entry: Entry) -> str:
+    """Return what people would search an entry for: its words, not the prompt every session shares."""
+    return "\n".join(piece for piece in _pieces(entry) if piece)
+
+
+def size_of(entry: Entry) -> int:
+    """Return the characters a reader sees of an entry."""
+    if isinstance(entry, SystemEntry):
+        return sum(map(len, entry.blocks))
+    extra = len(entry.metadata.diff or "") if isinstance(entry, ToolResultEntry) else 0
+    return extra + sum(map(len, _pieces(entry)))
+
+
+def _pieces(entry: Entry) -> Iterator[str]:
+    match entry:
+        case UserEntry():
+            for user_part in entry.parts:
+                yield from _part_pieces(user_part)
+        case AssistantEntry():
+            for part in entry.parts:
+                yield from _part_pieces(part)
+            yield entry.error or ""
+        case ToolResultEntry():
+            yield from (entry.tool, entry.title, entry.output)
+        case ShellEntry():
+            yield from (entry.command, entry.output)
+        case CompactionEntry() | BranchSummaryEntry():
+            yield entry.summary
+        case CheckpointEntry():
+            yield from (change.path for change in entry.files)
+        case _:
+            yield entry.preview
+
+
+def _part_pieces(part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCallPart) -> Iterator[str]:
+    match part:
+        case TextPart() | ReasoningPart():
+            yield part.text
+        case FilePart():
+            yield from (part.path, part.text)
+        case ImagePart():
+            yield part.path or ""
+        case ToolCallPart():
+            yield from (part.tool, part.arguments)
+
+
+def blobs_of(entry: Entry) -> set[str]:
+    """Return the digests of all blobs an entry needs."""
+    return {digest for digest in _blobs(entry) if digest}
+
+
+def _blobs(entry: Entry) -> Iterator[str | None]:
+    match entry:
+        case UserEntry():
+            yield from _images(entry.parts)
+        case ToolResultEntry():
+            yield entry.full_output
+            yield from _images(entry.attachments)
+        case CheckpointEntry():
+            for change in entry.files:
+                yield from (change.before, change.after)
+        case _:
+            return
+
+
+def _images(parts: Iterable[Any]) -> Iterator[str]:
+    return (part.blob for part in parts if isinstance(part, ImagePart))
+
+
+def model_of(entry: Entry) -> str:
+    """Return the model an entry names as the session's, "" when it names none."""
+    match entry:
+        case SystemEntry() | AssistantEntry():
+            return entry.model
+        case _ if entry.kind == "model_change":
+            return entry.model
+        case _:
+            return ""

@@ -1,0 +1,132 @@
+"""The tables of the session file.
+
+Why they look like this:
+
+- ``entries`` holds headers only and is clustered by session, so that the tree of 100,000 entries is one short range
+  scan; the JSON bodies live in ``bodies``. A body holds nothing that a header column holds.
+- ``bodies.key`` and the rowid of ``entries_fts`` are ``session * 2**32 + id`` (`key_of`): one integer names an entry in
+  the whole file, and the entries of a session are a range.
+- Sessions are numbered with AUTOINCREMENT: a number is never used twice, so that nothing left behind by a damaged
+  purge can ever show up in another session.
+- ``entries_fts`` is contentless: the text is in the bodies already. Removing a row needs the indexed text again,
+  which makes `tui_agent.session.search.index_text` part of the schema: changing it is a migration.
+- There is no foreign key from an entry to its parent: deleting a session would look for children row by row. Appending
+  checks the parent in its transaction, and an id is always greater than its parent's, so there are no cycles.
+"""
+
+import sqlite3
+
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "key_of", "key_range"]
+
+SCHEMA_VERSION = 1
+"""``PRAGMA user_version`` of the tables below."""
+
+APPLICATION_ID = 0x54554941
+"""``PRAGMA application_id``, "TUIA": tells a session file from any other SQLite file."""
+
+_TABLES = """
+CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    cwd TEXT NOT NULL,
+    title TEXT NOT NULL DEFAULT '',
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    model TEXT NOT NULL DEFAULT '',
+    first_message TEXT NOT NULL DEFAULT '',
+    leaf INTEGER,
+    last_id INTEGER NOT NULL DEFAULT 0,
+    entry_count INTEGER NOT NULL DEFAULT 0,
+    parent_session TEXT,
+    parent_entry INTEGER,
+    holder TEXT,
+    holder_pid INTEGER NOT NULL DEFAULT 0,
+    holder_host TEXT NOT NULL DEFAULT '',
+    held_since INTEGER NOT NULL DEFAULT 0,
+    deleted_at INTEGER,
+    deleted_by TEXT
+) STRICT;
+CREATE INDEX sessions_by_use ON sessions (updated_at DESC, number DESC);
+
+CREATE TABLE entries (
+    session INTEGER NOT NULL REFERENCES sessions (number) ON DELETE CASCADE,
+    id INTEGER NOT NULL CHECK (id > 0 AND id < 4294967296),
+    parent_id INTEGER CHECK (parent_id < id),
+    kind TEXT NOT NULL,
+    preview TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (session, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX entries_typed ON entries (created_at) WHERE kind IN ('user', 'shell');
+
+CREATE TABLE bodies (
+    key INTEGER PRIMARY KEY,
+    body TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE labels (
+    session INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (session, id),
+    FOREIGN KEY (session, id) REFERENCES entries (session, id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leaf_moves (
+    number INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (number) ON DELETE CASCADE,
+    from_leaf INTEGER,
+    to_leaf INTEGER,
+    action TEXT NOT NULL CHECK (action IN ('move', 'undo', 'redo')),
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX leaf_moves_of_session ON leaf_moves (session, number);
+
+CREATE TABLE drafts (
+    session INTEGER NOT NULL REFERENCES sessions (number) ON DELETE CASCADE,
+    writer TEXT NOT NULL,
+    leaf INTEGER,
+    updated_at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (session, writer)
+) STRICT;
+
+CREATE TABLE blobs (
+    digest TEXT PRIMARY KEY,
+    used_at INTEGER NOT NULL,
+    content BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE blob_uses (
+    session INTEGER NOT NULL REFERENCES sessions (number) ON DELETE CASCADE,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (session, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_uses_by_digest ON blob_uses (digest);
+
+CREATE VIRTUAL TABLE entries_fts USING fts5 (
+    text, content = '', columnsize = 0, tokenize = "unicode61 remove_diacritics 2"
+);
+"""
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Create all tables in an empty file, inside the caller's transaction."""
+    for statement in _TABLES.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def key_of(session: int, entry_id: int) -> int:
+    """Return the key of an entry in ``bodies`` and ``entries_fts``."""
+    return (session << 32) | entry_id
+
+
+def key_range(session: int) -> tuple[int, int]:
+    """Return the first and last possible key of a session's entries."""
+    return session << 32, (session << 32) | 0xFFFFFFFF

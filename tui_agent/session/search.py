@@ -1,0 +1,75 @@
+"""Full-text search: what is indexed of an entry, and how typed words become a query.
+
+The index is FTS5 with the ``unicode61`` tokenizer over prepared text instead of the ``trigram`` tokenizer: trigrams
+take about four times the text in space and can't find words of two characters, which is what most Chinese words are.
+Preparing means:
+
+- characters of scripts without spaces are set apart, so that each is a word and a run of them is a phrase;
+- ``camelCase`` names are indexed as their parts and as a whole, so that ``case`` and ``camelc`` both find them
+  (``snake_case`` is split by the tokenizer).
+"""
+
+import re
+
+from tui_agent.session.entries import Entry, SystemEntry
+from tui_agent.session.rows import storable, text_of
+
+__all__ = ["INDEXED_CHARS", "index_text", "match_expression", "snippet"]
+
+INDEXED_CHARS = 20_000
+"""Characters indexed of one entry: three fifths from its beginning, the rest from its end."""
+
+_SNIPPET_BEFORE, _SNIPPET_CHARS = 30, 140
+
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])"
+)
+_CAMEL_WORD = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
+_CAMEL_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def index_text(entry: Entry) -> str:
+    """Return the text that is indexed for an entry.
+
+    The same entry must give the same text for as long as the schema version is the same: rows are removed from the
+    index by repeating it. Of system entries only the preview is indexed, because every session has the same prompt.
+    """
+    text = entry.preview if isinstance(entry, SystemEntry) else text_of(entry)
+    if len(text) > INDEXED_CHARS:
+        head = INDEXED_CHARS * 3 // 5
+        text = f"{text[:head]}\n{text[head - INDEXED_CHARS :]}"
+    text = storable(text)
+    names = sorted(set(_CAMEL_WORD.findall(text)))
+    return "\n".join([_separate(text), *names])
+
+
+def match_expression(query: str) -> str | None:
+    """Return the FTS5 expression for typed words: all must occur, the last one may be unfinished.
+
+    Every word is quoted, so that no character has a meaning. None when nothing can be searched for.
+    """
+    words = [word for word in storable(query).replace('"', " ").split() if any(map(str.isalnum, word))]
+    if not words:
+        return None
+    return " AND ".join(f'"{_separate(word)}"' for word in words) + ("*" if words[-1][-1].isalnum() else "")
+
+
+def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return one line around the first match in an entry and where the words stand in it."""
+    words = [word for word in query.replace('"', " ").split() if any(map(str.isalnum, word))]
+    pattern = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))), re.IGNORECASE)
+    text = text_of(entry) or entry.preview
+    found = pattern.search(text)
+    start = max(0, found.start() - _SNIPPET_BEFORE) if found else 0
+    # Whitespace is collapsed, so more is read than shown.
+    piece = " ".join(text[start : start + 4 * _SNIPPET_CHARS].split())[:_SNIPPET_CHARS]
+    line = ("…" if start else "") + piece
+    return line, tuple(match.span() for match in pattern.finditer(line))
+
+
+def _separate(text: str) -> str:
+    """Set apart what the tokenizer would take for one word."""
+    if not text.isascii():
+        text = _UNSPACED.sub(r" \1 ", text)
+    return _CAMEL_BREAK.sub(" ", text)

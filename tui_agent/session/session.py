@@ -1,0 +1,395 @@
+"""A session: the facade through which everything above reads and extends one tree of entries."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from sqlite3 import Connection
+from typing import Final, Literal
+
+from tui_agent.session import drafts, entry_table, holding, navigation
+from tui_agent.session.drafts import StoredDraft
+from tui_agent.session.entries import AssistantEntry, Entry, preview_of
+from tui_agent.session.errors import (
+    EntryDamaged,
+    EntryNotFound,
+    NothingToUndo,
+    SessionTakenOver,
+    StoreReadOnly,
+)
+from tui_agent.session.ids import Clock
+from tui_agent.session.leaf_path import LeafPath
+from tui_agent.session.moves import MoveHistory
+from tui_agent.session.reading import EntryReader
+from tui_agent.session.records import DraftText, EntryHeader, LeafMove, SearchHit, SessionInfo
+from tui_agent.session.rows import storable
+from tui_agent.session.store import Store
+
+__all__ = ["HERE", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
+
+
+class _Here:
+    """The type of `HERE`."""
+
+
+HERE: Final = _Here()
+"""Stands for the session's leaf where a leaf may be given."""
+
+
+class Session:
+    """One session, used from one thread (`search` from any).
+
+    Every session object has a leaf of its own: two programs on one session never move each other's. The leaf in the
+    file is that of whoever appended or moved last, and is where a session is opened. What another program appends in
+    between becomes a branch.
+
+    An object that called `hold` or `take_over` checks with every change that it still holds the session. When another
+    one took it over, the change raises `SessionTakenOver`, stores nothing, and the object can only read from then on;
+    forking at its leaf goes on without loss. One that never held the session just writes.
+
+    Args:
+        store: Where the session is kept.
+        session_id: The whole id.
+        estimate: Returns an entry's tokens, called for entries that come without.
+        clock: Where times come from, the store's by default.
+        read_only: Refuse all changes.
+
+    Raises:
+        SessionNotFound: there is no such session.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        *,
+        estimate: Callable[[Entry], int],
+        clock: Clock | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.id = session_id
+        self._store = store
+        self._estimate = estimate
+        self._clock = clock or store.clock
+        self._read_only = read_only
+        self._number = store.number(session_id)
+        self._reader = EntryReader(store, self._number)
+        self._path = LeafPath(self._reader, store.session(session_id).leaf)
+        self._writer = store.new_writer(self)
+        self._holding = False
+        self._taken_over = False
+        self._has_draft = False
+        self._history: MoveHistory | None = None
+
+    # -- what it is -----------------------------------------------------------------------------------------
+
+    @property
+    def info(self) -> SessionInfo:
+        """The session as lists show it, read anew."""
+        return self._store.session(self.id)
+
+    @property
+    def leaf(self) -> int | None:
+        """Where the next entry is appended; None for an empty conversation."""
+        return self._path.leaf
+
+    @property
+    def read_only(self) -> bool:
+        """Whether changes are refused: as asked for, because it was taken over, or because nothing can be saved."""
+        return self._read_only or self._taken_over or self._store.read_only is not None
+
+    @property
+    def damaged(self) -> int:
+        """Entries found so far that can't be read or lost their parent; the others are not affected."""
+        return self._reader.damaged
+
+    def set_title(self, title: str) -> None:
+        """Give the session a title; "" takes it away."""
+        with self._changing() as connection:
+            connection.execute("UPDATE sessions SET title = ? WHERE number = ?", (storable(title), self._number))
+
+    # -- appending ------------------------------------------------------------------------------------------
+
+    def append(self, entry: Entry) -> Entry:
+        """Append an entry below the leaf, move the leaf to it, and return it as stored.
+
+        It is committed when this returns. Id, parent and preview are filled in, time and tokens too unless the entry
+        brings its own. An answer removes the draft in the same transaction.
+
+        Raises:
+            StoreError: nothing was stored, and the leaf is where it was.
+        """
+        return self.append_many([entry])[0]
+
+    def append_many(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Append entries, each below the one before it, in one transaction; see `append`."""
+        return self._append(self.leaf, list(entries))
+
+    def append_at(self, parent_id: int | None, entry: Entry) -> Entry:
+        """Append an entry below any other; the leaf moves to it only if it was the parent.
+
+        Raises:
+            EntryNotFound: there is no such parent.
+        """
+        return self._append(parent_id, [entry])[0]
+
+    def _append(self, parent: int | None, entries: Sequence[Entry], draft: str | None = None) -> list[Entry]:
+        """Append a chain of entries; with ``draft``, in place of the draft of that writer, if it is still there."""
+        at, moves_leaf = self._clock(), parent == self.leaf
+        if self._has_draft and any(isinstance(entry, AssistantEntry) for entry in entries):
+            draft = draft or self._writer
+        complete: list[Entry] = []
+        with self._changing() as connection:
+            replaced = draft is not None and drafts.clear(connection, self._number, draft)
+            if not entries or (draft not in (None, self._writer) and not replaced):
+                return []
+            first = entry_table.reserve(connection, self._number, len(entries))
+            for entry_id, entry in enumerate(entries, first):
+                complete.append(self._complete(entry, entry_id, parent, at))
+                parent = entry_id
+            entry_table.append(connection, self._number, complete)
+            if moves_leaf:
+                navigation.set_leaf(connection, self._number, complete[-1].id, at)
+        self._has_draft = self._has_draft and draft != self._writer
+        self._reader.add(complete)
+        if moves_leaf:
+            self._path.extend(complete)
+        return complete
+
+    def _complete(self, entry: Entry, entry_id: int, parent: int | None, at: int) -> Entry:
+        return entry.model_copy(
+            update={
+                "id": entry_id,
+                "parent_id": parent,
+                "created_at": entry.created_at or at,
+                "tokens": entry.tokens or self._estimate(entry),
+                "preview": storable(preview_of(entry)),
+            }
+        )
+
+    # -- reading --------------------------------------------------------------------------------------------
+
+    def entry(self, entry_id: int) -> Entry:
+        """Return an entry.
+
+        Raises:
+            EntryNotFound: there is none with this id.
+            EntryDamaged: it can't be read.
+        """
+        if found := self._reader.entries([entry_id]):
+            return found[0]
+        raise EntryDamaged(entry_id) if self._reader.is_unreadable(entry_id) else EntryNotFound(entry_id)
+
+    def entries(self, ids: Iterable[int]) -> list[Entry]:
+        """Return entries in the order of ``ids``; unknown and damaged ones are left out."""
+        return self._reader.entries(ids)
+
+    def path(self, leaf: int | _Here | None = HERE) -> list[Entry]:
+        """Return the entries from the root to the leaf, or to another entry; damaged ones are left out.
+
+        The path to the leaf is cached: it costs the copy of a list, also after an append.
+
+        Raises:
+            EntryNotFound: there is no such leaf.
+        """
+        if isinstance(leaf, _Here) or leaf == self.leaf:
+            return self._path.entries()
+        return self._reader.entries(self._reader.ids_to(leaf))
+
+    def active_path(self) -> list[Entry]:
+        """Return the entries of the path to the leaf that a request depends on, root first.
+
+        From the last compaction's first kept entry on that is everything, before it only what still has an effect:
+        see `tui_agent.session.spine.active_ids`. A request made from it is the one made from `path`.
+        """
+        return self._path.active()
+
+    def path_headers(self) -> list[EntryHeader]:
+        """Return the headers of the path to the leaf, root first; cached like `path`."""
+        return self._path.headers()
+
+    def skeleton(self) -> list[EntryHeader]:
+        """Return the headers of the whole tree in ascending order; only what is new is read."""
+        return self._reader.skeleton()
+
+    def search(self, query: str, limit: int = 50) -> list[SearchHit]:
+        """Search all branches; see `Store.search`."""
+        return self._store.search(query, limit, session_id=self.id)
+
+    # -- moving ---------------------------------------------------------------------------------------------
+
+    def move(self, target: int | None) -> None:
+        """Make another entry the leaf; None for an empty conversation. The move is logged and can be undone.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        self._reader.ids_to(target)
+        if target != self.leaf:
+            self._move(target, "move")
+
+    def undo_move(self) -> int | None:
+        """Go back to where the last move that is not undone started; return the leaf.
+
+        Raises:
+            NothingToUndo: there is no such move.
+        """
+        undoable = self._moves_so_far().undoable
+        if not undoable:
+            raise NothingToUndo("There is no move to undo.")
+        self._move(undoable[-1][0], "undo")
+        return self.leaf
+
+    def redo_move(self) -> int | None:
+        """Go to where the last move was undone; return the leaf.
+
+        Raises:
+            NothingToUndo: no move was undone since the last one.
+        """
+        redoable = self._moves_so_far().redoable
+        if not redoable:
+            raise NothingToUndo("There is no move to redo.")
+        self._move(redoable[-1][1], "redo")
+        return self.leaf
+
+    @property
+    def can_undo_move(self) -> bool:
+        """Whether there is a move to undo."""
+        return bool(self._moves_so_far().undoable)
+
+    @property
+    def can_redo_move(self) -> bool:
+        """Whether there is an undone move to redo."""
+        return bool(self._moves_so_far().redoable)
+
+    def moves(self) -> list[LeafMove]:
+        """Return all moves ever made in the session, undoing and redoing included, the first one first."""
+        with self._store.reader() as connection:
+            return navigation.moves(connection, self._number)
+
+    def _moves_so_far(self) -> MoveHistory:
+        if self._history is None:
+            self._history = MoveHistory.of(self.moves())
+        return self._history
+
+    def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:
+        history = self._moves_so_far()
+        move = LeafMove(self.leaf, target, action, self._clock())
+        with self._changing() as connection:
+            navigation.log_move(connection, self._number, move)
+        history.apply(move)
+        self._path = LeafPath(self._reader, target)
+
+    # -- labels ---------------------------------------------------------------------------------------------
+
+    def label(self, entry_id: int, text: str | None) -> None:
+        """Label an entry; None or "" removes the label.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        with self._changing() as connection:
+            if not entry_table.exists(connection, self._number, entry_id):
+                raise EntryNotFound(entry_id)
+            navigation.set_label(connection, self._number, entry_id, text, self._clock())
+
+    def labels(self) -> dict[int, str]:
+        """Return all labels by entry id."""
+        with self._store.reader() as connection:
+            return navigation.labels(connection, self._number)
+
+    # -- drafts ---------------------------------------------------------------------------------------------
+
+    def save_draft(self, text: DraftText) -> None:
+        """Keep an answer that is being streamed below the leaf, in place of the last draft."""
+        self._store.announce()
+        with self._changing() as connection:
+            draft = StoredDraft(self._writer, self.leaf, text)
+            drafts.save(connection, self._number, draft, self._clock())
+        self._has_draft = True
+
+    def clear_draft(self) -> None:
+        """Forget the draft. Appending an answer does so, too."""
+        if self._has_draft:
+            with self._changing() as connection:
+                drafts.clear(connection, self._number, self._writer)
+            self._has_draft = False
+
+    def recover(self) -> AssistantEntry | None:
+        """Turn drafts that were left over by programs that ended into interrupted answers; return the newest.
+
+        Each is appended below the leaf it belonged to; the session's leaf moves to it only if it is still there. The
+        draft of this object counts as left over, those of other live ones don't.
+        """
+        if self.read_only:
+            return None
+        with self._store.reader() as connection:
+            stored = drafts.load(connection, self._number)
+        recovered: AssistantEntry | None = None
+        for draft in stored:
+            if draft.writer == self._writer or not self._store.alive(draft.writer):
+                answer = drafts.entry_of(draft.text)
+                for entry in self._append(draft.leaf, [answer] if answer else [], draft.writer):
+                    recovered = entry if isinstance(entry, AssistantEntry) else recovered
+        return recovered
+
+    # -- holding --------------------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Declare that this object works on the session; holding it already is fine.
+
+        Raises:
+            SessionHeld: another live one does. It can be read, forked or taken over.
+            StoreReadOnly: nothing can be saved.
+        """
+        self._hold(self._store.alive)
+
+    def take_over(self) -> None:
+        """Hold the session whoever holds it; the other one is told with its next change."""
+        self._hold(None)
+
+    def release(self) -> None:
+        """Let others hold the session. A draft of this object counts as left over from now on."""
+        self._store.forget_writer(self._writer)
+        if self._holding and self._store.read_only is None:
+            with self._store.writer() as connection:
+                holding.release(connection, self._number, self._writer)
+        self._holding = False
+        self._writer = self._store.new_writer(self)
+
+    def _hold(self, alive: Callable[[str | None], bool] | None) -> None:
+        self._refuse_if_read_only()
+        self._store.announce()
+        with self._store.writer() as connection:
+            holding.hold(
+                connection,
+                self._number,
+                self._writer,
+                identity=self._store.identity(),
+                at=self._clock(),
+                alive=alive,
+            )
+        self._holding = True
+        self._taken_over = False
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        """A write transaction that fails when this object may not write."""
+        self._refuse_if_read_only()
+        if self._taken_over:
+            raise SessionTakenOver(self.id)
+        with self._store.writer() as connection:
+            if self._holding:
+                self._check_holding(connection)
+            yield connection
+
+    def _check_holding(self, connection: Connection) -> None:
+        try:
+            holding.check(connection, self._number, self._writer)
+        except SessionTakenOver:
+            self._taken_over = True
+            raise
+
+    def _refuse_if_read_only(self) -> None:
+        if self._read_only:
+            raise StoreReadOnly(f"Session {self.id} is open for reading only.")

@@ -1,0 +1,319 @@
+"""The store: all sessions of a user in one SQLite file. What happens inside a session is `Session`'s."""
+
+import os
+import socket
+import sqlite3
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from itertools import count
+from pathlib import Path
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+from tui_agent.session import blobs, entry_table, finding, forking
+from tui_agent.session.database import Database, SchemaTarget
+from tui_agent.session.errors import (
+    AmbiguousSession,
+    EntryNotFound,
+    SessionHeld,
+    SessionNotFound,
+    StoreError,
+    StoreUnavailable,
+)
+from tui_agent.session.ids import Clock, IdSource, now, uuid7
+from tui_agent.session.locks import LivenessLocks
+from tui_agent.session.records import EntryHeader, Holder, SearchHit, SessionInfo
+from tui_agent.session.rows import storable
+
+__all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store"]
+
+_ABANDONED_DELETION = 24 * 3600 * 1000
+"""Milliseconds after which a deletion whose program never ended properly is carried out by another one."""
+
+_INFO_COLUMNS = (
+    "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, "
+    "first_message, holder, holder_pid, holder_host, held_since"
+)
+
+
+class Store:
+    """All sessions of a user.
+
+    Methods may be called from any thread; each thread reads through its own connection.
+
+    Args:
+        path: The session file, created when missing.
+        clock: Where times come from.
+        new_id: Where session ids come from.
+        busy_timeout: Milliseconds to wait for another program that is writing.
+        read_only: Open for reading even where writing would be possible.
+        target: The schema to use; only tests have another one.
+
+    Raises:
+        StoreError: the file can't be used; it is left as it was.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock = now,
+        new_id: IdSource = uuid7,
+        busy_timeout: int = 2_000,
+        read_only: bool = False,
+        target: SchemaTarget | None = None,
+    ) -> None:
+        self._database = Database(path, busy_timeout=busy_timeout, read_only=read_only, target=target)
+        self.path = self._database.path
+        self.clock = clock
+        self._new_id = new_id
+        self._token = uuid7(now())
+        self._locks = LivenessLocks(self.path.with_name(self.path.name + ".locks"))
+        self._writer_numbers = count(1)
+        self._writers: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+    @property
+    def read_only(self) -> StoreError | None:
+        """Why nothing can be saved, as an error with a sentence for people; None when all is well."""
+        return self._database.refusal
+
+    def reader(self) -> AbstractContextManager[sqlite3.Connection]:
+        """The calling thread's connection, to read with in a ``with`` block."""
+        return self._database.read()
+
+    def writer(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A write transaction in a ``with`` block: committed at its end, rolled back on any exception."""
+        return self._database.write()
+
+    def close(self) -> None:
+        """Close the file; sessions that were held are free again. Closing twice is harmless."""
+        self._database.close()
+        self._locks.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    # -- sessions -------------------------------------------------------------------------------------------
+
+    def create_session(
+        self, cwd: Path | str, *, title: str = "", parent: tuple[str, int | None] | None = None
+    ) -> SessionInfo:
+        """Create an empty session. ``parent`` names the session and entry it comes from."""
+        with self.writer() as connection:
+            number = forking.insert_session(
+                connection,
+                session_id=(session_id := self._new_id(self.clock())),
+                cwd=storable(str(cwd)),
+                title=storable(title),
+                at=self.clock(),
+                parent=parent or (None, None),
+            )
+        return self._info_of(number, session_id)
+
+    def sessions(
+        self, *, cwd: Path | str | None = None, query: str | None = None, limit: int = 200, offset: int = 0
+    ) -> list[SessionInfo]:
+        """Return sessions, the last used first.
+
+        ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory or id contains all
+        its words, or in which the words occur in an entry.
+        """
+        with self.reader() as connection:
+            rows = finding.sessions(
+                connection,
+                _INFO_COLUMNS,
+                cwd=None if cwd is None else storable(str(cwd)),
+                query=query,
+                window=(limit, offset),
+            )
+        return [self._info(row) for row in rows]
+
+    def session(self, id_or_part: str) -> SessionInfo:
+        """Return a session by its id, or by the beginning or end of it.
+
+        Ids begin with their time, so that those of one minute differ only further on; the end is what people copy.
+
+        Raises:
+            SessionNotFound: no session matches.
+            AmbiguousSession: several do.
+        """
+        with self.reader() as connection:
+            rows = finding.sessions_named(connection, _INFO_COLUMNS, id_or_part)
+        if not rows:
+            raise SessionNotFound(id_or_part)
+        if len(rows) > 1:
+            raise AmbiguousSession(id_or_part, tuple(row[0] for row in rows))
+        return self._info(rows[0])
+
+    def rename(self, session_id: str, title: str) -> None:
+        """Give a session a title; "" takes it away.
+
+        Raises:
+            SessionNotFound: there is no such session.
+        """
+        self._change(session_id, "title = ?", (storable(title),))
+
+    def delete(self, session_id: str) -> None:
+        """Hide a session everywhere until `undelete`, or until `purge` deletes it.
+
+        Raises:
+            SessionNotFound: there is no such session.
+            SessionHeld: a live program works on it.
+        """
+        if holder := self.session(session_id).held_by:
+            raise SessionHeld(session_id, holder.pid, holder.host, holder.since)
+        self._change(session_id, "deleted_at = ?, deleted_by = ?", (self.clock(), self._token))
+
+    def undelete(self, session_id: str) -> None:
+        """Bring back a session that was deleted and not purged yet.
+
+        Raises:
+            SessionNotFound: it is gone, or there never was one.
+        """
+        self._change(session_id, "deleted_at = NULL, deleted_by = NULL", ())
+
+    def purge(self) -> int:
+        """Delete for good what this program deleted, and what others deleted that ended without doing so.
+
+        To be called when the program ends. Returns how many sessions it were.
+        """
+        with self.reader() as connection:
+            numbers = [
+                row[0]
+                for row in connection.execute(
+                    "SELECT number FROM sessions WHERE deleted_at IS NOT NULL AND (deleted_by = ? OR deleted_at < ?)",
+                    (self._token, self.clock() - _ABANDONED_DELETION),
+                )
+            ]
+        for number in numbers:
+            with self.writer() as connection:
+                forking.remove_session(connection, number)
+                blobs.collect(connection, self.clock())
+        return len(numbers)
+
+    def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
+        """Copy the path to an entry into a new session and return it; None forks to an empty one.
+
+        Entries keep their ids, so that every ``#412`` in summaries and answers still names the same entry.
+
+        Raises:
+            SessionNotFound: there is no such session.
+            EntryNotFound: the session has no such entry.
+        """
+        source = self.number(session_id)
+        with self.writer() as connection:
+            if at_entry is not None and not entry_table.exists(connection, source, at_entry):
+                raise EntryNotFound(at_entry)
+            new_id = self._new_id(self.clock())
+            number = forking.fork(connection, source, at_entry, new_id=new_id, at=self.clock())
+        return self._info_of(number, new_id)
+
+    # -- blobs, search, history -----------------------------------------------------------------------------
+
+    def put_blob(self, content: bytes) -> str:
+        """Store bytes once and return their digest."""
+        with self.writer() as connection:
+            return blobs.put(connection, content, self.clock())
+
+    def blob(self, digest: str) -> bytes | None:
+        """Return a blob's bytes, None when there is none."""
+        with self.reader() as connection:
+            return blobs.get(connection, digest)
+
+    def search(
+        self, query: str, limit: int = 50, *, session_id: str | None = None, cwd: Path | str | None = None
+    ) -> list[SearchHit]:
+        """Return the newest entries in which all words of ``query`` occur; the last word may be unfinished.
+
+        All branches of all sessions are searched, or those of one session or one directory. No character in the
+        query has a special meaning.
+        """
+        number = None if session_id is None else self.number(session_id)
+        directory = None if cwd is None else storable(str(cwd))
+        with self.reader() as connection:
+            return finding.entries(connection, query, limit, session=number, cwd=directory)
+
+    def rebuild_search(self) -> None:
+        """Make the search index anew from the entries."""
+        with self.writer() as connection:
+            finding.rebuild(connection)
+
+    def prompt_history(self, limit: int = 500) -> list[str]:
+        """Return what the user typed in all sessions, distinct, the newest first. Shell commands begin with ``!``."""
+        with self.reader() as connection:
+            return finding.typed_texts(connection, limit)
+
+    # -- for Session ----------------------------------------------------------------------------------------
+
+    def number(self, session_id: str) -> int:
+        """Return the number that stands for a session in the file.
+
+        Raises:
+            SessionNotFound: there is no such session, or it is deleted.
+        """
+        with self.reader() as connection:
+            row = connection.execute(
+                "SELECT number FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,)
+            ).fetchone()
+        if row is None:
+            raise SessionNotFound(session_id)
+        number: int = row[0]
+        return number
+
+    def new_writer(self, session: object) -> str:
+        """Return a name under which a session object writes; it lives as long as the object and the program."""
+        writer = f"{self._token}.{next(self._writer_numbers)}"
+        self._writers[writer] = session
+        return writer
+
+    def forget_writer(self, writer: str) -> None:
+        """Declare a writer dead before its object is."""
+        self._writers.pop(writer, None)
+
+    def announce(self) -> None:
+        """Make this program's life visible to others; needed before anything that names a writer is stored."""
+        try:
+            self._locks.announce(self._token)
+        except OSError as error:
+            raise StoreUnavailable(f"The session file {self.path} can't be locked: {error.strerror}.") from error
+
+    def alive(self, writer: str | None) -> bool:
+        """Whether the session object with this name still lives, in this program or another one."""
+        if writer is None:
+            return False
+        token = writer.partition(".")[0]
+        return writer in self._writers if token == self._token else self._locks.alive(token)
+
+    @staticmethod
+    def identity() -> tuple[int, str]:
+        """Return this program's process id and host, as shown to whoever finds a session held."""
+        return os.getpid(), socket.gethostname()
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    def _change(self, session_id: str, assignments: str, values: Sequence[object]) -> None:
+        with self.writer() as connection:
+            changed = connection.execute(
+                f"UPDATE sessions SET {assignments} WHERE id = ?",  # noqa: S608 - constants from above
+                (*values, session_id),
+            )
+            if not changed.rowcount:
+                raise SessionNotFound(session_id)
+
+    def _info_of(self, number: int, session_id: str) -> SessionInfo:
+        with self.reader() as connection:
+            row = connection.execute(
+                f"SELECT {_INFO_COLUMNS} FROM sessions WHERE number = ?",  # noqa: S608 - a constant
+                (number,),
+            ).fetchone()
+        if row is None:
+            raise SessionNotFound(session_id)
+        return self._info(row)
+
+    def _info(self, row: Sequence[Any]) -> SessionInfo:
+        *plain, writer, pid, host, since = row
+        plain.append(Holder(pid, host, since) if self.alive(writer) else None)
+        return SessionInfo(*plain)
