@@ -99,6 +99,8 @@ class ToolContext:
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
     """Whether the model takes images."""
+    partial: "ToolResult | None" = None
+    """What a cancelled call had done until then; set by the tool before it passes the cancellation on."""
 
 
 @dataclass(frozen=True, slots=True)

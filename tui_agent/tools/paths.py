@@ -150,7 +150,7 @@ def _close_siblings(path: Path) -> list[str]:
     except OSError:
         return []
     lowered = {name.lower(): name for name in sorted(names)}
-    return [lowered[near] for near in difflib.get_close_matches(path.name.lower(), lowered, n=_SUGGESTIONS)]
+    return [lowered[near] for near in difflib.get_close_matches(path.name.lower(), lowered, _SUGGESTIONS, 0.7)]
 
 
 def _close_names(name: str, context: ToolContext) -> list[str]:

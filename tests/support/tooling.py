@@ -1,0 +1,58 @@
+"""A place for tools to run in: a project on disk, blobs in memory, live output collected."""
+
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tui_agent.tools.base import OutputLimits, Tool, ToolContext, ToolResult
+from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.reads import FileReads
+from tui_agent.tools.registry import parse_arguments
+
+
+@dataclass
+class Workspace:
+    """A project directory and what tools left behind outside of it."""
+
+    root: Path
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    live: list[str] = field(default_factory=list)
+    reads: FileReads = field(default_factory=FileReads)
+    limits: OutputLimits = field(default_factory=OutputLimits)
+    vision: bool = True
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def file(self, name: str, content: str | bytes = "") -> Path:
+        """Write a file, its directories too."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def context(self, cwd: str = ".") -> ToolContext:
+        """Return a context for one call."""
+        return ToolContext(
+            cwd=(self.root / cwd).resolve(),
+            project=self.root,
+            limits=self.limits,
+            reads=self.reads,
+            put_blob=self.put_blob,
+            report=self.live.append,
+            environment=safe_environment(self.environ),
+            vision=self.vision,
+        )
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes as the session's store does."""
+        digest = sha256(data).hexdigest()
+        self.blobs[digest] = data
+        return digest
+
+    async def call(self, tool: Tool[Any], **arguments: Any) -> ToolResult:
+        """Run a call as the loop does: arguments through JSON, needs asked for first."""
+        context = self.context()
+        parsed = parse_arguments(tool, json.dumps(arguments))
+        tool.needs(parsed, context)
+        return await tool.run(parsed, context)

@@ -1,0 +1,113 @@
+"""The ``bash`` tool: a command, its output and how it ended."""
+
+import asyncio
+import os
+import shutil
+import signal
+from functools import lru_cache
+
+from pydantic import Field
+
+from tui_agent.session.entries import ToolMetadata, Truncation
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.capture import plain_text
+from tui_agent.tools.environment import command_environment, safe_environment
+from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
+from tui_agent.tools.process import Command, Run, run_command
+
+DEFAULT_TIMEOUT = 120
+"""Seconds a command may take when the model names none."""
+
+MAX_TIMEOUT = 600
+"""Seconds a command may take at most."""
+
+_TITLE_CHARS = 200
+
+
+class BashInput(ToolInput):
+    """Arguments of ``bash``."""
+
+    command: str
+    timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
+
+
+class BashTool(Tool[BashInput]):
+    """Runs a shell command."""
+
+    name = "bash"
+    description = (
+        "Run a bash command without terminal or input. Each call starts in the working directory. "
+        "It ends after timeout (default 120 s); start servers with & and their output to a file."
+    )
+    Input = BashInput
+
+    def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+        """Return a bash need for the whole command."""
+        command = _checked(arguments.command)
+        return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command"),)
+
+    async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
+        """Run it. When the call is cancelled, ``context.partial`` holds what came out until then."""
+        environment = command_environment(context.environment or safe_environment(os.environ))
+        timeout = min(arguments.timeout, MAX_TIMEOUT)
+        command = Command((_shell(), "-c", _checked(arguments.command)), context.cwd, environment, timeout)
+        run = Run()
+        try:
+            await run_command(command, context.report, run)
+        except OSError as error:
+            raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
+        except asyncio.CancelledError:
+            context.partial = await finish(_output(arguments, run, "[Interrupted by the user.]"), context)
+            raise
+        output = await asyncio.to_thread(_output, arguments, run, _ending(run, timeout))
+        return await finish(output, context)
+
+    def title(self, arguments: BashInput) -> str:
+        """Return the command on one line."""
+        return " ".join(arguments.command.split())[:_TITLE_CHARS]
+
+
+def _output(arguments: BashInput, run: Run, ending: str) -> Output:
+    raw, capture = run.capture.raw(), run.capture
+    text = plain_text(raw)
+    if not text.strip() and not ending:
+        ending = "[No output.]"
+    seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)
+    return Output(
+        text=text,
+        title=BashTool().title(arguments),
+        keep="ends",
+        footer=ending,
+        cut_hint=FILTER_OUTPUT,
+        metadata=ToolMetadata(exit_code=run.exit_code),
+        is_error=run.exit_code != 0,
+        raw=raw,
+        seen=seen,
+    )
+
+
+def _ending(run: Run, timeout: float) -> str:
+    if run.timed_out:
+        return f"[Stopped after {timeout:g} s with everything it started. Give a longer timeout or run it with &.]"
+    notes = []
+    if run.exit_code is not None and run.exit_code < 0:
+        notes.append(f"[Ended by {signal.Signals(-run.exit_code).name}.]")
+    elif run.exit_code:
+        notes.append(f"[Exit code {run.exit_code}.]")
+    if run.background:
+        pids = ", ".join(map(str, run.background[:10]))
+        notes.append(f"[Still running in the background, its further output is lost: {pids}.]")
+    return "\n".join(notes)
+
+
+def _checked(command: str) -> str:
+    if not command.strip():
+        raise ToolError("command is empty.")
+    if "\0" in command:
+        raise ToolError("command holds a NUL character.")
+    return command
+
+
+@lru_cache(maxsize=1)
+def _shell() -> str:
+    return shutil.which("bash") or shutil.which("sh") or "/bin/sh"

@@ -1,0 +1,133 @@
+"""The output of a command while it comes in: bounded in memory, counted exactly, its errors kept."""
+
+import re
+from collections import deque
+
+HEAD_BYTES = 8 * 1024 * 1024
+HEAD_LINES = 200_000
+"""Bytes and lines kept from the start of an output, whichever is reached first: a line costs memory too."""
+
+TAIL_BYTES = 1024 * 1024
+TAIL_LINES = 50_000
+"""Bytes and lines kept from its end."""
+
+ERROR_LINES = 20
+"""Lines kept from between that look like errors."""
+
+_ERROR_LINE_BYTES = 400
+_ERROR_MARKS = (b"rror", b"RROR", b"ailed", b"FAIL", b"xception", b"raceback", b"anic", b"atal")
+"""Looked for with plain searches: a flood of output comes at hundreds of megabytes a second."""
+
+
+class Capture:
+    """Keeps the head, the tail and error-looking lines between them of a stream of any length."""
+
+    def __init__(self) -> None:
+        self.total_bytes = 0
+        self._newlines = 0
+        self._last = b"\n"
+        self._head = bytearray()
+        self._tail: deque[tuple[bytes, int]] = deque()
+        self._tail_bytes = 0
+        self._tail_lines = 0
+        self._dropped_bytes = 0
+        self._dropped_lines = 0
+        self._errors: list[tuple[int, bytes]] = []
+
+    @property
+    def total_lines(self) -> int:
+        """Lines so far, a last one without an end included."""
+        return self._newlines + (self._last != b"\n")
+
+    def feed(self, chunk: bytes) -> None:
+        """Take more output."""
+        if not chunk:
+            return
+        self.total_bytes += len(chunk)
+        self._last = chunk[-1:]
+        room = HEAD_BYTES - len(self._head)
+        if room > 0 and self._newlines < HEAD_LINES and not self._tail:
+            self._head += chunk[:room]
+            self._newlines += chunk.count(b"\n", 0, room)
+            chunk = chunk[room:]
+        if chunk:
+            self._feed_tail(chunk)
+
+    def raw(self) -> bytes:
+        """Return all that was kept, with a note where something was dropped."""
+        tail = b"".join(chunk for chunk, _ in self._tail)
+        if not self._dropped_bytes:
+            return bytes(self._head) + tail
+        return bytes(self._head) + self._gap() + tail
+
+    def _feed_tail(self, chunk: bytes) -> None:
+        self._note_errors(chunk)
+        lines = chunk.count(b"\n")
+        self._newlines += lines
+        self._tail.append((chunk, lines))
+        self._tail_bytes += len(chunk)
+        self._tail_lines += lines
+        while self._tail_is_long():
+            dropped, lines = self._tail.popleft()
+            self._tail_bytes -= len(dropped)
+            self._tail_lines -= lines
+            self._dropped_bytes += len(dropped)
+            self._dropped_lines += lines
+
+    def _tail_is_long(self) -> bool:
+        """Whether enough is left without the oldest chunk."""
+        oldest, lines = self._tail[0]
+        enough = self._tail_bytes - len(oldest) >= TAIL_BYTES or self._tail_lines - lines >= TAIL_LINES
+        return enough and len(self._tail) > 1
+
+    def _note_errors(self, chunk: bytes) -> None:
+        """Keep error-looking lines as they pass; one that is cut by the edge of a chunk is kept in part."""
+        for mark in _ERROR_MARKS:
+            position = chunk.find(mark)
+            while position >= 0 and len(self._errors) < ERROR_LINES:
+                start = chunk.rfind(b"\n", 0, position) + 1
+                end = chunk.find(b"\n", position)
+                end = len(chunk) if end < 0 else end
+                number = self._newlines + chunk.count(b"\n", 0, start) + 1
+                if all(number != known for known, _ in self._errors):
+                    self._errors.append((number, chunk[start:end][:_ERROR_LINE_BYTES]))
+                position = chunk.find(mark, end)
+
+    def _gap(self) -> bytes:
+        note = f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n"
+        last = self._newlines - self._tail_lines
+        errors = [f"{number}: ".encode() + line + b"\n" for number, line in sorted(self._errors) if number <= last]
+        return note.encode() + b"".join(errors)
+
+
+_ESCAPES = re.compile(
+    r"""
+    \x1b\[[0-?]*[ -/]*[@-~]            # control sequences: colours, cursor
+    # Strings: titles, links, clipboard; an unfinished one ends with its line.
+    | \x1b[\]PX^_].*?(?:\x07|\x1b\\|(?=\n)|\Z)
+    | \x1b[ -/]*[0-~]                  # two-character escapes
+    | \x9b[0-?]*[ -/]*[@-~]
+    | \x1b
+    """,
+    re.VERBOSE,
+)
+_CONTROLS = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_BACKSPACES = re.compile(r"[^\n\x08]\x08")
+_REWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
+
+
+def plain_text(raw: bytes) -> str:
+    """Return output as the model is shown it: what would stand on a screen, without what moves the cursor.
+
+    Invalid UTF-8 becomes replacement characters. Of a line that carriage returns rewrote (a progress bar) only the
+    last version stays.
+    """
+    text = raw.decode("utf-8", "replace").replace("\r\n", "\n")
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    if "\r" in text:
+        text = _REWRITTEN.sub("", text).replace("\r", "")
+    while "\x08" in text:
+        shorter = _BACKSPACES.sub("", text)
+        text = shorter if shorter != text else text.replace("\x08", "")
+    return _CONTROLS.sub("", text)

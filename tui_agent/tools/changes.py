@@ -1,0 +1,46 @@
+"""What ``write`` and ``edit`` share: when a file may be changed, and what the user is shown before."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tui_agent.tools.base import Permission, PermissionNeed, ToolError
+from tui_agent.tools.paths import Location, explain, is_sensitive, path_needs
+
+MAX_CHANGED_BYTES = 10_000_000
+"""Largest file that is changed in memory."""
+
+
+def change_needs(location: Location, diff: Callable[[], str]) -> tuple[PermissionNeed, ...]:
+    """Return the needs of a change, each edit need with the diff.
+
+    Raises:
+        ToolError: the change can't be made. Not for files outside the project or with secrets: the reason may quote
+            the file, and nobody has allowed that yet.
+    """
+    needs = path_needs(Permission.EDIT, location)
+    try:
+        text = diff()
+    except (ToolError, OSError) as error:
+        if location.inside and not is_sensitive(location.real) and not is_sensitive(location.path):
+            raise explain(error, location.shown) if isinstance(error, OSError) else error from None
+        return needs
+    return tuple(
+        replace(need, detail=text, detail_kind="diff") if need.permission is Permission.EDIT else need for need in needs
+    )
+
+
+def refuse_unless_file(location: Location) -> None:
+    """Stop a change of something that is not a regular file.
+
+    Raises:
+        ToolError: it is a directory or a device.
+    """
+    if location.real.is_dir():
+        raise ToolError(f"{location.shown} is a directory.")
+    if not location.real.is_file():
+        raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
+
+
+def stale(location: Location) -> ToolError:
+    """Return the error for a file that is not as it was when the model read it."""
+    return ToolError(f"{location.shown} changed since it was read. Read it again, then repeat the change.")

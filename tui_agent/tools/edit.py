@@ -1,0 +1,199 @@
+"""The ``edit`` tool: parts of one file, all of a call's edits or none."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
+from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
+from tui_agent.tools.matching import NoMatchError, Replaced, Replacement, replace
+from tui_agent.tools.outputs import counted
+from tui_agent.tools.paths import Location, explain, locate, missing
+from tui_agent.tools.text_files import load, replace_file
+
+MAX_SHOWN_LINES = 60
+"""Lines of the changed file that the model is shown."""
+
+_HUNK_EDGE = 8
+_LINE_CHARS = 160
+_OLD_NAMES = ("old_string", "old_str", "oldText", "old_text")
+_NEW_NAMES = ("new_string", "new_str", "newText", "new_text")
+
+
+class Edit(ToolInput):
+    """One replacement."""
+
+    old: str
+    new: str
+    all: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_names(cls, values: Any) -> Any:
+        return _renamed(values) if isinstance(values, dict) else values
+
+
+class EditInput(ToolInput):
+    """Arguments of ``edit``."""
+
+    path: str
+    edits: tuple[Edit, ...] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_edit(cls, values: Any) -> Any:
+        """Take a single edit, in place of the list or spread over the arguments."""
+        if not isinstance(values, dict):
+            return values
+        values = _renamed(values)
+        if "edits" not in values and "old" in values and "new" in values:
+            single = {name: values.pop(name) for name in ("old", "new", "all") if name in values}
+            return values | {"edits": [single]}
+        if isinstance(values.get("edits"), dict):
+            return values | {"edits": [values["edits"]]}
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    data: bytes
+    text: str
+    diff: FileDiff
+    count: int
+    loosely: tuple[str, ...]
+
+
+class EditTool(Tool[EditInput]):
+    """Replaces text in a file."""
+
+    name = "edit"
+    description = (
+        "Replace text in a file. Each old must be copied exactly from the file and be there once, or set all to "
+        "replace every place. Edits apply in order; if one fails none is made."
+    )
+    Input = EditInput
+
+    def needs(self, arguments: EditInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return an edit need with the diff."""
+        location = locate(arguments.path, context)
+
+        def diff() -> str:
+            try:
+                return _plan(arguments, location, context).diff.text
+            except (FileNotFoundError, NotADirectoryError):
+                raise missing(location, context) from None
+
+        return change_needs(location, diff)
+
+    async def run(self, arguments: EditInput, context: ToolContext) -> ToolResult:
+        """Make the edits."""
+        location = locate(arguments.path, context)
+        try:
+            plan = await asyncio.to_thread(_edit, arguments, location, context)
+        except (FileNotFoundError, NotADirectoryError):
+            raise await asyncio.to_thread(missing, location, context) from None
+        except OSError as error:
+            raise explain(error, location.shown) from error
+        return ToolResult(
+            _answer(location, plan),
+            title=location.shown,
+            metadata=ToolMetadata(
+                path=location.pattern,
+                diff=plan.diff.text,
+                additions=plan.diff.additions,
+                deletions=plan.diff.deletions,
+                count=plan.count,
+                modified_files=(location.pattern,),
+            ),
+        )
+
+    def title(self, arguments: EditInput) -> str:
+        """Return the path."""
+        return arguments.path
+
+
+def _edit(arguments: EditInput, location: Location, context: ToolContext) -> _Plan:
+    plan = _plan(arguments, location, context)
+    replace_file(location.real, plan.data)
+    context.reads.note(location.real)
+    return plan
+
+
+def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Plan:
+    location.real.lstat()
+    refuse_unless_file(location)
+    if context.reads.changed_since(location.real):
+        raise stale(location)
+    file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
+    text, count, loosely = file.text, 0, []
+    for number, edit in enumerate(arguments.edits, 1):
+        done = _one(text, edit, number, len(arguments.edits))
+        text, count = done.text, count + done.count
+        if done.loosely:
+            loosely.append(done.loosely)
+    if text == file.text:
+        raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
+    try:
+        data = file.encoding.encode(text)
+    except UnicodeEncodeError as error:
+        raise ToolError(
+            f"{location.shown} is {file.encoding.name}, which has no {error.object[error.start]!r}. Nothing was "
+            "changed; use other characters, or convert the file with bash (iconv) first."
+        ) from None
+    return _Plan(data, text, diff_texts(location.pattern, file.text, text), count, tuple(dict.fromkeys(loosely)))
+
+
+def _one(text: str, edit: Edit, number: int, total: int) -> Replaced:
+    which = f"Edit {number} of {total}: " if total > 1 else ""
+    nothing = " Nothing was changed." if total > 1 else ""
+    if not edit.old:
+        raise ToolError(f"{which}old is empty. To fill or replace a whole file use write.{nothing}")
+    if edit.old == edit.new:
+        raise ToolError(f"{which}old and new are the same.{nothing}")
+    try:
+        return replace(text, Replacement(edit.old, edit.new, edit.all))
+    except NoMatchError as error:
+        raise ToolError(f"{which}{error}{nothing}") from None
+
+
+def _renamed(values: dict[str, Any]) -> dict[str, Any]:
+    names = dict.fromkeys(_OLD_NAMES, "old") | dict.fromkeys(_NEW_NAMES, "new") | {"replace_all": "all"}
+    return {names[key] if key in names and names[key] not in values else key: value for key, value in values.items()}
+
+
+# -- what the model is told ---------------------------------------------------------------------------------
+
+
+def _answer(location: Location, plan: _Plan) -> str:
+    head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
+    if plan.loosely:
+        head += f" (old differed from the file in {', '.join(plan.loosely)})"
+    return "\n".join([f"{head}. Now:", *_changed_lines(plan.text.split("\n"), plan.diff.hunks)])
+
+
+def _changed_lines(lines: list[str], hunks: tuple[Hunk, ...]) -> list[str]:
+    """Return each changed place with a line around it, numbered as ``read`` does, long places in part."""
+    shown: list[str] = []
+    for start, end in _joined(hunks, len(lines)):
+        rows = [f"{number + 1}\t{lines[number].rstrip()[:_LINE_CHARS]}" for number in range(start, end)]
+        if len(rows) > 2 * _HUNK_EDGE:
+            rows = [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]
+        if shown and len(shown) + len(rows) > MAX_SHOWN_LINES:
+            return [*shown, "..."]
+        shown += [*(["..."] if shown else []), *rows]
+    return shown
+
+
+def _joined(hunks: tuple[Hunk, ...], total: int) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for hunk in hunks:
+        start, end = max(hunk.start - 1, 0), min(hunk.end + 1, total)
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    return spans

@@ -1,0 +1,78 @@
+"""The ``glob`` tool: files by name, newest first."""
+
+import asyncio
+from pathlib import Path
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.outputs import NARROWER, Output, counted, finish
+from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
+from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
+
+MAX_FILES = 100
+"""Files that are shown."""
+
+
+class GlobInput(ToolInput):
+    """Arguments of ``glob``."""
+
+    pattern: str
+    path: str = "."
+
+
+class GlobTool(Tool[GlobInput]):
+    """Finds files by name."""
+
+    name = "glob"
+    description = "Find files by name pattern such as **/*.py or src/**/test_*.{ts,tsx}, newest first."
+    Input = GlobInput
+    read_only = True
+
+    def needs(self, arguments: GlobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return a read need for the directory."""
+        return scope_needs(scope_of(arguments.path, arguments.pattern, context))
+
+    async def run(self, arguments: GlobInput, context: ToolContext) -> ToolResult:
+        """Find them."""
+        scope = scope_of(arguments.path, arguments.pattern, context)
+        await asyncio.to_thread(check_exists, scope, context)
+        found = await _matching(scope)
+        shown = [scope.shown(path) for path in (await asyncio.to_thread(_newest_first, scope.directory, found))]
+        footer = ""
+        if len(shown) < len(found):
+            footer = NARROWER.format(shown=len(shown), total=len(found), what="files")
+        output = Output(
+            text="\n".join(shown) or "No files match. Files that git ignores are left out.",
+            title=f"{arguments.pattern} · {counted(len(found), 'file')}",
+            footer=footer,
+            cut_hint=lambda cut: NARROWER.format(shown=cut.kept_lines, total=len(found), what="files"),
+            metadata=ToolMetadata(count=len(found)),
+            stored=False,
+        )
+        return await finish(output, context)
+
+
+async def _matching(scope: Scope) -> list[str]:
+    if scope.single_file is not None:
+        return [scope.single_file]
+    found: list[str] = []
+
+    def sink(lines: list[bytes]) -> None:
+        paths = (line.decode("utf-8", "surrogateescape").removeprefix("./") for line in lines)
+        found.extend(path for path in paths if scope.takes(path))
+
+    try:
+        await run_ripgrep(["--files", "./"], scope.directory, sink)
+    except NoRipgrepError:
+        return await asyncio.to_thread(lambda: list(scope.files()))
+    return found
+
+
+def _newest_first(directory: Path, paths: list[str]) -> list[str]:
+    def modified(path: str) -> int:
+        try:
+            return (directory / path).stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    return sorted(paths, key=lambda path: (-modified(path), path))[:MAX_FILES]

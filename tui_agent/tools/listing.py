@@ -1,0 +1,87 @@
+"""Listing a directory as an indented tree, for ``ls`` and for ``read`` of a directory."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import ToolContext, ToolResult
+from tui_agent.tools.ignore import IgnoreRules, Row, rows
+from tui_agent.tools.outputs import LIST_DEEPER, Output, counted, finish
+from tui_agent.tools.paths import Location
+
+MAX_ROWS = 400
+"""Names shown of one listing."""
+
+MAX_CHILDREN = 60
+"""Names shown of one directory below the one that is listed."""
+
+_IGNORED_SHOWN = 10
+
+
+@dataclass(slots=True)
+class _Listing:
+    lines: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    total: int = 0
+
+
+async def list_tree(location: Location, context: ToolContext, *, depth: int) -> ToolResult:
+    """Return what is in a directory and, for a depth over 1, in the directories in it.
+
+    Raises:
+        OSError: it can't be listed.
+    """
+    listing = await asyncio.to_thread(_listing, location, depth)
+    if depth > 1 and len(listing.lines) > MAX_ROWS:
+        # All of one level says more than half of two.
+        listing = await asyncio.to_thread(_listing, location, 1)
+    shown = listing.lines[:MAX_ROWS]
+    notes = []
+    if len(shown) < listing.total:
+        notes.append(LIST_DEEPER.format(shown=len(shown), total=listing.total))
+    if listing.ignored:
+        more = "" if len(listing.ignored) <= _IGNORED_SHOWN else ", ..."
+        notes.append(f"[Ignored by git: {', '.join(listing.ignored[:_IGNORED_SHOWN])}{more}]")
+    output = Output(
+        text="\n".join(shown) or "[The directory is empty.]",
+        title=f"{location.shown} · {counted(listing.total, 'name')}",
+        footer="\n".join(notes),
+        cut_hint=LIST_DEEPER,
+        metadata=ToolMetadata(path=location.pattern, count=listing.total),
+        stored=False,
+    )
+    return await finish(output, context)
+
+
+def _listing(location: Location, depth: int) -> _Listing:
+    listing = _Listing()
+    rules = IgnoreRules.above(location.real).entering(location.real)
+    for row in rows(location.real, rules):
+        if row.ignored:
+            listing.ignored.append(_name(row))
+        else:
+            _add(listing, row, rules, depth - 1)
+    return listing
+
+
+def _add(listing: _Listing, row: Row, rules: IgnoreRules, depth: int, indent: str = "") -> None:
+    listing.lines.append(f"{indent}{_name(row)}")
+    listing.total += 1
+    if not row.directory or depth < 1:
+        return
+    inner = rules.entering(row.path)
+    try:
+        children = [child for child in rows(row.path, inner) if not child.ignored]
+    except OSError:
+        return
+    below = f"{indent}  "
+    for child in children[:MAX_CHILDREN]:
+        _add(listing, child, inner, depth - 1, below)
+    if len(children) > MAX_CHILDREN:
+        listing.total += len(children) - MAX_CHILDREN
+        listing.lines.append(f"{below}... {len(children) - MAX_CHILDREN} more")
+
+
+def _name(row: Row) -> str:
+    suffix = "/" if row.directory else "@" if row.link else ""
+    return f"{row.name}{suffix}"

@@ -1,0 +1,38 @@
+"""The ``ls`` tool: two levels of a directory."""
+
+import asyncio
+
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.listing import list_tree
+from tui_agent.tools.paths import explain, locate, missing, path_needs
+
+
+class LsInput(ToolInput):
+    """Arguments of ``ls``."""
+
+    path: str = "."
+
+
+class LsTool(Tool[LsInput]):
+    """Lists a directory."""
+
+    name = "ls"
+    description = "List a directory, two levels deep, without what git ignores."
+    Input = LsInput
+    read_only = True
+
+    def needs(self, arguments: LsInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return a read need for the directory."""
+        return path_needs(Permission.READ, locate(arguments.path, context))
+
+    async def run(self, arguments: LsInput, context: ToolContext) -> ToolResult:
+        """List it."""
+        location = locate(arguments.path, context)
+        try:
+            return await list_tree(location, context, depth=2)
+        except FileNotFoundError:
+            raise await asyncio.to_thread(missing, location, context) from None
+        except NotADirectoryError:
+            raise ToolError(f"{location.shown} is a file; use read.") from None
+        except OSError as error:
+            raise explain(error, location.shown) from error

@@ -1,0 +1,104 @@
+"""The one place that turns raw text into a tool result: cut to the limits, counted, stored, with a way to go on."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tui_agent.context.truncation import Truncated, truncate
+from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
+from tui_agent.tools.base import OutputLimits, ToolContext, ToolResult
+
+READ_ON = "[Lines {first}-{last} of {total}. Read on with offset={next}.]"
+READ_END = "[Lines {first}-{last} of {total}, the end of the file.]"
+NARROWER = "[{shown:,} of {total:,} {what}. For the rest use a narrower pattern, path or glob.]"
+LIST_DEEPER = "[{shown:,} of {total:,} names. For the rest list one of these directories.]"
+FILTER_OUTPUT = "To see more, filter it, or send it to a file and read that."
+
+_SMALL = 100_000
+"""Characters that are cut in less time than it takes to hand them to a thread."""
+
+CutHint = str | Callable[[Truncation], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a tool has to say, before it is cut.
+
+    ``footer`` stands at the end. ``cut_hint`` tells how to get the rest: with the head kept it is put in the footer's
+    place when lines are cut (a format with ``{shown}`` and ``{total}`` lines, or a function of the counts), with
+    both ends kept it stands where lines are missing. ``raw`` is stored when the text
+    is cut or differs from it. ``seen`` replaces the totals, for a tool that left something out before.
+    ``stored`` is off for what can be had again by reading on.
+    """
+
+    text: str
+    title: str = ""
+    keep: Literal["head", "ends"] = "head"
+    footer: str = ""
+    cut_hint: CutHint = ""
+    metadata: ToolMetadata = ToolMetadata()
+    is_error: bool = False
+    attachments: tuple[ImagePart, ...] = ()
+    raw: bytes | None = None
+    seen: Truncation | None = None
+    stored: bool = True
+
+
+async def finish(output: Output, context: ToolContext) -> ToolResult:
+    """Return the result of a call; the blob of a cut output is stored on the calling thread."""
+    if len(output.text) > _SMALL:
+        cut = await asyncio.to_thread(_cut, output, context.limits)
+    else:
+        cut = _cut(output, context.limits)
+    truncation = cut.truncation
+    if truncation is not None and output.seen is not None:
+        kept = {"kept_lines": truncation.kept_lines, "kept_bytes": truncation.kept_bytes}
+        truncation = output.seen.model_copy(update=kept)
+    parts = [cut.text.rstrip("\n"), output.footer]
+    if output.keep == "head" and cut.next_line is not None and truncation is not None:
+        # The note of the truncation counts within this text; the tool knows how much there is altogether.
+        shown = cut.text.split("\n")[: truncation.kept_lines]
+        parts = ["\n".join(shown), _hint(output.cut_hint, truncation) or output.footer]
+    return ToolResult(
+        output="\n".join(part for part in parts if part),
+        title=output.title,
+        is_error=output.is_error,
+        attachments=output.attachments,
+        full_output=_stored(output, truncation, context),
+        metadata=output.metadata.model_copy(update={"truncation": truncation}),
+    )
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 file``, ``2 files``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+
+
+def size_text(number: int) -> str:
+    """Return a number of bytes for people and models."""
+    if number < 1_000:
+        return counted(number, "byte")
+    for unit, factor in (("kB", 1_000), ("MB", 1_000_000)):
+        if number < factor * 1_000:
+            return f"{number / factor:.1f} {unit}"
+    return f"{number / 1_000_000_000:.1f} GB"
+
+
+def _cut(output: Output, limits: OutputLimits) -> Truncated:
+    hint = output.cut_hint if isinstance(output.cut_hint, str) else ""
+    return truncate(output.text, output.keep, limits, hint=hint if output.keep == "ends" else "")
+
+
+def _hint(hint: CutHint, truncation: Truncation) -> str:
+    if isinstance(hint, str):
+        return hint.format(shown=truncation.kept_lines, total=truncation.total_lines)
+    return hint(truncation)
+
+
+def _stored(output: Output, truncation: Truncation | None, context: ToolContext) -> str | None:
+    if not output.stored:
+        return None
+    text = output.text.encode("utf-8", "replace")
+    raw = text if output.raw is None else output.raw
+    return context.put_blob(raw) if truncation or raw != text else None

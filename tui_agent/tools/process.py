@@ -1,0 +1,184 @@
+"""Running one command without a terminal: output as it comes, a time limit, nothing left behind when it is stopped."""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_agent.tools.capture import Capture
+from tui_agent.tools.process_tree import MARK, end_tree, in_session
+
+REPORT_INTERVAL = 0.05
+"""Seconds between two pieces of live output."""
+
+REPORT_BYTES = 16 * 1024
+"""Most bytes of one piece; of a flood only the newest are shown."""
+
+AFTER_EXIT = 0.1
+"""Seconds to wait for the rest of the output after the command's own process ended."""
+
+_CHUNK = 64 * 1024
+_BURST = 1024 * 1024
+_PAUSE = 0.015
+"""After a burst the reader rests, so that a flood costs a tenth of a core and its writer waits."""
+
+_TRICKLE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run. ``timeout`` is in seconds."""
+
+    arguments: Sequence[str]
+    cwd: Path
+    environment: Mapping[str, str]
+    timeout: float
+
+
+@dataclass(slots=True)
+class Run:
+    """A command that ran or was stopped. ``exit_code`` is negative for the signal that ended it."""
+
+    capture: Capture = field(default_factory=Capture)
+    exit_code: int | None = None
+    timed_out: bool = False
+    background: tuple[int, ...] = ()
+    """Processes that go on after the command ended."""
+
+
+class _Pipe:
+    """The reading end of a command's output, read by the event loop and never faster than is good for it."""
+
+    def __init__(self, descriptor: int, sink: Callable[[bytes], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        self._sink: Callable[[bytes], None] | None = sink
+        self._burst = 0
+        self.ended = asyncio.Event()
+        os.set_blocking(descriptor, False)
+        self._loop.add_reader(descriptor, self._readable)
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._descriptor, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._close()
+        elif self._sink is None:
+            self._rest(_TRICKLE)
+        else:
+            self._sink(chunk)
+            self._burst += len(chunk)
+            if self._burst >= _BURST:
+                self._burst = 0
+                self._rest(_PAUSE)
+
+    def _rest(self, seconds: float) -> None:
+        self._loop.remove_reader(self._descriptor)
+        self._loop.call_later(seconds, self._resume)
+
+    def _resume(self) -> None:
+        if not self.ended.is_set():
+            self._loop.add_reader(self._descriptor, self._readable)
+
+    def _close(self) -> None:
+        if not self.ended.is_set():
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self.ended.set()
+
+    async def finish(self) -> None:
+        """Take what is there once the command has ended, then let go.
+
+        A background process may hold the other end for ever. It is read on and its output thrown away: closing the
+        pipe would end it at its next line.
+        """
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.ended.wait(), AFTER_EXIT)
+        self._sink = None
+
+    def abandon(self) -> None:
+        """Close it; nobody is left to write."""
+        self._close()
+
+
+class _Reporter:
+    """Hands live output on in pieces, so that a thousand small writes are a few repaints."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._report = report
+        self._pending = bytearray()
+        self._timer: asyncio.TimerHandle | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, chunk: bytes) -> None:
+        self._pending += chunk
+        del self._pending[:-REPORT_BYTES]
+        if self._timer is None:
+            self._timer = self._loop.call_later(REPORT_INTERVAL, self.flush)
+
+    def flush(self) -> None:
+        """Hand on what is waiting; a character that is not complete yet stays for the next time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        text = self._decoder.decode(bytes(self._pending))
+        self._pending.clear()
+        if text:
+            self._report(text)
+
+
+async def run_command(command: Command, report: Callable[[str], None], run: Run) -> None:
+    """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves what it had.
+
+    Raises:
+        OSError: it could not be started.
+        asyncio.CancelledError: the caller was cancelled; every process of the command is gone by then.
+    """
+    reader, writer = os.pipe()
+    mark = secrets.token_hex(8)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
+            stdin=asyncio.subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True,
+        )  # fmt: skip
+    except BaseException:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    reporter = _Reporter(report)
+
+    def sink(chunk: bytes) -> None:
+        run.capture.feed(chunk)
+        reporter.feed(chunk)
+
+    pipe = _Pipe(reader, sink)
+    try:
+        await asyncio.wait_for(process.wait(), command.timeout)
+        await pipe.finish()
+        if not pipe.ended.is_set():
+            run.background = tuple(await asyncio.to_thread(in_session, process.pid))
+    except BaseException as error:
+        run.timed_out = isinstance(error, TimeoutError)
+        await asyncio.shield(_stop(process, pipe, mark))
+        if not run.timed_out:
+            raise
+    finally:
+        reporter.flush()
+        run.exit_code = process.returncode
+
+
+async def _stop(process: asyncio.subprocess.Process, pipe: _Pipe, mark: str) -> None:
+    await end_tree(process.pid, mark)
+    await process.wait()
+    await pipe.finish()
+    pipe.abandon()

@@ -1,0 +1,286 @@
+"""The ``read`` tool: text by the line, directories, images."""
+
+import asyncio
+import io
+import mimetypes
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import imagesize
+from pydantic import Field
+
+from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.listing import list_tree
+from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
+from tui_agent.tools.paths import Location, explain, locate, missing, path_needs
+from tui_agent.tools.text_files import SAMPLE_BYTES, Encoding, detect
+
+MAX_IMAGE_BYTES = 3_750_000
+"""Largest image that is sent: providers take 5 MB of base64."""
+
+MAX_COUNTED_BYTES = 512 * 1024 * 1024
+"""Bytes after what is shown in which lines are still counted."""
+
+_MAX_WIDE_BYTES = 64 * 1024 * 1024
+_CHUNK = 1024 * 1024
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+class ReadInput(ToolInput):
+    """Arguments of ``read``."""
+
+    path: str
+    offset: int = Field(default=1, ge=0, description="First line, from 1")
+    limit: int | None = Field(default=None, ge=1, description="Number of lines")
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Some lines of a file. ``total`` counts all of its lines, or those seen if ``counted`` is off."""
+
+    lines: list[str]
+    first: int
+    total: int
+    counted: bool
+    size: int
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.lines) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    offset: int
+    lines: int
+    bytes: int
+    line_chars: int
+
+
+class ReadTool(Tool[ReadInput]):
+    """Shows a file, a directory or an image."""
+
+    name = "read"
+    description = (
+        "Read a text file (each line comes as number, tab, text), an image or a directory. "
+        "Long files come in part: go on with offset."
+    )
+    Input = ReadInput
+    read_only = True
+
+    def needs(self, arguments: ReadInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return a read need for the path."""
+        return path_needs(Permission.READ, locate(arguments.path, context))
+
+    async def run(self, arguments: ReadInput, context: ToolContext) -> ToolResult:
+        """Read it."""
+        location = locate(arguments.path, context)
+        try:
+            return await self._read(arguments, location, context)
+        except (FileNotFoundError, NotADirectoryError):
+            raise await asyncio.to_thread(missing, location, context) from None
+        except OSError as error:
+            raise explain(error, location.shown) from error
+
+    def title(self, arguments: ReadInput) -> str:
+        """Return the path and the lines that were asked for."""
+        if arguments.offset <= 1 and arguments.limit is None:
+            return arguments.path
+        end = "" if arguments.limit is None else str(arguments.offset + arguments.limit - 1)
+        return f"{arguments.path}:{arguments.offset}-{end}"
+
+    async def _read(self, arguments: ReadInput, location: Location, context: ToolContext) -> ToolResult:
+        status = location.real.stat()
+        if stat.S_ISDIR(status.st_mode):
+            return await list_tree(location, context, depth=1)
+        if not stat.S_ISREG(status.st_mode):
+            raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
+        sample = await asyncio.to_thread(_sample, location.real)
+        mime = _image_type(sample)
+        if mime:
+            return await _image(location, mime, status.st_size, context)
+        encoding = detect(sample, whole=status.st_size <= SAMPLE_BYTES)
+        if encoding is None:
+            return _binary(location, status.st_size)
+        # Noted first: a change while the file is read then shows at the next edit.
+        await asyncio.to_thread(context.reads.note, location.real)
+        limits = context.limits
+        wanted = _Wanted(
+            max(arguments.offset, 1), min(arguments.limit or limits.lines + 1, limits.lines + 1), limits.bytes,
+            limits.line_chars,
+        )  # fmt: skip
+        window = await asyncio.to_thread(_window, location.real, encoding, wanted)
+        return await finish(_text_output(self.title(arguments), location, window), context)
+
+
+def _text_output(title: str, location: Location, window: _Window) -> Output:
+    if not window.lines and window.first > 1:
+        raise ToolError(f"offset {window.first} is past the end: {location.shown} has {window.total} lines.")
+    total = str(window.total) if window.counted else f"more than {window.total}"
+
+    def read_on(last: int) -> str:
+        return READ_ON.format(first=window.first, last=last, total=total, next=last + 1)
+
+    footer = ""
+    if window.last < window.total or not window.counted:
+        footer = read_on(window.last)
+    elif window.first > 1:
+        footer = READ_END.format(first=window.first, last=window.last, total=total)
+    numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(window.lines, window.first))
+    return Output(
+        text=numbered or "[The file is empty.]",
+        title=title,
+        footer=footer,
+        cut_hint=lambda cut: read_on(window.first + cut.kept_lines - 1),
+        metadata=_metadata(location, count=len(window.lines)),
+        seen=Truncation(total_lines=window.total, total_bytes=window.size, kept_lines=0, kept_bytes=0),
+        stored=False,
+    )
+
+
+def _metadata(location: Location, *, count: int | None = None) -> ToolMetadata:
+    return ToolMetadata(path=location.pattern, count=count, read_files=(location.pattern,))
+
+
+# -- text ---------------------------------------------------------------------------------------------------
+
+
+def _sample(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(SAMPLE_BYTES)
+
+
+def _window(path: Path, encoding: Encoding, wanted: _Wanted) -> _Window:
+    """Read the wanted lines without holding more of the file than them; count the others."""
+    size = path.stat().st_size
+    if encoding.name in {"utf-8", "latin-1"}:
+        with path.open("rb") as file:
+            file.seek(len(encoding.bom))
+            return _cut_out(file, encoding.name, wanted, size)
+    if size > _MAX_WIDE_BYTES:
+        raise ToolError(f"This {encoding.name} file is too large; convert it with bash (iconv) first.")
+    text = path.read_bytes()[len(encoding.bom) :].decode(encoding.name, "replace")
+    return _cut_out(io.BytesIO(text.encode("utf-8", "replace")), "utf-8", wanted, size)
+
+
+def _cut_out(file: BinaryIO, encoding: str, wanted: _Wanted, size: int) -> _Window:
+    skipped = _skip(file, wanted.offset - 1)
+    lines: list[str] = []
+    room = wanted.bytes
+    if skipped == wanted.offset - 1:
+        while len(lines) < wanted.lines and room >= 0:
+            line = _line(file, encoding, wanted.line_chars)
+            if line is None:
+                break
+            lines.append(line)
+            room -= len(line)
+    rest, counted = _count(file)
+    return _Window(lines, wanted.offset, skipped + len(lines) + rest, counted, size)
+
+
+def _skip(file: BinaryIO, lines: int) -> int:
+    """Move to the start of a line; return the lines passed, fewer when the file ends before."""
+    passed = 0
+    while passed < lines:
+        start = file.tell()
+        chunk = file.read(_CHUNK)
+        if not chunk:
+            break
+        found = chunk.count(b"\n")
+        if passed + found < lines:
+            passed += found
+            if not chunk.endswith(b"\n") and len(chunk) < _CHUNK:
+                passed += 1
+            continue
+        position = -1
+        for _ in range(lines - passed):
+            position = chunk.index(b"\n", position + 1)
+        file.seek(start + position + 1)
+        passed = lines
+    return passed
+
+
+def _line(file: BinaryIO, encoding: str, line_chars: int) -> str | None:
+    """Return the next line, cut to so many characters; None at the end."""
+    piece = file.readline(line_chars * 4)
+    if not piece:
+        return None
+    left_out = 0
+    more = piece
+    while more and not more.endswith(b"\n"):
+        more = file.readline(_CHUNK)
+        left_out += len(more)
+    text = _decoded(piece, encoding).rstrip("\r\n").replace("\0", "␀")
+    if left_out or len(text) > line_chars:
+        left_out += len(text) - line_chars
+        return f"{text[: line_chars - 40]} [+{left_out + 40:,} characters]"
+    return text
+
+
+def _decoded(piece: bytes, encoding: str) -> str:
+    if encoding == "latin-1":
+        return piece.decode(encoding)
+    try:
+        return piece.decode()
+    except UnicodeDecodeError as error:
+        # A piece may end in the middle of a character; anything else that is not UTF-8 is shown as latin-1.
+        return piece[: error.start].decode() if error.start > len(piece) - 4 else piece.decode("latin-1")
+
+
+def _count(file: BinaryIO) -> tuple[int, bool]:
+    """Return the number of lines to the end, and whether the end was reached."""
+    lines = seen = 0
+    last = b"\n"
+    while chunk := file.read(_CHUNK):
+        lines += chunk.count(b"\n")
+        last = chunk[-1:]
+        seen += len(chunk)
+        if seen > MAX_COUNTED_BYTES:
+            return lines, False
+    return lines + (last != b"\n"), True
+
+
+# -- what is not text ---------------------------------------------------------------------------------------
+
+
+def _image_type(sample: bytes) -> str | None:
+    if sample[:4] == b"RIFF" and sample[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for magic, mime in _IMAGES if sample.startswith(magic)), None)
+
+
+async def _image(location: Location, mime: str, size: int, context: ToolContext) -> ToolResult:
+    width, height = await asyncio.to_thread(_dimensions, location.real)
+    about = f"{location.shown}: {mime}, {width}x{height} pixels, {size_text(size)}"
+    metadata = _metadata(location)
+    if not context.vision:
+        note = "This model takes no images."
+        return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=metadata)
+    if size > MAX_IMAGE_BYTES:
+        note = f"Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}); make a smaller copy with bash."
+        return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=metadata)
+    blob = context.put_blob(await asyncio.to_thread(location.real.read_bytes))
+    part = ImagePart(blob=blob, mime=mime, width=width, height=height, path=location.pattern)
+    return ToolResult(f"[{about}]", title=location.shown, attachments=(part,), metadata=metadata)
+
+
+def _dimensions(path: Path) -> tuple[int, int]:
+    try:
+        width, height = imagesize.get(path)
+    except (ValueError, OSError):
+        return 0, 0
+    return max(int(width), 0), max(int(height), 0)
+
+
+def _binary(location: Location, size: int) -> ToolResult:
+    mime = mimetypes.guess_type(location.real.name)[0] or "unknown type"
+    text = f"[{location.shown}: binary file, {mime}, {size_text(size)}. Not shown; look at it with bash if needed.]"
+    return ToolResult(text, title=location.shown, metadata=_metadata(location))

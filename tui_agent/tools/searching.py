@@ -1,0 +1,83 @@
+"""Where a search starts and which files it takes, the same for ``grep`` and ``glob``."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_agent.tools.base import Permission, PermissionNeed, ToolContext, ToolError
+from tui_agent.tools.globs import compile_glob, has_magic, split_glob
+from tui_agent.tools.ignore import walk_files
+from tui_agent.tools.paths import Location, locate, missing, path_needs
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A place to search and the glob that files below it have to match; ``matcher`` None takes all."""
+
+    location: Location
+    glob: str = ""
+    matcher: re.Pattern[str] | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Where the search runs."""
+        return self.location.real if self.location.real.is_dir() else self.location.real.parent
+
+    @property
+    def single_file(self) -> str | None:
+        """The name of the one file to search, when the path is one."""
+        return None if self.location.real.is_dir() else self.location.real.name
+
+    def takes(self, path: str) -> bool:
+        """Return whether a path relative to the directory matches the glob."""
+        return self.matcher is None or self.matcher.fullmatch(path) is not None
+
+    def shown(self, path: str) -> str:
+        """Return a path relative to the directory as the model is to see it."""
+        base = self.location.shown if self.single_file is None else os.path.dirname(self.location.shown)  # noqa: PTH120
+        return path if base in {"", "."} else f"{base.rstrip('/')}/{path}"
+
+    def files(self) -> Iterator[str]:
+        """Yield the files in scope, relative to the directory, as Python's walk finds them."""
+        if self.single_file is not None:
+            yield self.single_file
+            return
+        for path in walk_files(self.directory):
+            relative = path.relative_to(self.directory).as_posix()
+            if self.takes(relative):
+                yield relative
+
+
+def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
+    """Return the scope of a search; directories at the start of the glob become part of the path.
+
+    Raises:
+        ToolError: the glob is malformed.
+    """
+    base, rest = split_glob(glob) if "/" in glob else ("", glob)
+    # Folded into the path even when they are ``..``: the permission check then sees where the search leads.
+    location = locate(os.path.join(path, base) if base else path, context)  # noqa: PTH118
+    if ".." in rest.split("/"):
+        raise ToolError(f"glob {glob!r}: put .. in path.")
+    try:
+        matcher = compile_glob(rest if has_magic(rest) or not base else f"/{rest}") if rest else None
+    except (ValueError, re.error) as error:
+        raise ToolError(f"glob {glob!r} is malformed: {error}.") from None
+    return Scope(location, rest, matcher)
+
+
+def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
+    """Return a read need for the place that is searched."""
+    return path_needs(Permission.READ, scope.location)
+
+
+def check_exists(scope: Scope, context: ToolContext) -> None:
+    """Stop a search of nothing.
+
+    Raises:
+        ToolError: the path does not exist.
+    """
+    if not scope.location.real.exists():
+        raise missing(scope.location, context)

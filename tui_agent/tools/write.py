@@ -1,0 +1,97 @@
+"""The ``write`` tool: a whole file, new or replaced."""
+
+import asyncio
+import os
+from dataclasses import dataclass
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
+from tui_agent.tools.diffs import FileDiff, diff_texts
+from tui_agent.tools.outputs import counted
+from tui_agent.tools.paths import Location, explain, locate
+from tui_agent.tools.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
+
+
+class WriteInput(ToolInput):
+    """Arguments of ``write``."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    before: TextFile | None
+    data: bytes
+    diff: FileDiff
+    note: str = ""
+
+
+class WriteTool(Tool[WriteInput]):
+    """Creates or replaces a file."""
+
+    name = "write"
+    description = "Create a file, or replace all of it (read it first). Change parts with edit."
+    Input = WriteInput
+
+    def needs(self, arguments: WriteInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return an edit need with the diff."""
+        location = locate(arguments.path, context)
+        return change_needs(location, lambda: _plan(arguments, location, context).diff.text)
+
+    async def run(self, arguments: WriteInput, context: ToolContext) -> ToolResult:
+        """Write it."""
+        location = locate(arguments.path, context)
+        try:
+            plan = await asyncio.to_thread(_write, arguments, location, context)
+        except OSError as error:
+            raise explain(error, location.shown) from error
+        lines = counted(arguments.content.count("\n") + (not arguments.content.endswith("\n")), "line")
+        verb = "Created" if plan.before is None else "Wrote"
+        counts = "" if plan.before is None else f", +{plan.diff.additions} -{plan.diff.deletions}"
+        return ToolResult(
+            f"{verb} {location.shown} ({lines}{counts}).{plan.note}",
+            title=location.shown,
+            metadata=ToolMetadata(
+                path=location.pattern,
+                diff=plan.diff.text or None,
+                additions=plan.diff.additions,
+                deletions=plan.diff.deletions,
+                modified_files=(location.pattern,),
+            ),
+        )
+
+    def title(self, arguments: WriteInput) -> str:
+        """Return the path."""
+        return arguments.path
+
+
+def _write(arguments: WriteInput, location: Location, context: ToolContext) -> _Plan:
+    plan = _plan(arguments, location, context)
+    location.real.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(location.real, plan.data)
+    context.reads.note(location.real)
+    return plan
+
+
+def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _Plan:
+    if not os.path.lexists(location.real):
+        return _Plan(None, arguments.content.encode(), diff_texts(location.pattern, None, arguments.content))
+    refuse_unless_file(location)
+    changed = context.reads.changed_since(location.real)
+    if changed is None and location.real.stat().st_size:
+        raise ToolError(f"{location.shown} exists and was not read. Read it first, or change it with edit.")
+    if changed:
+        raise stale(location)
+    before = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
+    content = with_newlines(arguments.content, newline_of(before.text)) if before.text else arguments.content
+    data, note = _encoded(content, before.encoding)
+    return _Plan(before, data, diff_texts(location.pattern, before.text, content), note)
+
+
+def _encoded(content: str, encoding: Encoding) -> tuple[bytes, str]:
+    try:
+        return encoding.encode(content), ""
+    except UnicodeEncodeError:
+        return content.encode("utf-8"), f" It was {encoding.name} and is UTF-8 now."
