@@ -67,7 +67,8 @@ _REPLIES: tuple[tuple[re.Pattern[str], str], ...] = (
 class Terminal:
     """A program in a terminal of a given size.
 
-    ``raw`` is everything the program wrote; ``size`` is columns and rows.
+    ``raw`` is everything the program wrote; ``size`` is columns and rows. Without ``echo`` the terminal itself
+    shows no keys, so that a key on the screen is always the program's doing.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Terminal:
         size: tuple[int, int] = (80, 24),
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        echo: bool = True,
     ) -> None:
         columns, rows = size
         self._screen = pyte.Screen(columns, rows)
@@ -88,6 +90,8 @@ class Terminal:
         self.raw = bytearray()
         master, slave = os.openpty()
         _set_size(slave, size)
+        if not echo:
+            _silence(slave)
         try:
             self.process = _spawn([str(part) for part in command], slave, _environment(env or {}), cwd)
         finally:
@@ -312,6 +316,12 @@ def _key(name: str) -> str:
 def _set_size(fd: int, size: tuple[int, int]) -> None:
     columns, rows = size
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _silence(fd: int) -> None:
+    attributes = termios.tcgetattr(fd)
+    attributes[3] &= ~termios.ECHO
+    termios.tcsetattr(fd, termios.TCSANOW, attributes)
 
 
 def _environment(changes: Mapping[str, str]) -> dict[str, str]:
