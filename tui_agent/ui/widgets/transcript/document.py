@@ -1,0 +1,363 @@
+"""A Markdown text that grows: parsed, wrapped and drawn in time proportional to its unfinished end.
+
+Everything before the last top-level block is settled ("frozen") and never looked at again; so are the finished items
+of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished pieces of a long paragraph. What
+remains, the tail, is parsed anew each time. A tail that starts inside a block is parsed behind a stub that opens
+the same kind of block: the fence's first line, or a letter that stands for the paragraph so far.
+
+The result is the same however the text was cut into pieces.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.code import CHUNK, Code
+from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, LineBuilder, TextFlow
+from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.markdown import (
+    FlowMaker,
+    TopBlock,
+    fence_lines,
+    language_of,
+    parse_blocks,
+    split_paragraph,
+    top_blocks,
+)
+
+_LETTER: Final = "x"
+"""Stands for the frozen part of a paragraph."""
+
+_UNDECIDED: Final = re.compile(
+    r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
+)
+"""An unfinished last line that may become several things; it is held back while more is coming, so nothing flips."""
+
+_DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
+"""A second line that would turn the first one into a heading or a table."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """The block the tail starts inside of: what reopens it, and where it began."""
+
+    kind: str
+    stub: str
+    start: int
+    flows: int
+    previous: str
+    blank_before: bool
+    number: int | None = None
+    code: Code | None = None
+    frozen_lines: int = 0
+
+
+class MarkdownDocument:
+    """Markdown that may still grow. ``base`` is the style of its plain text."""
+
+    def __init__(self, text: str = "", *, base: str = "text", finished: bool = False) -> None:
+        self._base = base
+        self._raw = ""
+        self._held = ""
+        self._source = ""
+        self._finished = False
+        self._width = 0
+        self._reset()
+        if text:
+            self.append(text)
+        if finished:
+            self.finish()
+
+    @property
+    def source(self) -> str:
+        """The text as it came."""
+        return self._raw
+
+    @property
+    def finished(self) -> bool:
+        """Whether no more text comes."""
+        return self._finished
+
+    def append(self, text: str) -> None:
+        """Add text. Costs next to nothing; the work is done when lines are asked for."""
+        self._raw += text
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        self._source += sanitize.text(text[:-1] if self._held else text)
+        self._changed = True
+
+    def finish(self) -> None:
+        """No more text comes: what was held back is shown, and links that are defined anywhere are resolved."""
+        if self._finished:
+            return
+        self._finished = True
+        if self._held:
+            self._source += "\n"
+            self._held = ""
+        if "]:" in self._source:
+            references: dict[str, Any] = {}
+            parse_blocks(self._source, references)
+            if references.get("references"):
+                self._reset()
+                self._references = references
+        self._changed = True
+
+    def lines(self, width: int) -> list[Line]:
+        """Return the document as lines of at most ``width`` cells. The list is the document's own."""
+        if width != self._width:
+            self._width = width
+            self._builder = LineBuilder(width)
+            self._built = 0
+            self._builder.mark()
+            self._stale = True
+        if self._changed:
+            self._parse()
+        if self._stale:
+            self._build()
+        return self._builder.lines
+
+    # -- parsing
+
+    def _reset(self) -> None:
+        self._frozen: list[Flow] = []
+        self._tail: list[Flow] = []
+        self._offset = 0
+        self._open: _Open | None = None
+        self._whole_until = -1
+        self._scanned = 0
+        self._previous = ""
+        self._references: dict[str, Any] = {}
+        self._changed = True
+        self._stale = True
+        self._built = 0
+        self._builder = LineBuilder(max(self._width, 1))
+        self._builder.mark()
+
+    def _parse(self) -> None:
+        self._changed = False
+        self._stale = True
+        source = self._source
+        complete = len(source) if self._finished else source.rfind("\n") + 1
+        if complete > self._scanned or len(source) - self._offset > 2 * CHUNK * 80:
+            self._scanned = complete
+            self._freeze(complete)
+        end = len(source)
+        if not self._finished:
+            undecided = _UNDECIDED.search(source, max(self._offset, source.rfind("\n", 0, complete - 1)))
+            if undecided is not None and not self._in_fence():
+                end = undecided.start() + (source[undecided.start()] == "\n")
+        self._tail = self._make_tail(max(end, self._offset))
+
+    def _in_fence(self) -> bool:
+        return self._open is not None and self._open.kind == "fence"
+
+    def _text(self, end: int) -> str:
+        stub = self._open.stub if self._open else ""
+        return stub + self._source[self._offset : end]
+
+    def _make_tail(self, end: int) -> list[Flow]:
+        text = self._text(end)
+        blocks = top_blocks(parse_blocks(text, self._new_references()))
+        return self._flows_of(blocks, text.split("\n"))
+
+    def _new_references(self) -> dict[str, Any]:
+        """Return what links may refer to; while text is coming nothing is defined, or definitions would be cut."""
+        return self._references if self._finished else {}
+
+    def _maker(self, lines: list[str], number: int | None = None) -> FlowMaker:
+        return FlowMaker(
+            lines,
+            base=self._base,
+            blank_before=self._blank_before(self._offset),
+            previous=self._previous,
+            number=number,
+            references=self._new_references(),
+        )
+
+    def _blank_before(self, offset: int) -> bool:
+        before = self._source[max(offset - 200, 0) : offset]
+        return before.endswith("\n") and not before[:-1].rpartition("\n")[2].strip()
+
+    def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
+        """Make the flows of blocks, the first of which goes on with the open block."""
+        opened = self._open
+        maker = self._maker(lines, opened.number if opened else None)
+        rest = blocks
+        flows: list[Flow] = []
+        if opened and blocks and opened.kind == blocks[0].kind:
+            first, *others = blocks
+            if opened.kind == "paragraph":
+                flows, rest = self._joined_paragraph(first), others
+                maker.previous = "paragraph"
+            elif opened.kind == "fence" and opened.code is not None:
+                flows, rest = self._joined_fence(first, opened), others
+                maker.previous = "code"
+        for block in rest:
+            maker.add(block.tokens)
+        self._after = maker.previous
+        return flows + maker.flows
+
+    def _joined_paragraph(self, block: TopBlock) -> list[Flow]:
+        content = block.tokens[1].content[len(_LETTER) :]
+        maker = self._maker([])
+        maker.add_text(content)
+        for flow in maker.flows:
+            if isinstance(flow, TextFlow):
+                flow.gap, flow.joins = False, True
+        return maker.flows
+
+    def _joined_fence(self, block: TopBlock, opened: _Open) -> list[Flow]:
+        code = opened.code
+        lines = fence_lines(block.tokens[0]) if block.tokens[0].content else []
+        if code is None:
+            return []
+        code.replace(opened.frozen_lines, lines)
+        return [CodeFlow(code, opened.frozen_lines, len(code.lines))]
+
+    # -- freezing
+
+    def _freeze(self, end: int) -> None:
+        """Settle what text behind it cannot change any more, as far as the text up to ``end`` tells."""
+        while True:
+            text = self._text(end)
+            if self._open and self._open.kind == "paragraph" and _DELIMITERS.match(text):
+                self._reopen()
+                continue
+            blocks = top_blocks(parse_blocks(text, self._new_references()))
+            if not blocks:
+                return
+            if self._open and self._open.kind != blocks[0].kind:
+                self._reopen()
+                continue
+            if len(blocks) > 1:
+                lines = text.split("\n")
+                self._settle(self._flows_of(blocks[:-1], lines), self._offset_of(text, blocks[-1].line))
+                self._open = None
+                continue
+            self._freeze_inside(blocks[0], text)
+            return
+
+    def _offset_of(self, text: str, line: int) -> int:
+        """Return where a line of the parsed text is in the source."""
+        position = 0
+        for _ in range(line):
+            position = text.index("\n", position) + 1
+        return self._offset + position - (len(self._open.stub) if self._open else 0)
+
+    def _settle(self, flows: list[Flow], offset: int) -> None:
+        self._frozen.extend(flows)
+        self._previous = self._after
+        self._offset = offset
+
+    def _reopen(self) -> None:
+        """Take the frozen part of a block back, because the block turned out to be another kind."""
+        opened = self._open
+        if opened is None:
+            return
+        del self._frozen[opened.flows :]
+        if self._built > opened.flows:
+            self._built = 0
+            self._builder = LineBuilder(self._width)
+            self._builder.mark()
+        self._offset = opened.start
+        self._previous = opened.previous
+        self._open = None
+        self._whole_until = opened.start
+
+    def _freeze_inside(self, block: TopBlock, text: str) -> None:
+        if block.kind in {"bullet_list", "ordered_list"}:
+            self._freeze_items(block, text)
+        elif block.kind == "fence":
+            self._freeze_code(block, text)
+        elif block.kind == "paragraph" and self._whole_until != self._offset:
+            self._freeze_text(block, text)
+
+    def _opened(self, kind: str, stub: str, text: str, line: int) -> _Open:
+        if self._open and self._open.kind == kind:
+            return self._open
+        start = self._offset_of(text, line)
+        return _Open(kind, stub, start, len(self._frozen), self._previous, self._blank_before(start))
+
+    def _freeze_items(self, block: TopBlock, text: str) -> None:
+        starts = [index for index, token in enumerate(block.tokens) if _is_item(token)]
+        if len(starts) < 2:
+            return
+        opened = self._opened(block.kind, "", text, block.line)
+        last = block.tokens[starts[-1]]
+        line = last.map[0] if last.map else 0
+        done = TopBlock([*block.tokens[: starts[-1]], block.tokens[-1]], block.line, line)
+        flows = self._flows_of([done], text.split("\n"))
+        self._after = "item"
+        if block.kind == "ordered_list":
+            first = opened.number
+            if first is None:
+                start = block.tokens[0].attrGet("start")
+                first = int(start) if start is not None else 1
+            opened.number = first + len(starts) - 1
+        self._settle(flows, self._offset_of(text, line))
+        self._open = opened
+
+    def _freeze_code(self, block: TopBlock, text: str) -> None:
+        token = block.tokens[0]
+        lines = fence_lines(token) if token.content else []
+        count = max(len(lines) - 1, 0) // CHUNK * CHUNK
+        if not count:
+            return
+        first_line = text[: text.index("\n") + 1] if block.line == 0 else text.split("\n")[block.line] + "\n"
+        opened = self._opened("fence", first_line, text, block.line)
+        offset = self._offset_of(text, block.line + 1 + count)
+        flow: CodeFlow
+        if opened.code is None:
+            opened.code = Code(language_of(token))
+            maker = self._maker(text.split("\n"))
+            gap = maker.gap("code", block.line)
+            flow = CodeFlow(opened.code, 0, count, gap=gap)
+        else:
+            flow = CodeFlow(opened.code, opened.frozen_lines, opened.frozen_lines + count)
+        opened.code.replace(opened.frozen_lines, lines[:count])
+        opened.frozen_lines += count
+        self._after = "code"
+        self._settle([flow], offset)
+        self._open = opened
+
+    def _freeze_text(self, block: TopBlock, text: str) -> None:
+        joined = self._open is not None
+        content = block.tokens[1].content[len(_LETTER) if joined else 0 :]
+        pieces = list(split_paragraph(content))
+        if len(pieces) < 2 or (not joined and content.startswith("[")):
+            return
+        cut = pieces[-1][0]
+        opened = self._opened("paragraph", _LETTER, text, block.line)
+        maker = self._maker(text.split("\n"))
+        maker.add_text(content[:cut], block.line)
+        for flow in maker.flows if joined else []:
+            if isinstance(flow, TextFlow):
+                flow.gap, flow.joins = False, True
+        start = self._offset if joined else self._content_start(text, block.line)
+        self._after = "paragraph"
+        self._settle(maker.flows, start + cut)
+        self._open = opened
+
+    def _content_start(self, text: str, line: int) -> int:
+        start = self._offset_of(text, line)
+        while self._source[start] in " \t\n":
+            start += 1
+        return start
+
+    # -- lines
+
+    def _build(self) -> None:
+        self._stale = False
+        builder = self._builder
+        builder.rewind()
+        while self._built < len(self._frozen):
+            builder.feed(self._frozen[self._built])
+            self._built += 1
+        builder.mark()
+        for flow in self._tail:
+            builder.feed(flow)
+
+
+def _is_item(token: Any) -> bool:
+    return bool(token.type == "list_item_open" and token.level == 1)

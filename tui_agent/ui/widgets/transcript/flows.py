@@ -1,0 +1,158 @@
+"""Documents between parsing and wrapping: flows, independent of width, and the builder that turns them into lines."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts
+from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, last_cut, runs_width, wrap
+from tui_agent.ui.widgets.transcript.tables import TableData, table_lines
+
+MIN_TEXT_WIDTH = 8
+"""Cells that text gets at least: deeper nesting loses its decoration instead of its words."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """What surrounds a flow: decoration of its first and its other lines, and what copying puts before them."""
+
+    first: Runs = ()
+    rest: Runs = ()
+    first_lead: str = ""
+    rest_lead: str = ""
+    outer: Runs = ()
+    """Decoration that goes through the gap before the flow."""
+
+
+@dataclass(slots=True)
+class TextFlow:
+    """A paragraph or heading: rows that wrap. ``joins`` says that the first row goes on where the last flow ended."""
+
+    rows: list[list[Run]]
+    frame: Frame = field(default_factory=Frame)
+    gap: bool = False
+    joins: bool = False
+
+
+@dataclass(slots=True)
+class CodeFlow:
+    """Lines ``start`` up to ``end`` of code."""
+
+    code: Code
+    start: int
+    end: int
+    frame: Frame = field(default_factory=Frame)
+    gap: bool = False
+
+
+@dataclass(slots=True)
+class TableFlow:
+    """A table."""
+
+    table: TableData
+    frame: Frame = field(default_factory=Frame)
+    gap: bool = False
+
+
+@dataclass(slots=True)
+class RuleFlow:
+    """A thematic break."""
+
+    frame: Frame = field(default_factory=Frame)
+    gap: bool = False
+    style: str = "rule"
+
+
+Flow = TextFlow | CodeFlow | TableFlow | RuleFlow
+FlowKind = Literal["text", "code", "table", "rule"]
+
+
+class LineBuilder:
+    """Appends flows as lines of one width. Feeding flows one by one gives what feeding them together gives."""
+
+    def __init__(self, width: int) -> None:
+        self.width = max(width, 1)
+        self.lines: list[Line] = []
+        self._open_row: Runs = ()
+        """The runs behind the last line, trailing spaces included: where a joining row goes on."""
+
+        self._mark: tuple[int, Line | None, Runs] = (0, None, ())
+
+    def mark(self) -> None:
+        """Remember this state."""
+        self._mark = (len(self.lines), self.lines[-1] if self.lines else None, self._open_row)
+
+    def rewind(self) -> None:
+        """Go back to the remembered state."""
+        count, last, self._open_row = self._mark
+        del self.lines[count:]
+        if last is not None:
+            del self.lines[count - 1 :]
+            self.lines.append(last)
+
+    def feed(self, flow: Flow) -> None:
+        """Append a flow's lines."""
+        joins = isinstance(flow, TextFlow) and flow.joins and bool(self.lines)
+        if flow.gap and self.lines and not joins:
+            self.lines.append(Line(prefix=flow.frame.outer))
+        frame = self._fitting(flow.frame)
+        match flow:
+            case TextFlow():
+                self._feed_text(flow, frame, joins=joins)
+            case CodeFlow():
+                self._feed_code(flow, frame)
+            case TableFlow():
+                width = self.width - runs_width(frame.rest)
+                self._extend_framed(table_lines(flow.table, width), frame)
+            case RuleFlow():
+                width = self.width - runs_width(frame.rest)
+                self.lines.append(Line([("─" * width, flow.style)], prefix=frame.first, lead=frame.first_lead))
+
+    def _fitting(self, frame: Frame) -> Frame:
+        widest = max(runs_width(frame.first), runs_width(frame.rest))
+        return frame if self.width - widest >= min(MIN_TEXT_WIDTH, self.width) else Frame()
+
+    def _feed_text(self, flow: TextFlow, frame: Frame, *, joins: bool) -> None:
+        prefix, lead = frame.first, frame.first_lead
+        for index, row in enumerate(flow.rows):
+            runs: Sequence[Run] = row
+            join = "\n"
+            if joins and not index:
+                runs = [*self._open_row, *row]
+                last = self.lines.pop()
+                prefix, lead, join = last.prefix, last.lead, last.join
+            self._feed_row(runs, (prefix, frame.rest), (lead, frame.rest_lead), join)
+            prefix, lead = frame.rest, frame.rest_lead
+
+    def _feed_row(
+        self, runs: Sequence[Run], prefixes: tuple[Runs, Runs], leads: tuple[str, str], join: str
+    ) -> None:
+        width = self.width - max(map(runs_width, prefixes))
+        first = True
+        for swallowed, part in wrap(runs, width):
+            if first:
+                self.lines.append(Line(part, prefix=prefixes[0], lead=leads[0], join=join))
+                first = False
+            else:
+                self.lines.append(Line(part, prefix=prefixes[1], join=swallowed))
+        self._open_row = last_cut(runs, width)
+
+    def _feed_code(self, flow: CodeFlow, frame: Frame) -> None:
+        pad: Run = (" ", flow.code.base)
+        rest = (*frame.rest, pad)
+        width = max(self.width - runs_width(rest) - 1, 1)
+        prefix, lead = (*frame.first, pad), frame.first_lead
+        lines = flow.code.lines
+        for index in range(flow.start, flow.end):
+            for start, end in code_cuts(lines[index], width):
+                self.lines.append(CodeLine(flow.code, index, start, end, prefix=prefix, lead=lead))
+                prefix = rest
+            lead = frame.rest_lead
+
+    def _extend_framed(self, lines: Iterator[Line], frame: Frame) -> None:
+        prefix, lead = frame.first, frame.first_lead
+        for line in lines:
+            line.prefix = (*prefix, *line.prefix)
+            line.lead = lead
+            self.lines.append(line)
+            prefix, lead = frame.rest, frame.rest_lead

@@ -1,0 +1,228 @@
+"""What the transcript is made of below blocks: runs of styled text, lines of them, and how text wraps into lines.
+
+A style is a key: names of component classes without their prefix, separated by spaces ("text strong"). A key may
+also hold ``url:…`` (a link) or ``act:…`` (something that can be clicked); see :mod:`.palette`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from rich.cells import cell_len, get_character_cell_size
+
+Run = tuple[str, str]
+"""Text and its style key."""
+
+Runs = tuple[Run, ...]
+
+_NOT_FIRST: Final = frozenset("、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%")
+"""Characters that don't begin a line of Chinese or Japanese text."""
+
+_NOT_LAST: Final = frozenset("（「『【〔〈《([{")
+"""Characters that don't end one."""
+
+
+class Line:
+    """One line on screen, without its margin.
+
+    ``prefix`` is decoration that is neither selected nor copied (indent, quote bar, line number). ``runs`` is the
+    text. ``tail`` stands at the right edge. ``join`` is what the logical text has between the line before and this
+    one: a newline, or what a wrap swallowed. ``lead`` is what copying puts before a new logical line. ``fill`` is
+    the style of the rest of the row.
+    """
+
+    __slots__ = ("fill", "join", "lead", "prefix", "runs", "tail")
+
+    def __init__(  # noqa: PLR0913 - a record of independent parts, made in hot loops
+        self,
+        runs: Sequence[Run] = (),
+        *,
+        prefix: Runs = (),
+        tail: Runs = (),
+        join: str = "\n",
+        lead: str = "",
+        fill: str = "",
+    ) -> None:
+        self.runs = runs
+        self.prefix = prefix
+        self.tail = tail
+        self.join = join
+        self.lead = lead
+        self.fill = fill
+
+    def content(self) -> Sequence[Run]:
+        """Return the text of the line; lines of code compute their colours only when asked."""
+        return self.runs
+
+    @property
+    def text(self) -> str:
+        """The selectable text."""
+        return "".join(text for text, _ in self.content())
+
+    def __repr__(self) -> str:
+        parts = "".join(text for text, _ in self.prefix), self.text, "".join(text for text, _ in self.tail)
+        return f"Line({' | '.join(parts)!r})"
+
+
+def cells(text: str) -> int:
+    """Return the width of harmless text in terminal cells."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def runs_width(runs: Iterable[Run]) -> int:
+    """Return the width of runs in terminal cells."""
+    return sum(cells(text) for text, _ in runs)
+
+
+@lru_cache(maxsize=8192)
+def _width(character: str) -> int:
+    return get_character_cell_size(character)
+
+
+def crop(text: str, width: int) -> str:
+    """Return the beginning of ``text`` that fits ``width`` cells, ending in an ellipsis when something is missing."""
+    if cells(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    taken = 0
+    for index, character in enumerate(text):
+        taken += _width(character)
+        if taken > width - 1:
+            return text[:index] + "…"
+    return text
+
+
+def crop_runs(runs: Sequence[Run], width: int) -> Runs:
+    """Return the runs that fit ``width`` cells, the last one ending in an ellipsis when something is missing."""
+    if runs_width(runs) <= width:
+        return tuple(runs)
+    kept: list[Run] = []
+    for text, style in runs:
+        size = cells(text)
+        if size >= width:
+            kept.append((crop(text + " ", width), style))
+            break
+        kept.append((text, style))
+        width -= size
+    return tuple(kept)
+
+
+def wrap(runs: Sequence[Run], width: int) -> Iterator[tuple[str, Runs]]:
+    """Wrap runs into lines of at most ``width`` cells, breaking at spaces and between wide characters.
+
+    Yields for each line what was swallowed before it and its runs. A line's break never depends on anything behind
+    the first character that doesn't fit, so wrapping can go on from the start of the last line when text grows.
+    """
+    text = "".join(part for part, _ in runs)
+    if len(text) <= width and text.isascii():
+        yield "", tuple(runs)
+        return
+    cuts = _ascii_cuts(text, width) if text.isascii() else _wide_cuts(text, width)
+    previous_end = 0
+    slicer = _Slicer(runs)
+    for start, end in cuts:
+        yield text[previous_end:start], slicer.slice(start, end)
+        previous_end = end
+
+
+def last_cut(runs: Sequence[Run], width: int) -> Runs:
+    """Return the runs from the start of the last wrapped line on, trailing spaces included."""
+    text = "".join(part for part, _ in runs)
+    if len(text) <= width and text.isascii():
+        return tuple(runs)
+    start = 0
+    for start, _ in _ascii_cuts(text, width) if text.isascii() else _wide_cuts(text, width):  # noqa: B007
+        pass
+    return _Slicer(runs).slice(start, len(text))
+
+
+class _Slicer:
+    """Cuts runs at ascending character positions in one pass."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        self._index = 0
+        self._start = 0
+
+    def slice(self, start: int, end: int) -> Runs:
+        runs = self._runs
+        found: list[Run] = []
+        while self._index < len(runs):
+            text, style = runs[self._index]
+            stop = self._start + len(text)
+            if stop > start:
+                part = text[max(start - self._start, 0) : end - self._start]
+                if part:
+                    found.append((part, style))
+                if stop > end:
+                    break
+            self._index += 1
+            self._start = stop
+        return tuple(found)
+
+
+def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each line; every character is one cell."""
+    start, length = 0, len(text)
+    while length - start > width:
+        limit = start + width
+        cut = limit if text[limit] == " " else text.rfind(" ", start, limit)
+        if cut <= start or text[start:cut].isspace():
+            yield start, limit
+            start = limit
+            continue
+        yield start, start + len(text[start:cut].rstrip(" "))
+        start = _skip_spaces(text, cut)
+    if start < length or not length:
+        yield start, length
+
+
+def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each line of text with characters of any width."""
+    start = index = column = 0
+    opportunity = -1
+    inked = False
+    length = len(text)
+    while index < length:
+        character = text[index]
+        size = _width(character)
+        if size and column + size > width and index > start:
+            if character == " " and inked:
+                end, following = index, _skip_spaces(text, index)
+            elif opportunity > start:
+                end, following = opportunity, opportunity
+            else:
+                end, following = index, index
+            yield start, (start + len(text[start:end].rstrip(" "))) if inked else end
+            start = index = following
+            column, opportunity, inked = 0, -1, False
+            continue
+        column += size
+        index += 1
+        if character == " ":
+            if inked:
+                opportunity = index
+        else:
+            inked = True
+            if index < length and _may_break(character, size, text[index]):
+                opportunity = index
+    if start < length or not length:
+        yield start, length
+
+
+def _may_break(character: str, size: int, following: str) -> bool:
+    """Whether a line may end between two characters that are no spaces."""
+    if following == " ":
+        return False
+    following_size = _width(following)
+    if not following_size or 2 not in {size, following_size}:
+        return False
+    return following not in _NOT_FIRST and character not in _NOT_LAST
+
+
+def _skip_spaces(text: str, index: int) -> int:
+    length = len(text)
+    while index < length and text[index] == " ":
+        index += 1
+    return index

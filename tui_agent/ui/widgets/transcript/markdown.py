@@ -1,0 +1,380 @@
+"""Markdown to flows: CommonMark with tables, strikethrough and task lists, parsed by markdown-it.
+
+HTML is shown as text. A newline inside a paragraph is kept, because models mean it. Lists are spaced as their
+source is, item by item, so that an item's look never depends on items that come after it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.code import Code
+from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, Frame, RuleFlow, TableFlow, TextFlow
+from tui_agent.ui.widgets.transcript.lines import Run
+from tui_agent.ui.widgets.transcript.tables import Alignment, TableData
+
+SEGMENT: Final = 1_500
+"""Characters of a paragraph after which it is cut at the next good place, to be parsed in pieces."""
+
+LONGEST_SEGMENT: Final = 6_000
+"""Characters after which it is cut at the next space even inside emphasis."""
+
+BULLETS: Final = ("•", "◦", "▪")
+
+_SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
+_LANGUAGE: Final = re.compile(r"[\w+#.-]+")
+_BLANK: Final = re.compile(r"[ \t>]*\Z")
+_ESCAPED_CELL: Final = re.compile(r"style=text-align:(left|center|right)")
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "tasklists": True, "maxNesting": 40})
+    parser.enable(["table", "strikethrough"])
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def parse_blocks(text: str, references: dict[str, Any] | None = None) -> list[Token]:
+    """Return the block tokens of ``text``; inline tokens are left unparsed."""
+    return _parser().parse(text, references if references is not None else {})
+
+
+@dataclass(frozen=True, slots=True)
+class TopBlock:
+    """A top-level block: its tokens, its first line and the line behind it, counted in the parsed text."""
+
+    tokens: Sequence[Token]
+    line: int
+    end: int
+
+    @property
+    def kind(self) -> str:
+        """The type of its first token without ``_open``."""
+        return self.tokens[0].type.removesuffix("_open")
+
+
+def top_blocks(tokens: Sequence[Token]) -> list[TopBlock]:
+    """Split the tokens of a document into its top-level blocks."""
+    blocks: list[TopBlock] = []
+    start = 0
+    for index, token in enumerate(tokens):
+        if token.level == 0 and token.nesting <= 0:
+            first = tokens[start]
+            line, end = first.map or [0, 0]
+            blocks.append(TopBlock(tokens[start : index + 1], line, end))
+            start = index + 1
+    return blocks
+
+
+def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
+    """Yield the pieces a paragraph's text is parsed in, as start and end.
+
+    Each cut depends only on the text before it, so a growing text keeps its cuts. Cuts are made at white space
+    where no code span, link or emphasis seems open.
+    """
+    start = 0
+    while len(content) - start > SEGMENT:
+        cut = _cut(content, start)
+        if cut is None:
+            break
+        yield start, cut
+        start = cut
+    yield start, len(content)
+
+
+def _cut(content: str, start: int) -> int | None:
+    position = start + SEGMENT
+    limit = start + LONGEST_SEGMENT
+    while position < len(content):
+        if content[position] in " \n" and content[position - 1] not in " \n\\":
+            if position >= limit or _balanced(content[start:position]):
+                return position
+        elif position >= limit * 2 - start:
+            return position
+        position += 1
+    return None
+
+
+def _balanced(text: str) -> bool:
+    return (
+        text.count("`") % 2 == 0
+        and text.count("*") % 2 == 0
+        and text.count("~") % 2 == 0
+        and text.count("[") == text.count("]")
+        and text.count("(") <= text.count(")")
+        and text.count("<") <= text.count(">")
+    )
+
+
+def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[Run]]:
+    """Parse inline Markdown into rows of runs; each newline starts a row."""
+    rows: list[list[Run]] = [[]]
+    children: list[Token] = []
+    _parser().inline.parse(content, _parser(), references, children)
+    styles = [base]
+    links: list[tuple[str, int, int]] = []
+    for token in children:
+        match token.type:
+            case "text" | "text_special" | "html_inline":
+                _add(rows, token.content, styles[-1])
+            case "code_inline":
+                _add(rows, token.content, f"{styles[-1]} code-inline")
+            case "softbreak" | "hardbreak":
+                rows.append([])
+            case "strong_open" | "em_open" | "s_open":
+                name = {"strong_open": "strong", "em_open": "em", "s_open": "strike"}[token.type]
+                styles.append(f"{styles[-1]} {name}")
+            case "link_open":
+                href = str(token.attrGet("href") or "")
+                links.append((href, len(rows), len(rows[-1])))
+                styles.append(f"{styles[-1]} link{_target(href)}")
+            case "link_close":
+                styles.pop()
+                _add_address(rows, links.pop(), styles[-1])
+            case "strong_close" | "em_close" | "s_close":
+                styles.pop()
+            case "image":
+                _add(rows, f"[image: {token.content or 'untitled'}]", f"{styles[-1]} em")
+                _add(rows, f" {_shown_address(str(token.attrGet('src') or ''))}", f"{styles[-1]} url")
+    return rows
+
+
+def _target(href: str) -> str:
+    """Return the part of a style key that makes a run a link, for addresses that are safe to give to a terminal."""
+    return f" url:{href}" if _SAFE_LINK.match(href) else ""
+
+
+def _shown_address(href: str) -> str:
+    return f"({sanitize.line(href)})" if href else ""
+
+
+def _add_address(rows: list[list[Run]], link: tuple[str, int, int], style: str) -> None:
+    """Put a link's address behind its text unless the text says it already."""
+    href, row, place = link
+    shown = "".join(text for text, _ in rows[row - 1][place:]) if row == len(rows) else ""
+    address = href.removeprefix("mailto:")
+    if href and shown not in {address, address.removeprefix("https://"), address.removeprefix("http://")}:
+        _add(rows, f" {_shown_address(address)}", f"{style} url")
+
+
+def _add(rows: list[list[Run]], value: str, style: str) -> None:
+    """Append text to the last row; entities can produce any character, so it is made harmless again."""
+    value = sanitize.line(value)
+    if not value:
+        return
+    row = rows[-1]
+    if row and row[-1][1] == style:
+        row[-1] = (row[-1][0] + value, style)
+    else:
+        row.append((value, style))
+
+
+@dataclass(slots=True)
+class _Container:
+    """A quote or list item that is open: its frame, its first line, and whether a flow has used its first line."""
+
+    frame: Frame
+    line: int
+    used: bool = False
+
+
+class FlowMaker:
+    """Turns block tokens into flows.
+
+    ``base`` is the style of plain text, ``blank_before`` whether a blank line precedes the first block in the
+    source, ``number`` what the first item of a list that goes on counts from.
+    """
+
+    def __init__(  # noqa: PLR0913 - the context of a parse, all of it optional
+        self,
+        source_lines: Sequence[str],
+        *,
+        base: str = "text",
+        blank_before: bool = False,
+        previous: str = "",
+        number: int | None = None,
+        references: dict[str, Any] | None = None,
+    ) -> None:
+        self._source = source_lines
+        self._base = base
+        self._blank_before = blank_before
+        self.previous = previous
+        """The kind of the last block made, which decides about the gap before the next one."""
+
+        self._number = number
+        self._references = references if references is not None else {}
+        self._containers: list[_Container] = []
+        self._lists: list[int | None] = []
+        self.flows: list[Flow] = []
+
+    def add(self, tokens: Sequence[Token]) -> None:
+        """Append the flows of some blocks."""
+        index = 0
+        while index < len(tokens):
+            index = self._block(tokens, index)
+
+    def add_text(self, content: str, line: int = 0) -> None:
+        """Append a paragraph, or a part of one, given as inline Markdown."""
+        self._text(content, self._base, line, "paragraph")
+
+    def _block(self, tokens: Sequence[Token], index: int) -> int:  # noqa: C901, PLR0912 - one arm per block type
+        token = tokens[index]
+        line = token.map[0] if token.map else 0
+        match token.type:
+            case "paragraph_open":
+                self._text(tokens[index + 1].content, self._base, line, "paragraph")
+                return index + 3
+            case "heading_open":
+                level = min(int(token.tag[1:]), 4)
+                self._text(tokens[index + 1].content, f"{self._base} heading{level}", line, "heading")
+                return index + 3
+            case "fence" | "code_block":
+                self._code(token, line)
+            case "hr":
+                self.flows.append(RuleFlow(self._frame(), gap=self.gap("rule", line)))
+            case "table_open":
+                end = next(place for place in range(index, len(tokens)) if tokens[place].type == "table_close")
+                self._table(tokens[index : end + 1], line)
+                return end + 1
+            case "blockquote_open":
+                gap = self.gap("quote", line)
+                bar: Run = ("▏ ", "quote-bar")
+                self._containers.append(_Container(Frame((bar,), (bar,), "> ", "> "), line))
+                self._open_quote(gap=gap)
+            case "blockquote_close":
+                self._containers.pop()
+                self.previous = "quote"
+            case "bullet_list_open":
+                self._lists.append(None)
+            case "ordered_list_open":
+                start = int(token.attrGet("start") or 1) if token.attrGet("start") != 0 else 0
+                self._lists.append(self._take_number(start))
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+                self.previous = "list"
+            case "list_item_open":
+                self._open_item(token, line)
+            case "list_item_close":
+                self._close_item()
+            case _:
+                pass
+        return index + 1
+
+    def _take_number(self, start: int) -> int:
+        if self._number is not None and not self._containers:
+            start, self._number = self._number, None
+        return start
+
+    def _open_quote(self, *, gap: bool) -> None:
+        self._pending_gap = gap
+        self.previous = "quote-open"
+
+    _pending_gap: bool | None = None
+
+    def _open_item(self, token: Token, line: int) -> None:
+        number = self._lists[-1]
+        if number is None:
+            marker = BULLETS[min(self._lists.count(None) - 1, len(BULLETS) - 1)]
+        else:
+            marker = f"{number}{token.markup}"
+            self._lists[-1] = number + 1
+        if token.meta and "checked" in token.meta:
+            box = "☑" if token.meta["checked"] else "☐"
+            marker = box if number is None else f"{marker} {box}"
+        indent = " " * (len(marker) + 1)
+        frame = Frame(((f"{marker} ", "bullet"),), ((indent, "text"),), f"{marker} ", indent)
+        self._containers.append(_Container(frame, line))
+
+    def _close_item(self) -> None:
+        item = self._containers[-1]
+        if not item.used:
+            self.flows.append(TextFlow([[]], self._frame(), gap=self.gap("paragraph", item.line)))
+        self._containers.pop()
+        self.previous = "item"
+
+    def _frame(self) -> Frame:
+        frame = Frame()
+        for container in self._containers:
+            own = container.frame
+            if container.used and not _is_blank(own.rest):
+                frame.outer = (*frame.rest, *own.rest)
+            frame.first += own.rest if container.used else own.first
+            frame.first_lead += own.rest_lead if container.used else own.first_lead
+            frame.rest += own.rest
+            frame.rest_lead += own.rest_lead
+            container.used = True
+        return frame
+
+    def gap(self, kind: str, line: int) -> bool:
+        """Return whether a blank line stands before a block of this kind that begins at this line.
+
+        Top-level blocks always stand apart, except text that leads straight into a list; inside lists and quotes
+        the source decides.
+        """
+        previous, self.previous = self.previous, kind
+        if self._pending_gap is not None:
+            gap, self._pending_gap = self._pending_gap, None
+            return gap
+        if not previous or previous == "quote-open":
+            return False
+        in_list = bool(self._containers)
+        if not in_list:
+            return True
+        blank = self._blank_before if line == 0 else bool(_BLANK.match(self._source[line - 1]))
+        return blank or (previous == "heading" or kind in {"table", "heading"})
+
+    def _text(self, content: str, base: str, line: int, kind: str) -> None:
+        gap = self.gap(kind, line)
+        frame = self._frame()
+        joins = False
+        for start, end in split_paragraph(content):
+            rows = inline_rows(content[start:end], base, self._references)
+            self.flows.append(TextFlow(rows, frame, gap=gap, joins=joins))
+            gap, joins = False, True
+
+    def _code(self, token: Token, line: int) -> None:
+        code = Code(language_of(token))
+        code.replace(0, fence_lines(token))
+        gap = self.gap("code", line)
+        self.flows.append(CodeFlow(code, 0, len(code.lines), self._frame(), gap=gap))
+
+    def _table(self, tokens: Sequence[Token], line: int) -> None:
+        rows: list[list[list[Run]]] = []
+        alignments: list[Alignment] = []
+        for index, token in enumerate(tokens):
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type in {"th_open", "td_open"}:
+                base = f"{self._base} strong" if token.type == "th_open" else self._base
+                cell = inline_rows(tokens[index + 1].content, base, self._references)
+                rows[-1].append([run for row in cell for run in row])
+                if token.type == "th_open":
+                    style = str(token.attrGet("style") or "text-align:left")
+                    alignments.append(cast("Alignment", style.removeprefix("text-align:")))
+        gap = self.gap("table", line)
+        self.flows.append(TableFlow(TableData(rows, alignments), self._frame(), gap=gap))
+
+
+def _is_blank(runs: Sequence[Run]) -> bool:
+    return all(text.isspace() for text, _ in runs)
+
+
+def language_of(token: Token) -> str:
+    """Return the language a fence names, or nothing."""
+    found = _LANGUAGE.match(token.info.strip()) if token.info else None
+    return found.group().lower() if found else ""
+
+
+def fence_lines(token: Token) -> list[str]:
+    """Return the lines of a fence or of indented code."""
+    lines = token.content.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return lines or [""]
