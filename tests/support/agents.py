@@ -103,6 +103,8 @@ def make_agent(
             prompt=prompt,
             cwd=project,
             project=project,
+            put_blob=store.put_blob,
+            blob=store.blob,
             environment={"PATH": "/usr/bin:/bin"},
             **ports,
         ),

@@ -1,7 +1,7 @@
 """A model client that plays a script and records what it was asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from tui_agent.context.request import ModelRequest
@@ -53,7 +53,7 @@ class ScriptedClient:
         self.hanging = asyncio.Event()
         self.closed = 0
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
         number = len(self.requests)
         reply = self._script(request) if callable(self._script) else self._script[min(number, len(self._script)) - 1]

@@ -192,11 +192,9 @@ class Agent:
     def _start(self) -> None:
         limits = self.ports.directory.limits(self.model)
         self._tools.vision = limits.vision
+        truncation = self.ports.settings.truncation
         self._tools.limits = OutputLimits(
-            lines=self.ports.settings.truncation.max_lines,
-            bytes=self.ports.settings.truncation.max_bytes,
-            line_chars=self.ports.settings.truncation.max_line_chars,
-            tokens=self.ports.settings.truncation.max_tokens(limits.window),
+            truncation.lines, truncation.bytes, truncation.line_chars, truncation.tokens(limits.window)
         )
         self._task = asyncio.get_running_loop().create_task(self._loop.run())
         self._task.add_done_callback(self._announce_end)

@@ -202,7 +202,6 @@ class Answerer:
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
         self._end_attempt()
         saved = self._session.append(entry)
-        self._session.clear_draft()
         self._channel.emit(EntryAppended(saved))
         return saved
 
@@ -210,8 +209,9 @@ class Answerer:
         """Keep what a failed attempt had said beside the path, because the next attempt says it anew."""
         self._end_attempt()
         if attempt.has_content:
-            self._session.append_at(self._session.leaf, attempt.entry(error=error.message))
-        self._session.clear_draft()
+            self._session.append_beside(attempt.entry(error=error.message))
+        else:
+            self._session.clear_draft()
 
     def _end_attempt(self) -> None:
         self._attempt = None

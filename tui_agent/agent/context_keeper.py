@@ -5,14 +5,16 @@ what they decide.
 """
 
 import logging
+from dataclasses import replace
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import EntryAppended
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import Place, render_head
 from tui_agent.context.budget import ContextSize, measure
-from tui_agent.context.projection import ModelTraits, Templates, project
+from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ImageRef, ModelRequest
+from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
@@ -60,8 +62,8 @@ class ContextKeeper:
         """Return the next request and its size in tokens as the program counts them."""
         limits = self._ports.directory.limits(self.model)
         traits = ModelTraits(model=self.model, vision=limits.vision)
-        request = project(self._session.active_path(), traits, self._templates, tools_allowed=tools_allowed)
-        request.blobs.update(self._images(request))
+        request = project(self._session.active_path(), traits, self._templates)
+        request = replace(request, tool_choice="auto" if tools_allowed else "none", blobs=self._images(request))
         return request, self.size().total
 
     async def make_room(self) -> None:
@@ -100,7 +102,7 @@ class ContextKeeper:
 
     def _images(self, request: ModelRequest) -> dict[str, bytes]:
         wanted = {part.blob for message in request.messages for part in message.content if isinstance(part, ImageRef)}
-        found = {digest: self._session.blob(digest) for digest in wanted}
+        found = {digest: self._ports.blob(digest) for digest in wanted}
         return {digest: data for digest, data in found.items() if data is not None}
 
     def _append(self, entry: Entry) -> None:

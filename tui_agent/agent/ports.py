@@ -51,6 +51,8 @@ class AgentPorts:
     prompt: Callable[[str], str]
     cwd: Path
     project: Path
+    put_blob: Callable[[bytes], str]
+    blob: Callable[[str], bytes | None]
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: ContextSettings = field(default_factory=ContextSettings)
     retry: RetryPolicy = field(default_factory=RetryPolicy)

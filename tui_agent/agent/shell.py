@@ -19,7 +19,7 @@ async def run_shell(command: str, ports: AgentPorts, channel: EventChannel, *, e
         project=ports.project,
         limits=OutputLimits(),
         reads=FileReads(),
-        put_blob=lambda _data: "",
+        put_blob=ports.put_blob,
         report=lambda text: channel.emit(ToolOutput(SHELL_CALL_ID, text)),
         environment=dict(ports.environment),
     )

@@ -110,7 +110,7 @@ class ToolRunner:
     def _prepare(self, part: ToolCallPart) -> _Call:
         call = _Call(part)
         try:
-            call.tool = find_tool(self._ports.tools, part.tool)
+            call.tool = find_tool(part.tool, self._ports.tools)
             call.arguments = parse_arguments(call.tool, part.arguments)
         except ToolError as error:
             call.error = str(error)
@@ -169,7 +169,7 @@ class ToolRunner:
             project=self._ports.project,
             limits=self.limits,
             reads=self._reads,
-            put_blob=self._session.put_blob,
+            put_blob=self._ports.put_blob,
             report=report,
             environment=dict(self._ports.environment),
             vision=self.vision,

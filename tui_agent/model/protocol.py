@@ -1,6 +1,6 @@
 """The protocol every model client speaks: one method that streams typed events, one exception."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -85,7 +85,8 @@ class ModelError(Exception):
     """A model call failed.
 
     ``message`` is one sentence for a person that says what to do. ``retry_after`` is seconds the provider asked
-    to wait. ``window`` is the context window in tokens, when an overflow error named it.
+    to wait. ``window`` and ``sent`` are the context window and the request in tokens, when an overflow error named
+    them.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class ModelError(Exception):
         retry_after: float | None = None,
         status: int | None = None,
         window: int | None = None,
+        sent: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -103,12 +105,13 @@ class ModelError(Exception):
         self.retry_after = retry_after
         self.status = status
         self.window = window
+        self.sent = sent
 
 
 class ModelClient(Protocol):
     """Anything that can answer a request."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
 
         Closing the iterator (``aclose``) cancels the request at the provider.

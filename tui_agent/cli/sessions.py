@@ -1,0 +1,127 @@
+"""``tui-agent sessions``: list, search, show and delete recorded sessions without opening the screen."""
+
+import json
+import sys
+from argparse import Namespace
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tui_agent.paths import data_dir
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.records import SessionInfo
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+DATABASE = "sessions.db"
+
+
+def open_store() -> Store:
+    """Open the user's sessions, making the file on first use."""
+    directory = data_dir()
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return Store(directory / DATABASE)
+
+
+def run_sessions(arguments: Namespace) -> int:
+    """Do what the arguments ask for."""
+    with open_store() as store:
+        match arguments.action:
+            case "list":
+                return _list(store, arguments)
+            case "search":
+                return _search(store, arguments)
+            case "show":
+                return _show(store, arguments)
+            case _:
+                return _delete(store, arguments)
+
+
+def _list(store: Store, arguments: Namespace) -> int:
+    found = store.sessions(cwd=Path.cwd() if arguments.here else None)
+    if arguments.json:
+        for info in found:
+            print(json.dumps(asdict(info), ensure_ascii=False))
+        return 0
+    if not found:
+        print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
+    for info in found:
+        held = "  open elsewhere" if info.held_by else ""
+        print(f"{short_id(info)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  {_name(info)}{held}")
+    return 0
+
+
+def _search(store: Store, arguments: Namespace) -> int:
+    hits = store.search(arguments.query)
+    for hit in hits:
+        if arguments.json:
+            print(json.dumps(asdict(hit), ensure_ascii=False))
+        else:
+            print(f"{hit.session_id}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
+    if not hits and not arguments.json:
+        print(f"Nothing found for “{arguments.query}”.")
+    return 0
+
+
+def _show(store: Store, arguments: Namespace) -> int:
+    session = Session(store, store.session(arguments.id).id, estimate=lambda _entry: 0, read_only=True)
+    for entry in session.path():
+        if arguments.json:
+            print(entry.model_dump_json())
+        elif text := _readable(entry):
+            print(f"#{entry.id} {text}\n")
+    return 0
+
+
+def _delete(store: Store, arguments: Namespace) -> int:
+    info = store.session(arguments.id)
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            print("Deleting is for good; add --yes.", file=sys.stderr)
+            return 2
+        answer = input(f"Delete “{_name(info)}” with {info.entry_count} entries for good? [y/N] ")
+        if answer.strip().lower() not in {"y", "yes"}:
+            print("Kept.")
+            return 0
+    store.delete(info.id)
+    store.purge()
+    print(f"Deleted “{_name(info)}”.")
+    return 0
+
+
+def _readable(entry: Entry) -> str:
+    match entry:
+        case UserEntry():
+            return f"You: {entry.text}"
+        case AssistantEntry():
+            calls = "".join(f"\n  → {call.tool} {call.arguments}" for call in entry.tool_calls)
+            return f"{entry.model}: {entry.text}{calls}{f' [{entry.error}]' if entry.error else ''}"
+        case ToolResultEntry():
+            return f"{entry.tool} ({entry.status.value}): {entry.output}"
+        case ShellEntry():
+            return f"!{entry.command}\n{entry.output}"
+        case CompactionEntry() | BranchSummaryEntry():
+            return f"{entry.kind}: {entry.summary}"
+        case _:
+            return ""
+
+
+def short_id(info: SessionInfo) -> str:
+    """Return the end of a session's id: enough to name it, and unlike its beginning not shared by a day's sessions."""
+    return info.id[-8:]
+
+
+def _name(info: SessionInfo) -> str:
+    return info.title or info.first_message[:60] or "(empty)"
+
+
+def _when(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
