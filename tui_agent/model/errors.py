@@ -1,0 +1,272 @@
+"""What a failed call means: its kind, one sentence for a person, how long to wait, how big the window is."""
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tui_agent.model.overflow import Overflow, find_overflow
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.redaction import redact
+from tui_agent.model.waits import retry_after, spoken
+
+Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "timeout", "stalled", "closed", "broken"]
+"""Why a connection failed, when it did."""
+
+DETAIL_LENGTH = 300
+"""Characters of a provider's own words that a message repeats."""
+
+_QUOTA = re.compile(
+    r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance is too low|billing"
+    r"|payment required|out of credits?|no credits|never purchased credits|spending limit|arrears",
+    re.IGNORECASE,
+)
+_AUTH = re.compile(
+    r"invalid[_ ](?:x-)?api[_ -]?key|incorrect api key|api key not (?:valid|found)|no auth credentials|unauthori[sz]ed"
+    r"|invalid authentication|authentication[_ ]error|user not found|missing.{0,20}(?:api key|authentication header)"
+    r"|unable to locate credentials|could not resolve.{0,30}credentials|default credentials were not found",
+    re.IGNORECASE,
+)
+_NOT_FOUND = re.compile(
+    r"model[_ ]not[_ ](?:found|exist)|model.{0,80}(?:does not exist|not found|not supported|is not available)"
+    r"|unknown model|no such model|not a valid model|no endpoints found|llm provider not provided",
+    re.IGNORECASE | re.DOTALL,
+)
+_FILTER = re.compile(
+    r"content[_ ](?:filter|policy)|content management policy|safety system|responsibleai|flagged|data_inspection",
+    re.IGNORECASE,
+)
+_OVERLOADED = re.compile(r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE)
+_RATE = re.compile(r"rate.?limit|too many requests|resource.?exhausted|throttl", re.IGNORECASE)
+_THINKING = re.compile(r"thinking|signature|reasoning", re.IGNORECASE)
+_MODULE = re.compile(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
+
+_KINDS = {
+    401: ErrorKind.AUTH,
+    402: ErrorKind.QUOTA,
+    403: ErrorKind.AUTH,
+    404: ErrorKind.NOT_FOUND,
+    408: ErrorKind.NETWORK,
+    425: ErrorKind.RATE_LIMIT,
+    429: ErrorKind.RATE_LIMIT,
+    499: ErrorKind.NETWORK,
+    504: ErrorKind.NETWORK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is known of a call that failed, as the model host reports it.
+
+    ``text`` is the provider's or the library's words, ``seconds`` how long was waited when time ran out.
+    """
+
+    text: str = ""
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cause: Cause | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom a call went to, for messages. ``provider`` is a name for people, ``key`` says where its key comes from."""
+
+    model: str
+    provider: str
+    address: str = ""
+    key: str = ""
+    empty_body_is_overflow: bool = False
+
+
+def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
+    """Return the error a failed call means. ``now`` is seconds since the epoch."""
+    text = plain_text(failure.text)
+    if failure.cause is not None and failure.status is None:
+        return ModelError(ErrorKind.NETWORK, _network_message(failure, target))
+    overflow = find_overflow(text, failure.status)
+    if overflow is None and not text and failure.status == 400 and target.empty_body_is_overflow:
+        overflow = Overflow()
+    if overflow is not None:
+        return ModelError(
+            ErrorKind.CONTEXT_OVERFLOW,
+            _overflow_message(overflow, target),
+            status=failure.status,
+            window=overflow.window,
+            sent=overflow.sent,
+        )
+    wait = retry_after(failure.headers, text, now=now)
+    kind = _kind(text, failure.status, wait)
+    return ModelError(kind, _message(kind, text, failure.status, wait, target), retry_after=wait, status=failure.status)
+
+
+def missing_key(target: Target) -> ModelError:
+    """Return the error of a call that cannot be made for want of a key."""
+    return ModelError(ErrorKind.AUTH, f"{target.provider} needs a key: {target.key}.")
+
+
+def concerns_reasoning(error: ModelError) -> bool:
+    """Tell whether a provider refused the reasoning that was sent back, so that the same call may pass without."""
+    return error.kind is ErrorKind.INVALID_REQUEST and bool(_THINKING.search(error.message))
+
+
+def plain_text(text: str) -> str:
+    """Return the innermost message of an error text: without class names, byte literals and JSON around it."""
+    text = text.strip()
+    for _ in range(4):
+        inner = _unwrap(text)
+        if inner is None or inner == text:
+            break
+        text = inner.strip()
+    return redact(text)
+
+
+def _unwrap(text: str) -> str | None:
+    text = re.sub(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+", "", text)
+    text = re.sub(r"^Error code: \d+ - ", "", text)
+    if match := re.match(r"b(['\"]).*?\1(?=$|\s)", text, re.DOTALL):
+        try:
+            text = ast.literal_eval(match[0]).decode("utf-8", "replace")
+        except (ValueError, SyntaxError):
+            return text
+    found = _parse(text)
+    return text if found is None else _message_of(found, text)
+
+
+def _parse(text: str) -> Any:
+    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
+    if start < 0:
+        return None
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(text[start:])[0]
+    except ValueError:
+        return None
+
+
+def _message_of(data: Any, text: str) -> str:
+    """Return the message in a provider's error body, with its code where the message alone is vague."""
+    if isinstance(data, list) and data:
+        data = data[0]
+    if not isinstance(data, dict):
+        return text
+    inner = data.get("error", data)
+    if isinstance(inner, str):
+        return inner
+    if not isinstance(inner, dict):
+        return text
+    words = [inner.get("message") or inner.get("detail") or inner.get("msg") or data.get("message")]
+    # OpenRouter hides what the provider behind it said.
+    metadata = inner.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("raw"):
+        words.append(metadata["raw"])
+    code = next((str(inner[key]) for key in ("code", "type", "status") if isinstance(inner.get(key), str)), "")
+    message = " ".join(word if isinstance(word, str) else json.dumps(word) for word in words if word)
+    if not message:
+        return code or text
+    return f"{message} ({code})" if code and code not in message else message
+
+
+def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # noqa: PLR0911 - a ladder of rules
+    if status != 429 and _FILTER.search(text) and status in {None, 400, 403, 422}:
+        return ErrorKind.CONTENT_FILTER
+    # Google words its per-minute limit as a quota and names the wait; without one, waiting doesn't help.
+    if _QUOTA.search(text) and status in {None, 400, 402, 403, 429} and not (status == 429 and wait is not None):
+        return ErrorKind.QUOTA
+    if status in {None, 400, 401, 403} and _AUTH.search(text):
+        return ErrorKind.AUTH
+    if status in {None, 400, 404} and _NOT_FOUND.search(text):
+        return ErrorKind.NOT_FOUND
+    if status in _KINDS:
+        return _KINDS[status]
+    if status is not None and status >= 500:
+        return ErrorKind.OVERLOADED
+    if _OVERLOADED.search(text) and status is None:
+        return ErrorKind.OVERLOADED
+    if _RATE.search(text):
+        return ErrorKind.RATE_LIMIT
+    return ErrorKind.UNKNOWN if status is None else ErrorKind.INVALID_REQUEST
+
+
+def _message(  # noqa: PLR0911 - one arm per kind
+    kind: ErrorKind, text: str, status: int | None, wait: float | None, target: Target
+) -> str:
+    name, detail = target.provider, _detail(text)
+    asked = f" It asks to wait {spoken(wait)}." if wait else ""
+    match kind:
+        case ErrorKind.AUTH if status == 403:
+            return f"{name} forbids this{detail}. Check what the key may do: {target.key}."
+        case ErrorKind.AUTH:
+            return f"{name} refuses the key{detail}. Check it: {target.key}."
+        case ErrorKind.QUOTA:
+            return f"{name} says the account has no credit or quota left{detail}. Check plan and billing there."
+        case ErrorKind.RATE_LIMIT:
+            return f"{name} limits the rate of requests{detail}.{asked}"
+        case ErrorKind.OVERLOADED:
+            number = f" ({status})" if status else ""
+            return f"{name} is overloaded or has a fault of its own{number}{detail}.{asked}"
+        case ErrorKind.NOT_FOUND:
+            return f"{name} doesn't know {target.model}{detail}. Choose another with /model, or check base_url."
+        case ErrorKind.CONTENT_FILTER:
+            return f"{name}'s content filter refused the request{detail}. Rephrase it, or take the part out."
+        case ErrorKind.NETWORK:
+            return f"{name} gave up waiting ({status}){detail}.{asked}"
+        case ErrorKind.INVALID_REQUEST:
+            return f"{name} refused the request{detail}."
+        case _:
+            if match := _MODULE.search(text):
+                module = match[1] or match[2]
+                return f"{target.model} needs the Python package {module}: install it beside tui-agent."
+            return f"The call to {name} failed{detail}."
+
+
+def _detail(text: str) -> str:
+    line = " ".join(text.split())
+    if not line:
+        return ""
+    if len(line) > DETAIL_LENGTH:
+        line = f"{line[:DETAIL_LENGTH]}…"
+    return f": {line.rstrip('. ')}"
+
+
+def _overflow_message(overflow: Overflow, target: Target) -> str:
+    if overflow.per_minute is not None:
+        return (
+            f"The request alone ({overflow.sent:,} tokens) is over the {overflow.per_minute:,} tokens per minute "
+            f"that {target.provider} allows this account: compact it, or choose another model."
+        )
+    size = f"{overflow.sent:,} tokens" if overflow.sent else ""
+    window = f"{overflow.window:,}" if overflow.window else ""
+    match size, window:
+        case "", "":
+            numbers = ""
+        case "", _:
+            numbers = f" ({window} tokens)"
+        case _, "":
+            numbers = f" ({size})"
+        case _:
+            numbers = f" ({size} of {window})"
+    return f"The request is larger than {target.model} takes{numbers}: compact it, or choose a model with more room."
+
+
+def _network_message(failure: Failure, target: Target) -> str:  # noqa: PLR0911 - one arm per cause
+    name, address = target.provider, target.address or target.provider
+    waited = f" within {spoken(failure.seconds)}" if failure.seconds else " in time"
+    match failure.cause:
+        case "refused":
+            return f"Nothing answers at {address}: check that the server runs and the address is right."
+        case "unresolved":
+            return f"The address {address} can't be found: check the network and base_url."
+        case "certificate":
+            return f"The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE."
+        case "connect_timeout":
+            return f"{address} could not be reached{waited}: check the network."
+        case "timeout":
+            return f"{name} did not begin to answer{waited}."
+        case "stalled":
+            return f"{name} stopped in the middle of the answer: nothing came{waited}."
+        case "broken":
+            return f"{name} sent something that can't be read{_detail(plain_text(failure.text))}."
+        case _:
+            return f"The connection to {name} broke before the answer was complete."

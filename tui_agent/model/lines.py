@@ -1,0 +1,80 @@
+"""The lines between the program and the model host: JSON, one document a line.
+
+To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op": "ack", "id", "size"}``,
+``{"op": "ping", "id"}``, ``{"op": "shutdown"}``. From the host: ``[id, [event, ...]]``, id 0 being the host itself.
+An event is a list that begins with its name.
+"""
+
+import json
+from typing import Any, Final
+
+Event = list[Any]
+
+HOST: Final = 0
+"""The id of lines that belong to no request."""
+
+READY: Final = "ready"
+"""``["ready", {"pid", "version", "seconds"}]``: the host takes requests now."""
+
+PONG: Final = "pong"
+"""``["pong", id]``: the answer to a ping."""
+
+ACCEPTED: Final = "accepted"
+"""``["accepted"]``: the host works on the request."""
+
+TEXT: Final = "text"
+"""``["text", piece]``: more of the answer."""
+
+THINKING: Final = "thinking"
+"""``["thinking", piece]``: more of the reasoning."""
+
+CALL_DELTA: Final = "call_delta"
+"""``["call_delta", index, call_id, tool, piece]``: more of a tool call's arguments."""
+
+CALL: Final = "call"
+"""``["call", call_id, tool, arguments]``: a whole tool call."""
+
+USAGE: Final = "usage"
+"""``["usage", {...}]``: the provider's own numbers, unchecked."""
+
+FINISHED: Final = "finished"
+"""``["finished", reason, blob]``: the last event of an answer."""
+
+FAILED: Final = "failed"
+"""``["failed", {...}]``: the last event of a request that failed; the fields of ``errors.Failure``."""
+
+LAST: Final = frozenset({FINISHED, FAILED})
+
+WINDOW: Final = 1 << 20
+"""Characters of events the host sends of one request before it waits for the program to take them."""
+
+
+def encode(document: Any) -> bytes:
+    """Return a document as one line. ASCII, so that lone surrogates and odd line separators survive."""
+    return json.dumps(document, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def size_of(event: Event) -> int:
+    """Return the weight of an event in characters, for flow control: both sides count alike."""
+    return 16 + sum(len(field) for field in event if isinstance(field, str))
+
+
+class LineReader:
+    """Cuts a stream of bytes into documents. Lines may be of any length."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Take bytes and return the documents that are complete now.
+
+        Raises:
+            ValueError: a line is not JSON.
+        """
+        end = data.rfind(b"\n")
+        if end < 0:
+            self._rest += data
+            return []
+        whole = bytes(self._rest) + data[:end]
+        self._rest = bytearray(data[end + 1 :])
+        return [json.loads(line) for line in whole.split(b"\n") if line]

@@ -1,0 +1,134 @@
+"""How providers say that a request doesn't fit the context window, and the numbers in what they say.
+
+The texts are those of the providers' own APIs, collected from their documentation and from public reports; the tests
+hold one of each.
+"""
+
+import re
+from dataclasses import dataclass
+
+_NUMBER = r"(\d[\d,_]*)"
+
+_TEXTS = (
+    r"prompt is too long",  # Anthropic, Fireworks
+    r"prompt too long",  # Ollama
+    r"input is too long",  # Bedrock
+    r"exceeds? (?:the |this |its )?(?:model'?s )?(?:maximum )?context (?:window|length|limit|size)",  # OpenAI
+    r"exceeds the available context size|exceed_context_size",  # llama.cpp
+    r"context[_ ](?:length|window)[_ ]exceed",  # OpenAI's code, MiniMax
+    r"context size has been exceeded",  # LM Studio
+    r"input token count.{0,40}exceeds",  # Google
+    r"maximum (?:prompt|context|input|model) (?:length|window|size|limit)",  # xAI, OpenAI, OpenRouter, vLLM
+    r"maximum allowed input length",
+    r"reduce the length of (?:the|your) (?:messages|prompt|input)",  # Groq
+    r"reduce the length of either one",  # OpenRouter
+    r"greater than the context length",  # LM Studio
+    r"longer than the model'?s context",
+    r"too large for model with \d",  # Mistral
+    r"exceed(?:s|ed) (?:the )?model token limit",  # Kimi
+    r"(?:prompt|input) tokens? exceed",  # Azure
+    r"token count of \d+ exceeds the limit",  # GitHub Copilot
+    r"prompt exceeds max",  # Z.ai
+    r"`?inputs`? tokens \+ `?max_new_tokens",  # Together, Hugging Face
+    r"`?inputs`? must have less than",
+    r"current length is \d+ while limit is",  # Cerebras
+    r"too many (?:input )?tokens",  # Cohere
+    r"token limit exceeded",
+    r"model_context_window_exceeded",
+    r"request_too_large|request (?:entity )?too large|payload too large|content too large",
+)
+
+_OVERFLOW = re.compile("|".join(_TEXTS), re.IGNORECASE)
+
+_RATE = re.compile(r"rate.?limit|per.?minute|per.?day|\bTP[MD]\b|\bquota\b|too many requests", re.IGNORECASE)
+
+_PER_MINUTE = re.compile(rf"limit:? {_NUMBER}.{{0,40}}?requested:? {_NUMBER}", re.IGNORECASE | re.DOTALL)
+
+_WINDOW = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"> {_NUMBER} maximum",
+        rf"exceed context limit: [\d,_]+ \+ [\d,_]+ > {_NUMBER}",
+        rf"maximum number of tokens allowed \(?{_NUMBER}",
+        rf"maximum (?:context|prompt|model|input) (?:length|window|size)\D{{0,12}}{_NUMBER}",
+        rf"too large for model with {_NUMBER}",
+        rf"must be <= {_NUMBER}",
+        rf"must have less than {_NUMBER}",
+        rf"n_ctx\W+{_NUMBER}",
+        rf"context size \({_NUMBER} tokens",
+        rf"cannot exceed {_NUMBER}",
+        rf"while limit is {_NUMBER}",
+        rf"token limit:? {_NUMBER}",
+        rf"exceeds the limit of {_NUMBER}",
+        rf"configured limit of {_NUMBER}",
+    )
+)
+
+_SENT = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\({_NUMBER} (?:in the messages|of text input|in your prompt)",
+        rf"{_NUMBER} tokens > \d",
+        rf"exceed context limit: {_NUMBER} \+",
+        rf"token count \(?{_NUMBER}",
+        rf"(?:prompt|request) contains {_NUMBER}",
+        rf"request \({_NUMBER} tokens",
+        rf"n_keep\W+{_NUMBER}",
+        rf"n_prompt_tokens\W+{_NUMBER}",
+        rf"has {_NUMBER} input tokens",
+        rf"given: {_NUMBER}",
+        rf"received {_NUMBER}",
+        rf"current length is {_NUMBER}",
+        rf"requested: {_NUMBER}",
+        rf"token count of {_NUMBER}",
+        rf"too long: {_NUMBER}",
+        rf"resulted in {_NUMBER}",
+        rf"requested (?:about )?{_NUMBER}",
+    )
+)
+
+_SMALLEST_WINDOW = 256
+"""A number below it is not a window: some texts name what is too much instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The request doesn't fit. ``window`` and ``sent`` are tokens, when the provider named them.
+
+    ``per_minute`` is the account's limit of tokens per minute when that, not the window, is what is too small.
+    """
+
+    window: int | None = None
+    sent: int | None = None
+    per_minute: int | None = None
+
+
+def find_overflow(text: str, status: int | None) -> Overflow | None:
+    """Return the overflow a provider's error describes, None when it describes something else."""
+    if status == 429 or _RATE.search(text):
+        return _over_rate(text)
+    if not _OVERFLOW.search(text):
+        # What is too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
+        return Overflow() if status == 413 else None
+    window = _first(_WINDOW, text)
+    return Overflow(window if window and window >= _SMALLEST_WINDOW else None, _first(_SENT, text))
+
+
+def _over_rate(text: str) -> Overflow | None:
+    """A request that alone is over the tokens per minute never passes, however long one waits."""
+    match = _PER_MINUTE.search(text)
+    if match is None:
+        return None
+    limit, requested = _int(match[1]), _int(match[2])
+    return Overflow(None, requested, limit) if limit and requested > limit else None
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
+    for pattern in patterns:
+        if match := pattern.search(text):
+            return _int(match[1])
+    return None
+
+
+def _int(text: str) -> int:
+    return int(text.replace(",", "").replace("_", ""))
