@@ -131,9 +131,18 @@ class Session:
         """
         return self._append(parent_id, [entry])[0]
 
-    def _append(self, parent: int | None, entries: Sequence[Entry], draft: str | None = None) -> list[Entry]:
-        """Append a chain of entries; with ``draft``, in place of the draft of that writer, if it is still there."""
-        at, moves_leaf = self._clock(), parent == self.leaf
+    def append_beside(self, entry: Entry) -> Entry:
+        """Append an entry below the leaf and leave the leaf where it is: the next one becomes its sibling."""
+        return self._append(self.leaf, [entry], moves_leaf=False)[0]
+
+    def _append(
+        self, parent: int | None, entries: Sequence[Entry], *, moves_leaf: bool = True, draft: str | None = None
+    ) -> list[Entry]:
+        """Append a chain of entries; with ``draft``, in place of the draft of that writer, if it is still there.
+
+        The leaf moves if it is the parent, unless ``moves_leaf`` is false.
+        """
+        at, moves_leaf = self._clock(), moves_leaf and parent == self.leaf
         if self._has_draft and any(isinstance(entry, AssistantEntry) for entry in entries):
             draft = draft or self._writer
         complete: list[Entry] = []
@@ -327,7 +336,7 @@ class Session:
         for draft in stored:
             if draft.writer == self._writer or not self._store.alive(draft.writer):
                 answer = drafts.entry_of(draft.text)
-                for entry in self._append(draft.leaf, [answer] if answer else [], draft.writer):
+                for entry in self._append(draft.leaf, [answer] if answer else [], draft=draft.writer):
                     recovered = entry if isinstance(entry, AssistantEntry) else recovered
         return recovered
 

@@ -131,7 +131,7 @@ class Store:
             )
         return [self._info(row) for row in rows]
 
-    def session(self, id_or_part: str) -> SessionInfo:
+    def session(self, id_or_prefix: str) -> SessionInfo:
         """Return a session by its id, or by the beginning or end of it.
 
         Ids begin with their time, so that those of one minute differ only further on; the end is what people copy.
@@ -141,11 +141,11 @@ class Store:
             AmbiguousSession: several do.
         """
         with self.reader() as connection:
-            rows = finding.sessions_named(connection, _INFO_COLUMNS, id_or_part)
+            rows = finding.sessions_named(connection, _INFO_COLUMNS, id_or_prefix)
         if not rows:
-            raise SessionNotFound(id_or_part)
+            raise SessionNotFound(id_or_prefix)
         if len(rows) > 1:
-            raise AmbiguousSession(id_or_part, tuple(row[0] for row in rows))
+            raise AmbiguousSession(id_or_prefix, tuple(row[0] for row in rows))
         return self._info(rows[0])
 
     def rename(self, session_id: str, title: str) -> None:
@@ -213,10 +213,10 @@ class Store:
 
     # -- blobs, search, history -----------------------------------------------------------------------------
 
-    def put_blob(self, content: bytes) -> str:
+    def put_blob(self, data: bytes) -> str:
         """Store bytes once and return their digest."""
         with self.writer() as connection:
-            return blobs.put(connection, content, self.clock())
+            return blobs.put(connection, data, self.clock())
 
     def blob(self, digest: str) -> bytes | None:
         """Return a blob's bytes, None when there is none."""
