@@ -68,8 +68,17 @@ class SessionPort(Protocol):
         """Entry the next one is appended to."""
         ...
 
+    @property
+    def read_only(self) -> bool:
+        """Whether changes are refused."""
+        ...
+
     def path(self) -> list[Entry]:
-        """Return the entries from the root to the leaf."""
+        """Return the entries from the root to the leaf: all of them, which may take long the first time."""
+        ...
+
+    def active_path(self) -> list[Entry]:
+        """Return what a request needs: the last compaction and the entries around and after it."""
         ...
 
     def set_title(self, title: str) -> None:
@@ -151,6 +160,10 @@ class AgentPort(Protocol):
         """Use another mode from here on."""
         ...
 
+    def move(self, target: int | None) -> None:
+        """Make an entry the leaf, None for the empty conversation; refused during a run."""
+        ...
+
     def context_size(self) -> ContextSize:
         """Measure the next request."""
         ...
@@ -170,15 +183,6 @@ class CompactingAgent(Protocol):
 
     def compact(self, focus: str | None = None) -> object:
         """Summarise the history now; ``focus`` says what matters."""
-        ...
-
-
-@runtime_checkable
-class MovingAgent(Protocol):
-    """An agent that can move the session's leaf."""
-
-    def move(self, target: int | None) -> object:
-        """Make ``target`` the leaf; None is the empty conversation."""
         ...
 
 
@@ -267,6 +271,10 @@ def _do_nothing() -> None:
     """Nothing waits for the first paint."""
 
 
+def _keep_open(_session: SessionPort) -> None:
+    """Nothing holds the session."""
+
+
 def _no_models() -> Sequence[ModelRow]:
     return ()
 
@@ -291,8 +299,11 @@ class AppServices:
     open_session: Callable[[OpenRequest], SessionPort]
     make_agent: Callable[[SessionPort], AgentPort]
     cwd: Path
+    """Where the program was started."""
     clock: Callable[[], float]
     """Seconds since the epoch."""
+    close_session: Callable[[SessionPort], None] = _keep_open
+    """Lets go of a session, after its agent was closed."""
     settings: UiSettings = field(default_factory=UiSettings)
     save_setting: Callable[[str, object], None] = _keep_nothing
     """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
@@ -301,7 +312,7 @@ class AppServices:
     """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""
     models: Callable[[], Sequence[ModelRow]] = _no_models
     """The catalog; called in a thread."""
-    keys: Callable[[], Sequence[KeyStatus]] = _no_keys
+    provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
     find_servers: Callable[[], Awaitable[Sequence[LocalServer]]] = _no_servers
     """Looks for model servers on their default ports; only ever called when the user asks."""
     use_server: Callable[[LocalServer, str], str] = _unconfigured

@@ -1,0 +1,156 @@
+"""Builds the application on a real store with fake agents, everything that moves held still."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from textual.message import Message
+
+from tests.support.fake_agent import FakeAgent, FakeCompactingAgent
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.ui.app import TuiAgentApp
+from tui_agent.ui.screens.main import MainScreen
+from tui_agent.ui.services import (
+    AppServices,
+    KeyStatus,
+    LocalServer,
+    ModelRow,
+    OpenHow,
+    OpenRequest,
+    SessionPort,
+    Start,
+    UiSettings,
+)
+
+NOW = 1_790_000_000.0
+"""The time on every clock here, seconds since the epoch."""
+HOME = Path("/home/ada/src/shop")
+"""Directory that sessions seem to be in; need not exist."""
+
+STILL = UiSettings(
+    theme="textual-dark", reduced_motion=True, permission_grace=0.0, typing_pause=0.0, cursor_blink=False
+)
+
+MODELS = (
+    ModelRow("anthropic/claude-sonnet-4-5", "anthropic", 200_000, 3.0, 15.0, ("tools", "vision", "thinking"), True),
+    ModelRow("anthropic/claude-haiku-4-5", "anthropic", 200_000, 1.0, 5.0, ("tools", "vision"), True),
+    ModelRow("openai/gpt-5-mini", "openai", 400_000, 0.25, 2.0, ("tools", "vision"), False),
+    ModelRow("ollama/qwen3:4b", "ollama", 32_768, 0.0, 0.0, ("tools",), True),
+    ModelRow("mistral/devstral-medium", "mistral", 128_000, 0.4, 2.0, ("tools",), False),
+)
+KEYS = (
+    KeyStatus("Anthropic", "ANTHROPIC_API_KEY", found=False),
+    KeyStatus("OpenAI", "OPENAI_API_KEY", found=False),
+    KeyStatus("Google", "GEMINI_API_KEY", found=False),
+    KeyStatus("Mistral", "MISTRAL_API_KEY", found=False),
+)
+
+
+@dataclass
+class Stage:
+    """The application, what it was given, and every message that passed through it."""
+
+    app: TuiAgentApp
+    store: Store
+    agents: list[FakeAgent]
+    saved: dict[str, object] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+    requests: list[OpenRequest] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+
+    @property
+    def agent(self) -> FakeAgent:
+        """The agent of the session that is open."""
+        return self.agents[-1]
+
+    @property
+    def main(self) -> MainScreen:
+        return self.app.main
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """Return the messages of a kind."""
+        return [message for message in self.messages if isinstance(message, kind)]
+
+    def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> Any:
+        """Run the application; an asynchronous context manager that gives the pilot."""
+        return self.app.run_test(size=size, message_hook=self.messages.append, **arguments)
+
+
+def make_stage(
+    tmp_path: Path,
+    *,
+    start: Start | None = None,
+    settings: UiSettings = STILL,
+    can_compact: bool = True,
+    cwd: Path = HOME,
+    files: Sequence[str] = ("src/auth/views.py", "src/auth/models.py", "tests/test_views.py", "README.md"),
+    servers: Sequence[LocalServer] = (),
+    **services: Any,
+) -> Stage:
+    """Return an application that has not been run yet."""
+    store = Store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
+    agents: list[FakeAgent] = []
+    requests: list[OpenRequest] = []
+    closed: list[str] = []
+    saved: dict[str, object] = {}
+
+    def open_session(request: OpenRequest) -> SessionPort:
+        requests.append(request)
+        session_id = request.session_id or store.create_session(cwd).id
+        if request.how is OpenHow.FORK:
+            session_id = store.fork(session_id, Session(store, session_id, estimate=lambda _entry: 10).leaf).id
+        session = Session(store, session_id, estimate=lambda _entry: 10)
+        if request.how is OpenHow.OPEN:
+            session.hold()
+        if request.how is OpenHow.TAKE_OVER:
+            session.take_over()
+        return session
+
+    def make_agent(session: Any) -> FakeAgent:
+        agents.append((FakeCompactingAgent if can_compact else FakeAgent)(session))
+        return agents[-1]
+
+    def close_session(session: Any) -> None:
+        closed.append(session.id)
+        session.release()
+
+    async def list_files(_root: Path) -> Sequence[str]:
+        return files
+
+    async def branch(_root: Path) -> str | None:
+        return "main*"
+
+    async def find_servers() -> Sequence[LocalServer]:
+        return servers
+
+    given = AppServices(
+        store=store,
+        open_session=open_session,
+        make_agent=make_agent,
+        close_session=close_session,
+        cwd=cwd,
+        clock=lambda: NOW,
+        settings=settings,
+        save_setting=saved.__setitem__,
+        config_path=Path("~/.config/tui-agent/config.toml"),
+        state_dir=tmp_path / "state",
+        models=lambda: MODELS,
+        provider_keys=lambda: KEYS,
+        find_servers=find_servers,
+        list_files=list_files,
+        branch=branch,
+    )
+    given = replace(given, **services)
+    return Stage(TuiAgentApp(given, start), store, agents, saved, requests=requests, closed=closed)
+
+
+async def until(condition: Any, pilot: Any = None) -> None:
+    """Let the loop turn until something holds; fails after five seconds."""
+    async with asyncio.timeout(5):
+        while not condition():
+            if pilot is not None:
+                await pilot.pause()
+            await asyncio.sleep(0)

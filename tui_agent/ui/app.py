@@ -1,0 +1,169 @@
+"""The application: holds the screens together, and owns what is true for all of them."""
+
+import gc
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+
+from tui_agent.resources import style_path
+from tui_agent.ui import clipboard, terminal
+from tui_agent.ui.screens.main import MainScreen
+from tui_agent.ui.services import AppServices, OpenRequest, Start
+
+log = logging.getLogger(__name__)
+
+STYLES = ("app.tcss", "prompt.tcss", "permission.tcss", "screens.tcss")
+"""Style sheets in the order they are read."""
+
+QUIT_WINDOW = 2.0
+"""Seconds in which a second ctrl+c quits."""
+
+
+class TuiAgentApp(App[int]):
+    """tui-agent on a terminal. ``run`` returns the exit code."""
+
+    TITLE = "tui-agent"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    PAUSE_GC_ON_SCROLL = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
+        Binding("ctrl+c", "help_quit", show=False, system=True),
+    ]
+
+    @dataclass
+    class Copied(Message):
+        """A copy is done."""
+
+        report: clipboard.CopyReport
+
+    def __init__(self, services: AppServices, start: Start | None = None) -> None:
+        super().__init__(css_path=[style_path(name) for name in STYLES])
+        self.services = services
+        self._start = start or Start()
+        self.main = MainScreen(services)
+        """The screen under all others."""
+        self._last_ctrl_c = float("-inf")
+        settings = services.settings
+        if settings.reduced_motion:
+            self.animation_level = "none"
+        theme = settings.theme or terminal.default_theme()
+        self.theme = theme if theme in self.available_themes else terminal.default_theme()
+
+    # -- start and end ----------------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> Screen[object]:
+        """Show the main screen from the first frame on."""
+        return self.main  # type: ignore[return-value]
+
+    def on_mount(self) -> None:
+        """Paint first, then open the session and start what is slow."""
+        self._write(terminal.PUSH_TITLE)
+        self.watch(self, "sub_title", self._title_changed)
+        self.call_after_refresh(self._painted)
+
+    async def _painted(self) -> None:
+        await self.main.open(self._start.request)
+        match self._start.screen:
+            case "sessions":
+                await self.main.run_command("sessions", "")
+            case "welcome":
+                self.show_welcome()
+            case _:
+                if self._start.prompt:
+                    self.main.send(self._start.prompt)
+        # What was built up to here lives as long as the program; the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        self.services.on_ready()
+
+    def show_welcome(self) -> None:
+        """Show the ways to get a model over the main screen."""
+        from tui_agent.ui.screens.welcome import WelcomeChoice, WelcomeScreen
+
+        def chosen(choice: WelcomeChoice | None) -> None:
+            match choice:
+                case WelcomeChoice("demo"):
+                    self.main.open_later(OpenRequest(demo=True))
+                case WelcomeChoice("model", model):
+                    self.main.use_model(model)
+                case WelcomeChoice("models"):
+                    self.main.run_soon(self.main.run_command("model", ""))
+                case _:
+                    pass
+
+        self.push_screen(WelcomeScreen(self.services), chosen)
+
+    def _title_changed(self, title: str) -> None:
+        self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
+
+    def _write(self, sequence: str) -> None:
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+
+    def on_unmount(self) -> None:
+        """Give the terminal its title back."""
+        self._write(terminal.POP_TITLE)
+
+    def _fatal_error(self) -> None:
+        """Log what went wrong and leave with one sentence: nobody wants a traceback on their screen."""
+        log.critical("The interface failed", exc_info=self._exception)
+        files = [handler.baseFilename for handler in logging.root.handlers if isinstance(handler, logging.FileHandler)]
+        where = f" Details are in {files[0]}." if files else ""
+        self.bell()
+        self.panic(Text(f"tui-agent ran into a mistake of its own and had to stop. Your session is saved.{where}"))
+
+    # -- palette ----------------------------------------------------------------------------------------------
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002 - as inherited
+        """Offer the table of commands in the palette."""
+        for command in self.main.commands:
+            keys = f"  {command.key}" if command.key else ""
+            name = f"/{command.name}{keys}"
+
+            async def run(chosen: str = command.name, waits: bool = command.takes_argument) -> None:  # noqa: FBT001
+                if waits:
+                    self.main.prompt.set_draft(f"/{chosen} ")
+                else:
+                    await self.main.run_command(chosen, "")
+
+            yield SystemCommand(command.title, f"{command.help}  ({name})", run)
+
+    # -- copying and quitting ---------------------------------------------------------------------------------
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy by every way there is, without holding anything up."""
+        self._clipboard = text
+        self._copy(text)
+
+    @work(thread=True, group="copy", exit_on_error=False)
+    def _copy(self, text: str) -> None:
+        write = None if self.is_headless else self._write
+        self.post_message(self.Copied(clipboard.copy(text, write, self.services.state_dir)))
+
+    def on_tui_agent_app_copied(self, message: Copied) -> None:
+        """Say how it went."""
+        self.notify(message.report.sentence(), markup=False, timeout=4)
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, quit."""
+        now = self.services.clock()
+        if now - self._last_ctrl_c <= QUIT_WINDOW:
+            self.exit(0)
+            return
+        self._last_ctrl_c = now
+        if self.screen is self.main and self.main.prompt.text:
+            self.main.prompt.reset()
+        self.notify("Press ctrl+c again to quit.", markup=False, timeout=QUIT_WINDOW)
+
+    async def action_leave(self) -> None:
+        """Quit from any screen."""
+        await self.main.run_command("quit", "")

@@ -1,0 +1,124 @@
+"""Copies text to the clipboard by every way there is, and says which one worked.
+
+A native tool confirms that it worked; the escape sequence OSC 52 reaches the terminal over ssh too, but no terminal
+confirms it. When nothing could confirm, the text is saved to a file as well, so that a copy is never lost.
+"""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+OSC52_LIMIT = 74_000
+"""Bytes of text; many terminals drop longer sequences."""
+TOOL_TIMEOUT = 2.0
+"""Seconds a native tool may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """How a copy went. ``confirmed`` names the tool that took it, ``sent`` says that OSC 52 was sent."""
+
+    characters: int
+    confirmed: str | None
+    sent: bool
+    saved: Path | None
+
+    def sentence(self) -> str:
+        """Return what to tell the user."""
+        what = f"Copied {self.characters:,} characters"
+        if self.confirmed:
+            return f"{what} ({self.confirmed})."
+        if self.sent and self.saved:
+            return f"{what} through the terminal (OSC 52). If it did not take them: {self.saved}"
+        if self.saved:
+            return f"No clipboard took it; saved to {self.saved}"
+        return f"{what} through the terminal (OSC 52)." if self.sent else "Nothing could be copied."
+
+
+def osc52(text: str, environment: Mapping[str, str]) -> str | None:
+    """Return the escape sequence that sets the terminal's clipboard, None when the text is too long for it.
+
+    Inside tmux it is wrapped to pass through to the terminal outside; tmux with ``set-clipboard`` on takes the bare
+    one too, so both are sent.
+    """
+    data = text.encode("utf-8", errors="replace")
+    if len(data) > OSC52_LIMIT:
+        return None
+    bare = f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07"
+    if environment.get("TMUX"):
+        return bare + "\x1bPtmux;" + bare.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    if environment.get("TERM", "").startswith("screen"):
+        return f"\x1bP{bare}\x1b\\"
+    return bare
+
+
+def native_tools(environment: Mapping[str, str], platform: str = sys.platform) -> list[list[str]]:
+    """Return the commands that may set the clipboard of the screen the user sits at, best first.
+
+    On the far side of an ssh connection without a display there is none: the tool would copy to the wrong machine.
+    """
+    if platform == "darwin":
+        return [["pbcopy"]]
+    tools = []
+    if environment.get("WAYLAND_DISPLAY"):
+        tools.append(["wl-copy"])
+    if environment.get("DISPLAY"):
+        tools += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
+    if environment.get("WSL_DISTRO_NAME"):
+        tools.append(["clip.exe"])
+    return tools
+
+
+def copy_natively(text: str, environment: Mapping[str, str]) -> str | None:
+    """Give the text to the first tool that is installed and takes it; return its name. Blocks: call it in a thread."""
+    for command in native_tools(environment):
+        if shutil.which(command[0], path=environment.get("PATH")) is None:
+            continue
+        try:
+            # xclip stays alive to serve the clipboard and would keep a pipe open for ever.
+            done = subprocess.run(
+                command,
+                input=text.encode("utf-8", errors="replace"),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=TOOL_TIMEOUT,
+                check=False,
+                env=dict(environment),
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return command[0]
+    return None
+
+
+def save(text: str, directory: Path | None) -> Path | None:
+    """Write the text to a private file and return where it is, None when that is impossible too."""
+    folder = directory or Path(tempfile.gettempdir())
+    name = "copied.txt" if directory else f"tui-agent-copied-{os.getuid() if hasattr(os, 'getuid') else 0}.txt"
+    path = folder / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError:
+        return None
+    return path
+
+
+def copy(text: str, write: Callable[[str], None] | None, directory: Path | None) -> CopyReport:
+    """Copy by all ways. ``write`` sends a sequence to the terminal, None when there is none. Blocks."""
+    environment = dict(os.environ)
+    sequence = osc52(text, environment) if write is not None else None
+    if write is not None and sequence is not None:
+        write(sequence)
+    confirmed = copy_natively(text, environment)
+    saved = None if confirmed else save(text, directory)
+    return CopyReport(len(text), confirmed, sequence is not None, saved)

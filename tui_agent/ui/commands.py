@@ -1,0 +1,107 @@
+"""The one table of commands: name, help, key, palette entry and handler of everything the user can ask for.
+
+The prompt (``/name``), its completion, the command palette, key bindings and the help page all read this table.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+
+from tui_agent.ui import handlers
+from tui_agent.ui.services import CompactingAgent
+
+if TYPE_CHECKING:
+    from tui_agent.ui.screens.main import MainScreen
+
+Handler = Callable[["MainScreen", str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table."""
+
+    name: str
+    help: str
+    handler: Handler
+    title: str
+    """Entry in the palette."""
+    key: str = ""
+    """Keys as Textual names them, separated by commas."""
+    argument: str = ""
+    """How the argument is written in the help, in brackets when it may be left out."""
+    aliases: tuple[str, ...] = ()
+    needs: type | None = None
+    """A protocol the agent has to satisfy for the command to exist."""
+    hint: str = ""
+    """Label in the line of keys; empty keys are not shown there."""
+
+    @property
+    def takes_argument(self) -> bool:
+        """Whether it is useless without an argument."""
+        return bool(self.argument) and not self.argument.startswith("[")
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("new", "begin a new session", handlers.new, "New session", key="ctrl+n"),
+    Command(
+        "sessions",
+        "open another session",
+        handlers.sessions,
+        "Sessions",
+        key="ctrl+s",
+        argument="[ID]",
+        aliases=("resume",),
+    ),
+    Command("fork", "go on in a copy of this session", handlers.fork, "Fork session"),
+    Command("rename", "give this session a title", handlers.rename, "Rename session", argument="TITLE"),
+    Command("model", "use another model", handlers.model, "Model", key="f2", argument="[ID]"),
+    Command("mode", "change between build and plan", handlers.mode, "Mode", key="shift+tab", argument="[NAME]"),
+    Command("undo", "take the last turn back, to edit it", handlers.undo, "Undo turn"),
+    Command("redo", "undo the last /undo", handlers.redo, "Redo turn"),
+    Command("retry", "send the last request again", handlers.retry, "Retry", key="ctrl+r"),
+    Command(
+        "compact",
+        "summarise the history now",
+        handlers.compact,
+        "Compact",
+        key="f4",
+        argument="[FOCUS]",
+        needs=CompactingAgent,
+    ),
+    Command("context", "what fills the context window", handlers.context, "Context window", key="ctrl+g"),
+    Command("cost", "tokens and dollars spent", handlers.cost, "Cost"),
+    Command("copy", "copy the last answer", handlers.copy, "Copy last answer", key="f3"),
+    Command("theme", "change the colours", handlers.theme, "Theme", argument="[NAME]"),
+    Command("help", "commands and keys", handlers.show_help, "Help", key="f1", hint="help", aliases=("keys",)),
+    Command("quit", "leave", handlers.leave, "Quit", aliases=("exit",)),
+)
+"""In the order lists show them."""
+
+
+def available(agent: object | None) -> list[Command]:
+    """Return the commands that work with an agent."""
+    return [command for command in COMMANDS if command.needs is None or isinstance(agent, command.needs)]
+
+
+def find(name: str, commands: Iterable[Command]) -> Command | None:
+    """Return the command with a name or alias."""
+    return next((command for command in commands if name == command.name or name in command.aliases), None)
+
+
+def close_names(name: str, commands: Iterable[Command]) -> list[str]:
+    """Return up to three names that look like one that does not exist."""
+    names = [known for command in commands for known in (command.name, *command.aliases)]
+    begins = [known for known in names if known.startswith(name[:3])] if len(name) >= 2 else []
+    return list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
+
+
+def key_bindings() -> list[Binding]:
+    """Return the bindings of the commands that have a key."""
+    return [
+        Binding(command.key, f"command('{command.name}')", command.hint or command.title, show=bool(command.hint))
+        for command in COMMANDS
+        if command.key
+    ]

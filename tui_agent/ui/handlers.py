@@ -1,0 +1,169 @@
+"""What each command does. A handler gets the main screen and the text after the command's name."""
+
+from typing import TYPE_CHECKING
+
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, UserEntry
+from tui_agent.ui import reports
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.models import ModelPicker
+from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.sessions import SessionPicker
+from tui_agent.ui.screens.themes import ThemePicker
+from tui_agent.ui.services import CompactingAgent, OpenHow, OpenRequest
+
+if TYPE_CHECKING:
+    from tui_agent.ui.screens.main import MainScreen
+
+MODES = ("build", "plan")
+"""Modes that ``/mode`` without a name goes through."""
+
+
+async def new(main: "MainScreen", _argument: str) -> None:
+    """Begin a new session."""
+    await main.open(OpenRequest())
+
+
+async def sessions(main: "MainScreen", argument: str) -> None:
+    """Open a session by its id, or show the list."""
+    if argument:
+        await main.open(OpenRequest(argument))
+        return
+    current = main.agent.session.id if main.agent else None
+    picker = SessionPicker(main.services.store, main.services.clock, cwd=main.services.cwd, current=current)
+    main.app.push_screen(picker, main.open_later)
+
+
+async def fork(main: "MainScreen", _argument: str) -> None:
+    """Go on in a copy of the session."""
+    if main.agent is not None:
+        await main.open(OpenRequest(main.agent.session.id, OpenHow.FORK))
+
+
+async def rename(main: "MainScreen", argument: str) -> None:
+    """Give the session a title; without one put the command into the prompt, the title in it."""
+    if main.agent is None:
+        return
+    if argument:
+        main.agent.session.set_title(argument)
+        main.show_facts()
+    else:
+        main.prompt.set_draft(f"/rename {main.agent.session.info.title}")
+
+
+async def model(main: "MainScreen", argument: str) -> None:
+    """Use another model; without an id show the list."""
+    if argument:
+        main.use_model(argument)
+    elif main.agent is not None:
+        main.app.push_screen(ModelPicker(main.services.models, main.agent.model), main.use_model)
+
+
+async def mode(main: "MainScreen", argument: str) -> None:
+    """Use another mode; without a name the next one."""
+    if main.agent is None:
+        return
+    if argument and argument not in MODES:
+        main.say(f"There is no mode “{argument}”; use {' or '.join(MODES)}.", "warning")
+        return
+    current = main.agent.mode
+    following = MODES[(MODES.index(current) + 1) % len(MODES)] if current in MODES else MODES[0]
+    main.agent.change_mode(argument or following)
+    main.show_facts()
+
+
+async def undo(main: "MainScreen", _argument: str) -> None:
+    """Move to before the last turn, its text back in the prompt; a compaction at the end is undone alone."""
+    agent = main.agent
+    if agent is None:
+        return
+    if agent.running:
+        main.say("The agent is working: press Escape first.", "warning")
+        return
+    path = agent.session.active_path()
+    for entry in reversed(path):
+        if isinstance(entry, CompactionEntry) and entry is path[-1]:
+            break
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            main.prompt.set_draft(entry.text)
+            break
+    else:
+        main.say("There is no turn to undo.")
+        return
+    main.undone.append(agent.session.leaf)
+    agent.move(entry.parent_id)
+
+
+async def redo(main: "MainScreen", _argument: str) -> None:
+    """Go back to where the last ``/undo`` left from."""
+    agent = main.agent
+    if agent is None or not main.undone:
+        main.say("There is nothing to redo.")
+        return
+    agent.move(main.undone.pop())
+    main.prompt.reset()
+
+
+async def retry(main: "MainScreen", _argument: str) -> None:
+    """Send the last request again."""
+    if main.agent is not None and not main.agent.running and main.agent.session.path():
+        main.notice.clear()
+        main.agent.retry()
+
+
+async def compact(main: "MainScreen", argument: str) -> None:
+    """Summarise the history."""
+    agent: object = main.agent
+    if isinstance(agent, CompactingAgent):
+        main.run_soon(agent.compact(argument or None))
+
+
+async def context(main: "MainScreen", _argument: str) -> None:
+    """Say what fills the window."""
+    if main.agent is not None:
+        text = reports.context_text(main.agent.context_size())
+        main.app.push_screen(ReportScreen("Context window", text))
+
+
+async def cost(main: "MainScreen", _argument: str) -> None:
+    """Say what was spent."""
+    if main.agent is not None:
+        main.app.push_screen(ReportScreen("Cost of this session", reports.cost_text(main.agent.session.path())))
+
+
+async def copy(main: "MainScreen", _argument: str) -> None:
+    """Copy the last answer as the model wrote it."""
+    path = main.agent.session.active_path() if main.agent else []
+    texts = [entry.text for entry in path if isinstance(entry, AssistantEntry) and entry.text.strip()]
+    if texts:
+        main.app.copy_to_clipboard(texts[-1])
+    else:
+        main.say("There is no answer to copy yet.")
+
+
+async def theme(main: "MainScreen", argument: str) -> None:
+    """Use another theme; without a name show the list."""
+    if not argument:
+        main.app.push_screen(ThemePicker(), main.use_theme)
+    elif argument in main.app.available_themes:
+        main.use_theme(argument)
+    else:
+        main.say(f"There is no theme “{argument}”; /theme shows them all.", "warning")
+
+
+async def show_help(main: "MainScreen", _argument: str) -> None:
+    """Show commands and keys."""
+    main.app.push_screen(ReportScreen("Help", reports.help_text(main.commands)))
+
+
+async def leave(main: "MainScreen", _argument: str) -> None:
+    """Quit; ask first when a run would be stopped."""
+    if main.agent is None or not main.agent.running:
+        main.app.exit()
+        return
+
+    def answered(answer: str | None) -> None:
+        if answer == "quit":
+            main.app.exit()
+
+    question = "The agent is working. What it has done so far is saved."
+    main.app.push_screen(ChoiceScreen(question, [("quit", "Quit"), ("stay", "Stay")]), answered)

@@ -1,0 +1,59 @@
+"""Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+from tui_agent.agent.events import AgentEvent, AnswerDelta, ReasoningProgress, ToolOutput
+
+
+@dataclass
+class AgentEvents(Message):
+    """What the agent said since the last message, in order."""
+
+    inbox: "Inbox"
+
+
+class Inbox:
+    """Collects events from the agent's callback until the screen gets to them.
+
+    A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
+    before the next burst in the screen's queue.
+    """
+
+    def __init__(self, receiver: MessagePump) -> None:
+        self._receiver = receiver
+        self._events: list[AgentEvent] = []
+
+    def put(self, event: AgentEvent) -> None:
+        """Take an event; on the event loop's thread."""
+        self._events.append(event)
+        if len(self._events) == 1:
+            self._receiver.post_message(AgentEvents(self))
+
+    def take(self) -> Sequence[AgentEvent]:
+        """Return what came since the last time, neighbouring deltas joined."""
+        events, self._events = self._events, []
+        joined: list[AgentEvent] = []
+        for event in events:
+            merged = _join(joined[-1], event) if joined else None
+            if merged is None:
+                joined.append(event)
+            else:
+                joined[-1] = merged
+        return joined
+
+
+def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
+    """Return one event for two neighbours, None when they can't be one."""
+    match first, second:
+        case AnswerDelta(text=one), AnswerDelta(text=more):
+            return AnswerDelta(one + more)
+        case ReasoningProgress(text=one), ReasoningProgress(text=more):
+            return ReasoningProgress(one + more)
+        case ToolOutput(call_id=call, text=one), ToolOutput(call_id=same, text=more) if call == same:
+            return ToolOutput(call, one + more)
+        case _:
+            return None

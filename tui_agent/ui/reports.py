@@ -1,0 +1,117 @@
+"""The texts of the report pages: help, cost, context. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from tui_agent.context.budget import ContextSize
+from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry, Entry, Usage
+from tui_agent.ui.commands import Command
+from tui_agent.ui.format import money, plural, tokens, visible
+from tui_agent.ui.widgets.gauge import GLYPHS
+
+PROMPT_KEYS: tuple[tuple[str, str], ...] = (
+    ("enter", "send; while the agent works: steer it after its current step"),
+    ("alt+enter", "while the agent works: send when it is done"),
+    ("alt+up", "take back the last message that waits"),
+    ("shift+enter  ctrl+j", "new line"),
+    ("up  down", "earlier messages, from the first or last line"),
+    ("ctrl+e", "write in $VISUAL or $EDITOR"),
+    ("/name  @file", "commands, files; tab completes"),
+    ("!command", "run a command yourself; !!command keeps it from the model"),
+    ("escape", "stop the agent"),
+    ("ctrl+c", "copy what is selected, or clear the prompt; twice quits"),
+    ("ctrl+p", "all commands"),
+    ("ctrl+q  ctrl+d", "quit; ctrl+d only in an empty prompt"),
+)
+"""Keys that are not commands."""
+
+
+def help_text(commands: Iterable[Command]) -> Content:
+    """Return the help page: commands with their keys, then the prompt's keys."""
+    lines = [Content("Commands").stylize("bold")]
+    for command in commands:
+        name = f"/{command.name} {command.argument}".strip()
+        lines.append(Content(f"  {name:<20} {command.key:<10} {command.help}"))
+    lines += [Content(""), Content("Keys").stylize("bold")]
+    lines += [Content(f"  {keys:<20} {text}") for keys, text in PROMPT_KEYS]
+    return Content("\n").join(lines)
+
+
+@dataclass(slots=True)
+class _Spent:
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    priced: bool = False
+
+
+def cost_text(path: Sequence[Entry]) -> Content:
+    """Return what each model was sent, answered and cost on the current path."""
+    by_model: defaultdict[str, _Spent] = defaultdict(_Spent)
+    for entry in path:
+        if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry) and entry.usage is not None:
+            _add(by_model[entry.model or "unknown"], entry.usage, entry.cost)
+    if not by_model:
+        return Content("Nothing was sent yet.")
+    lines = []
+    for model, spent in by_model.items():
+        share = spent.cached / spent.input if spent.input else 0.0
+        lines.append(Content(visible(model)).stylize("bold"))
+        lines.append(Content(f"  {plural(spent.requests, 'request')}"))
+        lines.append(Content(f"  sent       {tokens(spent.input):>8}   of it from the cache {share:.0%}"))
+        lines.append(Content(f"  answered   {tokens(spent.output):>8}"))
+        lines.append(Content(f"  cost       {money(spent.cost) if spent.priced else 'unknown':>8}"))
+    return Content("\n").join(lines)
+
+
+def _add(spent: _Spent, usage: Usage, cost: float | None) -> None:
+    spent.requests += 1
+    spent.input += usage.prompt
+    spent.output += usage.output
+    spent.cached += usage.cache_read
+    if cost is not None:
+        spent.cost += cost
+        spent.priced = True
+
+
+def cache_share(path: Sequence[Entry]) -> float | None:
+    """Return which part of the last request was read from the provider's cache, None when that is unknown."""
+    for entry in reversed(path):
+        if isinstance(entry, AssistantEntry) and entry.usage is not None and entry.usage.prompt:
+            return entry.usage.cache_read / entry.usage.prompt
+    return None
+
+
+def context_text(size: ContextSize) -> Content:
+    """Return the gauge's numbers, each with what it means."""
+    about = "~" if size.estimated else ""
+    history = max(0, size.total - size.fixed)
+    free = max(0, size.window - size.total - size.reserve)
+    rows = [
+        (GLYPHS["fixed"], "fixed", tokens(size.fixed), "prompt, instructions and tools"),
+        (GLYPHS["history"], "history", f"{about}{tokens(history)}", "the conversation as the model sees it"),
+        (GLYPHS["free"], "free", tokens(free), ""),
+        (GLYPHS["reserve"], "reserve", tokens(size.reserve), "kept free for the answer"),
+    ]
+    lines = [f"{glyph * 2}  {name:<9}{number:>9}   {text}".rstrip() for glyph, name, number, text in rows]
+    if size.threshold is not None:
+        lines.append(f"{GLYPHS['tick']}   {'compacts':<9}{tokens(size.threshold):>9}   automatically from here on")
+    origin = {
+        "catalog": "from the catalog",
+        "config": "from your configuration",
+        "learnt": "learnt from an error of the provider",
+        "assumed": "assumed: the model is unknown; set context_window in the configuration",
+    }
+    lines.append("")
+    lines.append(f"    {'used':<9}{about + tokens(size.total):>9}   {size.percent:.0f}% of the window")
+    lines.append(f"    {'window':<9}{tokens(size.window):>9}   {origin.get(size.window_origin, size.window_origin)}")
+    if size.exact_until is not None:
+        lines.append(f"\n    Counted by the provider up to #{size.exact_until}, estimated after it.")
+    elif size.estimated:
+        lines.append("\n    Estimated: no answer has reported its tokens yet.")
+    return Content("\n".join(lines))

@@ -1,0 +1,35 @@
+"""A small question with a few answers, over the screen it belongs to."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalGroup
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+
+class ChoiceScreen(ModalScreen[str | None]):
+    """Dismissed with the key of an answer, None for Escape."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "back", show=False)]
+
+    def __init__(self, question: str, answers: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._question = question
+        self._answers = answers
+
+    def compose(self) -> ComposeResult:
+        """The question over its answers."""
+        with VerticalGroup(classes="dialog"):
+            yield Static(self._question, classes="dialog-title", markup=False)
+            yield OptionList(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.dismiss(event.option_id)

@@ -1,0 +1,113 @@
+"""Pick a model: those that can be used now first, with window, price and abilities; any other id can be typed."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from textual import work
+from textual.content import Content
+from textual.fuzzy import FuzzySearch
+from textual.message import Message
+
+from tui_agent.ui.format import tokens, visible
+from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
+from tui_agent.ui.services import ModelRow
+
+_TYPED = "typed:"
+
+
+def price(row: ModelRow) -> str:
+    """Return what a million tokens cost, in and out: ``$3 / $15``; empty when unknown."""
+    if row.input_price is None or row.output_price is None:
+        return ""
+    if not row.input_price and not row.output_price:
+        return "free"
+    return f"${row.input_price:g} / ${row.output_price:g}"
+
+
+def order(models: Sequence[ModelRow], current: str) -> list[ModelRow]:
+    """Return models as listed without a filter: the current one, then those with a key, by provider and id."""
+    return sorted(models, key=lambda row: (row.id != current, not row.has_key, row.provider, row.id))
+
+
+def fitting(models: Sequence[ModelRow], query: str) -> list[tuple[ModelRow, tuple[int, ...]]]:
+    """Return the models whose id fits the query, usable ones first, with the offsets that matched."""
+    words = query.lower().split()
+    if not words:
+        return [(row, ()) for row in models]
+    plain = [row for row in models if all(word in row.id.lower() for word in words)]
+    if plain:
+        return [(row, _offsets(row.id.lower(), words)) for row in plain]
+    search, wanted = FuzzySearch(), "".join(words)[:24]
+    scored = [(search.match(wanted, row.id), row) for row in models]
+    found = [(match, row) for match, row in scored if match[0] > 0]
+    found.sort(key=lambda item: (not item[1].has_key, -item[0][0], item[1].id))
+    return [(row, tuple(match[1])) for match, row in found[:SHOWN]]
+
+
+def _offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
+    return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
+
+
+class ModelPicker(PickerScreen[str]):
+    """Dismissed with a model's id."""
+
+    HEADING = "Model"
+    PLACEHOLDER = "Type to filter, or any provider/model"
+    EMPTY = "No model has this name. Type its full id, such as openai/my-model, and press Enter."
+
+    @dataclass
+    class Loaded(Message):
+        """The catalog was read."""
+
+        models: Sequence[ModelRow]
+
+    def __init__(self, models: Callable[[], Sequence[ModelRow]], current: str) -> None:
+        super().__init__()
+        self._source = models
+        self._current = current
+        self._models: list[ModelRow] | None = None
+
+    def on_mount(self) -> None:
+        """Read the catalog in a thread: it is large."""
+        self.empty.update("Reading the catalog …")
+        self.listing.display = False
+        self._load()
+
+    @work(group="models", exit_on_error=False)
+    async def _load(self) -> None:
+        self.post_message(self.Loaded(await asyncio.to_thread(self._source)))
+
+    def on_model_picker_loaded(self, message: Loaded) -> None:
+        """Show the models."""
+        self._models = order(message.models, self._current)
+        self.empty.update(self.EMPTY)
+        self.refill(self.field.value.strip())
+
+    def refill(self, query: str) -> None:
+        """Show what fits; an id that is none of them is offered as typed."""
+        if self._models is None:
+            return
+        found = fitting(self._models, query)
+        rows = [Row(row.id, self._row(row, offsets)) for row, offsets in found]
+        if "/" in query and not any(row.id == query for row, _ in found):
+            rows.append(Row(_TYPED + query, Content.assemble("Use ", self.styled(visible(query), "strong"))))
+        self.show(rows)
+
+    def pick(self, key: str) -> None:
+        """Take it."""
+        self.dismiss(key.removeprefix(_TYPED))
+
+    def _row(self, row: ModelRow, offsets: Sequence[int]) -> Content:
+        mark = "●" if row.id == self._current else " "
+        name = self.marked(row.id, offsets)
+        window = tokens(row.window) if row.window else ""
+        facts = f"{window:>6}  {price(row):<14}"
+        wide = self.size.width >= 90
+        room = max(20, min(56, self.size.width - (52 if wide else 32)))
+        if len(row.id) > room:
+            name = name.truncate(room, ellipsis=True)
+        gap = " " * max(1, room - len(row.id) + 1)
+        key = self.styled("key   ", "good") if row.has_key else self.styled("no key", "faint")
+        extra = "  " + " · ".join(row.abilities) if wide else ""
+        return Content.assemble(f"{mark} ", name, gap, self.styled(facts, "faint"), key, self.styled(extra, "faint"))

@@ -1,0 +1,145 @@
+"""A screen to pick one row of a list: filter on top, rows below, keys at the bottom. Base of every such screen."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+ResultT = TypeVar("ResultT")
+
+SHOWN = 200
+"""Rows shown at most; typing narrows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row. ``key`` identifies it to the screen."""
+
+    key: str
+    content: Content
+
+
+class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
+    """Dismissed with what was picked, None when the user went back."""
+
+    HEADING: ClassVar[str] = ""
+    PLACEHOLDER: ClassVar[str] = "Type to filter"
+    EMPTY: ClassVar[str] = "Nothing matches."
+    KEYS: ClassVar[str] = "↑↓ move   enter pick   escape back"
+
+    AUTO_FOCUS = "Input"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"picker--strong", "picker--faint", "picker--match", "picker--good"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", show=False),
+        Binding("up", "move('cursor_up')", "up", show=False),
+        Binding("down", "move('cursor_down')", "down", show=False),
+        Binding("pageup", "move('page_up')", "page up", show=False),
+        Binding("pagedown", "move('page_down')", "page down", show=False),
+    ]
+
+    field = getters.query_one("#filter", Input)
+    listing = getters.query_one("#rows", OptionList)
+    empty = getters.query_one("#empty", Static)
+
+    def compose(self) -> ComposeResult:
+        """Heading, filter, rows, keys."""
+        yield Static(self.HEADING, id="heading", markup=False)
+        yield Input(placeholder=self.PLACEHOLDER, id="filter", compact=True)
+        yield OptionList(id="rows", compact=True)
+        yield Static(self.EMPTY, id="empty", markup=False)
+        yield Static(self.KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Show everything at first."""
+        self.refill("")
+
+    @abstractmethod
+    def refill(self, query: str) -> None:
+        """Find the rows for a filter and ``show`` them, now or later."""
+
+    @abstractmethod
+    def pick(self, key: str) -> None:
+        """Act on the row that was picked."""
+
+    def highlight(self, key: str | None) -> None:
+        """React to the highlight moving; None: there is no row."""
+
+    def show(self, rows: Sequence[Row], *, at: str | None = None) -> None:
+        """Show rows, the highlight on the one called ``at``, else on the first."""
+        self.listing.set_options(Option(row.content, id=row.key) for row in rows[:SHOWN])
+        if len(rows) > SHOWN:
+            more = self.styled(f"{len(rows) - SHOWN} more: type to narrow", "faint")
+            self.listing.add_option(Option(more, disabled=True))
+        self.listing.display = bool(rows)
+        self.empty.display = not rows
+        keys = [row.key for row in rows[:SHOWN]]
+        if rows:
+            self.listing.highlighted = keys.index(at) if at in keys else 0
+        else:
+            self.highlight(None)
+
+    @property
+    def highlighted(self) -> str | None:
+        """The key of the highlighted row."""
+        option = self.listing.highlighted_option
+        return option.id if option is not None and self.listing.display else None
+
+    def styled(self, text: str, name: str) -> Content:
+        """Return text in one of the picker's styles: strong, faint, match or good."""
+        return Content.styled(text, self.get_visual_style(f"picker--{name}", partial=True))
+
+    def marked(self, text: str, offsets: Sequence[int]) -> Content:
+        """Return text with the characters that matched marked."""
+        content, style = Content(text), self.get_visual_style("picker--match", partial=True)
+        for offset in offsets:
+            content = content.stylize(style, offset, offset + 1)
+        return content
+
+    def action_back(self) -> None:
+        """Empty the filter, or go back when it is empty."""
+        if self.field.value:
+            self.field.value = ""
+        else:
+            self.dismiss(None)
+
+    def action_move(self, command: str) -> None:
+        """Move the highlight while the filter has the focus."""
+        match command:
+            case "cursor_up":
+                self.listing.action_cursor_up()
+            case "cursor_down":
+                self.listing.action_cursor_down()
+            case "page_up":
+                self.listing.action_page_up()  # type: ignore[no-untyped-call]
+            case _:
+                self.listing.action_page_down()  # type: ignore[no-untyped-call]
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.refill(event.value.strip())
+
+    @on(Input.Submitted, "#filter")
+    def _filter_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if (key := self.highlighted) is not None:
+            self.pick(key)
+
+    @on(OptionList.OptionSelected, "#rows")
+    def _row_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_id is not None:
+            self.pick(event.option_id)
+
+    @on(OptionList.OptionHighlighted, "#rows")
+    def _row_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        self.highlight(event.option_id)

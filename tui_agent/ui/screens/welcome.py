@@ -1,0 +1,152 @@
+"""What a first start shows when no model can be used yet: what was found, and the ways to go on."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from textual import getters, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.style import Style
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui_agent.ui.format import one_line, plural, short_path
+from tui_agent.ui.services import AppServices, LocalServer
+
+KEYS_SHOWN = 6
+"""Providers listed; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class WelcomeChoice:
+    """How the user goes on. ``model`` is set for the kind "model"."""
+
+    kind: Literal["demo", "model", "models"]
+    model: str = ""
+
+
+class WelcomeScreen(Screen[WelcomeChoice | None]):
+    """Dismissed with a choice, None to go on without a model."""
+
+    AUTO_FOCUS = "OptionList"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"welcome--strong", "welcome--faint", "welcome--good"}
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "skip", show=False)]
+
+    actions = getters.query_one(OptionList)
+    news = getters.query_one("#news", Static)
+
+    @dataclass
+    class Searched(Message):
+        """The search for local servers ended."""
+
+        servers: tuple[LocalServer, ...]
+
+    def __init__(self, services: AppServices) -> None:
+        super().__init__()
+        self._services = services
+        self._servers: tuple[LocalServer, ...] = ()
+        self._searching = False
+
+    def compose(self) -> ComposeResult:
+        """What was found, what can be done, how to add a key."""
+        yield Static("Welcome to tui-agent", id="heading", markup=False)
+        with VerticalScroll(can_focus=False):
+            yield Static(self._found())
+            yield Static("", id="news", markup=False)
+            yield OptionList(compact=True)
+            yield Static(self._advice())
+        yield Static("↑↓ move   enter choose   escape skip", id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Offer the ways to go on."""
+        self.news.display = False
+        self._offer()
+
+    # -- text -------------------------------------------------------------------------------------------------
+
+    def _found(self) -> Content:
+        keys = sorted(self._services.provider_keys(), key=lambda key: not key.found)
+        found = [key for key in keys if key.found]
+        lines = [Content("tui-agent needs a model. " + ("These keys were found:" if found else "No key was found."))]
+        lines.append(Content(""))
+        for key in keys[:KEYS_SHOWN]:
+            mark = self._styled("✓ ", "good") if key.found else self._styled("· ", "faint")
+            where = self._styled(f"{key.variable}{' is set' if key.found else ' is not set'}", "faint")
+            lines.append(Content.assemble("  ", mark, f"{one_line(key.provider, 18):<18}", where))
+        if len(keys) > KEYS_SHOWN:
+            lines.append(self._styled(f"    and {plural(len(keys) - KEYS_SHOWN, 'other provider')}", "faint"))
+        return Content("\n").join(lines)
+
+    def _advice(self) -> Content:
+        path = short_path(self._services.config_path)
+        return Content.assemble(
+            self._styled("A key of your own", "strong"),
+            "  Set the variable before you start, for example\n  export ANTHROPIC_API_KEY=…\n\n",
+            self._styled("Any OpenAI-compatible server", "strong"),
+            f"  Put this into {path}\n",
+            '  [models."openai/my-model"]\n  base_url = "http://localhost:8080/v1"\n  context_window = 32768',
+        )
+
+    def _styled(self, text: str, name: str) -> Content:
+        style: Style = self.get_visual_style(f"welcome--{name}", partial=True)
+        return Content.styled(text, style)
+
+    # -- actions ----------------------------------------------------------------------------------------------
+
+    def _offer(self) -> None:
+        rows = [
+            (f"server:{number}:{model}", f"Use {one_line(model, 60)} on {one_line(server.name, 30)}")
+            for number, server in enumerate(self._servers)
+            for model in server.models[:8]
+        ]
+        if any(key.found for key in self._services.provider_keys()):
+            rows.append(("models", "Choose a model"))
+        rows.append(("search", "Look for model servers on this machine"))
+        rows.append(("demo", "Start the demo: a scripted model, no key, no network"))
+        rows.append(("skip", "Go on without a model"))
+        self.actions.set_options(Option(Content(text), id=key) for key, text in rows)
+        self.actions.highlighted = 0
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        match (event.option_id or "").split(":", 2):
+            case ["server", number, model]:
+                chosen = self._services.use_server(self._servers[int(number)], model)
+                self.dismiss(WelcomeChoice("model", chosen))
+            case ["search"]:
+                self._look()
+            case ["models"]:
+                self.dismiss(WelcomeChoice("models"))
+            case ["demo"]:
+                self.dismiss(WelcomeChoice("demo"))
+            case _:
+                self.dismiss(None)
+
+    def _look(self) -> None:
+        if not self._searching:
+            self._searching = True
+            self._say("Looking for Ollama, LM Studio, llama.cpp and vLLM …")
+            self._search()
+
+    @work(exclusive=True, group="servers", exit_on_error=False)
+    async def _search(self) -> None:
+        self.post_message(self.Searched(tuple(await self._services.find_servers())))
+
+    def on_welcome_screen_searched(self, message: Searched) -> None:
+        """Offer what was found."""
+        self._searching = False
+        self._servers = message.servers
+        if message.servers:
+            self._say(f"Found {', '.join(one_line(server.name, 30) for server in message.servers)}.")
+        else:
+            self._say("No server answered. Start one (for example: ollama serve) and look again.")
+        self._offer()
+
+    def _say(self, text: str) -> None:
+        self.news.update(text)
+        self.news.display = True

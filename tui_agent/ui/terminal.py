@@ -1,0 +1,35 @@
+"""What the program says to the terminal beside drawing, and what it knows about it."""
+
+import os
+import re
+from collections.abc import Mapping
+
+from tui_agent.ui.format import one_line
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def title_sequence(title: str) -> str:
+    """Return the sequence that sets the terminal's title; nothing in ``title`` can end or extend it."""
+    return f"\x1b]2;{_UNSAFE.sub('', one_line(title, 80))}\x07"
+
+
+PUSH_TITLE, POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+"""Keep the terminal's title aside, and put it back."""
+
+
+def background_is_light(environment: Mapping[str, str] = os.environ) -> bool | None:
+    """Return whether the terminal's background is light as far as its environment says, None when it does not.
+
+    Reads ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others): foreground and background as ANSI colour numbers, of
+    which 7 and 9 to 15 are light.
+    """
+    background = environment.get("COLORFGBG", "").rpartition(";")[2]
+    if not background.isdecimal():
+        return None
+    return int(background) in {7, *range(9, 16)}
+
+
+def default_theme(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the theme to use when the user chose none."""
+    return "textual-light" if background_is_light(environment) else "textual-dark"

@@ -1,0 +1,299 @@
+"""The permission question: what would run, why it asks, and exactly what each answer allows. In place, never modal."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import var
+from textual.style import Style
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
+from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.ui.format import one_line, visible
+
+TITLES = {
+    Permission.READ: "Read",
+    Permission.EDIT: "Change",
+    Permission.BASH: "Run",
+    Permission.WEBFETCH: "Fetch",
+    Permission.MCP: "Use",
+    Permission.TASK: "Start",
+    Permission.EXTERNAL_DIRECTORY: "Leave the project:",
+    Permission.DOOM_LOOP: "Repeat",
+}
+
+
+class PermissionDetails(Static):
+    """The full command, diff or address. Plain text only: nothing in it is markup."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "permission--added",
+        "permission--removed",
+        "permission--hunk",
+        "permission--command",
+    }
+
+    def show(self, needs: tuple[PermissionNeed, ...]) -> None:
+        """Show what the call wants."""
+        self.update(Content("\n").join(self._detail(need) for need in needs if need.detail or need.pattern))
+
+    def _detail(self, need: PermissionNeed) -> Content:
+        text = visible(need.detail or need.pattern)
+        match need.detail_kind:
+            case "diff":
+                return Content("\n").join(self._diff_line(line) for line in text.splitlines())
+            case "command":
+                return Content.styled(text, self._style("command"))
+            case _:
+                return Content(text)
+
+    def _diff_line(self, line: str) -> Content:
+        if line.startswith(("+++", "---")):
+            return Content.styled(line, self._style("hunk"))
+        name = {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1])
+        return Content.styled(line, self._style(name)) if name else Content(line)
+
+    def _style(self, name: str) -> Style:
+        return self.get_visual_style(f"permission--{name}", partial=True)
+
+
+class PermissionChoices(OptionList):
+    """The four answers."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1,y", "answer('once')", "yes, once", key_display="y"),
+        Binding("2,a", "answer('session')", "always in this session", key_display="a", show=False),
+        Binding("3,n", "answer('deny')", "no", key_display="n"),
+        Binding("4,e", "answer('note')", "no, but …", key_display="e", show=False),
+        Binding("pageup", "scroll_details(-1)", "details up", show=False),
+        Binding("pagedown", "scroll_details(1)", "details down", show=False),
+    ]
+
+    @dataclass
+    class Chosen(Message):
+        """A key chose an answer: ``once``, ``session``, ``deny`` or ``note``."""
+
+        name: str
+
+    @dataclass
+    class DetailsScrolled(Message):
+        """The user wants to see more of the details, ``pages`` further down."""
+
+        pages: int
+
+    def action_answer(self, name: str) -> None:
+        """Choose an answer by its key."""
+        self.post_message(self.Chosen(name))
+
+    def action_scroll_details(self, pages: int) -> None:
+        """Leave the choices where they are and scroll what is asked about."""
+        self.post_message(self.DetailsScrolled(pages))
+
+
+class PermissionNote(Input):
+    """What the agent should do instead."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]
+
+    @dataclass
+    class Left(Message):
+        """The user went back to the choices."""
+
+    def action_leave(self) -> None:
+        """Go back; the note is kept."""
+        self.post_message(self.Left())
+
+
+class PermissionPrompt(VerticalGroup):
+    """Shows the oldest question that waits; others are counted.
+
+    A question takes no key at first and not while the user is typing, so that a letter meant for the prompt never
+    answers it. Then it takes the focus; the prompt keeps its text.
+    """
+
+    armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003
+    """Whether keys answer."""
+
+    @dataclass
+    class Answered(Message):
+        """The user decided."""
+
+        request: PermissionRequest
+        answer: PermissionAnswer
+
+    @dataclass
+    class Armed(Message):
+        """The question takes keys from now on."""
+
+    def __init__(
+        self,
+        *,
+        grace: float,
+        typing_pause: float,
+        last_typed: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self._grace = grace
+        self._typing_pause = typing_pause
+        self._last_typed = last_typed
+        self._clock = clock
+        self._waiting: list[PermissionRequest] = []
+        self._shown_at = 0.0
+        self._details = PermissionDetails("", markup=False)
+        self._title = Static("", classes="permission-title", markup=False)
+        self._scroll = VerticalScroll(self._details, can_focus=False)
+        self._choices = PermissionChoices(compact=True)
+        self._note = PermissionNote(
+            placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
+        )
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        """Title, details, answers, note."""
+        yield self._title
+        yield self._scroll
+        yield self._choices
+        yield self._note
+
+    @property
+    def request(self) -> PermissionRequest | None:
+        """The question shown."""
+        return self._waiting[0] if self._waiting else None
+
+    def ask(self, request: PermissionRequest) -> None:
+        """Add a question; it is shown when those before it are settled."""
+        if any(waiting.call_id == request.call_id for waiting in self._waiting):
+            return
+        self._waiting.append(request)
+        if len(self._waiting) == 1:
+            self._show(request)
+        else:
+            self._show_title()
+
+    def settle(self, call_id: str) -> None:
+        """Drop a question that is no longer open, and show the next."""
+        shown = self.request
+        self._waiting = [waiting for waiting in self._waiting if waiting.call_id != call_id]
+        if (request := self.request) is None:
+            self.display = self.armed = False
+        elif request is not shown:
+            self._show(request)
+        else:
+            self._show_title()
+
+    def clear(self) -> None:
+        """Drop every question: the run is over."""
+        self._waiting.clear()
+        self.display = self.armed = False
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _show(self, request: PermissionRequest) -> None:
+        self.armed = False
+        self._shown_at = self._clock()
+        self._show_title()
+        self._details.show(request.needs)
+        self._scroll.scroll_home(animate=False)
+        self._choices.set_options(self._options(request))
+        self._choices.highlighted = 0
+        self._note.value = ""
+        self._note.display = False
+        self.display = True
+        self._arm_or_wait()
+
+    def _show_title(self) -> None:
+        if (request := self.request) is None:
+            return
+        kind = request.needs[0].permission if request.needs else None
+        verb = TITLES.get(kind, "Use") if kind else "Use"
+        what = f"{verb} {one_line(request.title or request.tool, 120)}?"
+        more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
+        reason = one_line(request.reason, 200)
+        self._title.update(Content.assemble((what, "bold"), f"  {reason}" if reason else "", more))
+
+    def _options(self, request: PermissionRequest) -> list[Option]:
+        rules = " · ".join(one_line(rule, 160) for rule in request.rules)
+        always = f"2 always in this session: {rules}" if rules else "2 always in this session"
+        rows = [
+            ("once", "1 yes, once", False),
+            ("session", always, not rules),
+            ("deny", "3 no", False),
+            ("note", "4 no, and say what to do instead", False),
+        ]
+        return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
+
+    def _arm_or_wait(self) -> None:
+        now = self._clock()
+        ready = max(self._shown_at + self._grace, self._last_typed() + self._typing_pause)
+        if ready > now:
+            self.set_timer(ready - now, self._try_to_arm)
+        else:
+            self._arm()
+
+    def _try_to_arm(self) -> None:
+        if self.request is not None and not self.armed:
+            self._arm_or_wait()
+
+    def _arm(self) -> None:
+        self.armed = True
+        self._choices.focus()
+        self.post_message(self.Armed())
+
+    # -- answering --------------------------------------------------------------------------------------------
+
+    @on(OptionList.OptionSelected)
+    def _option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_id:
+            self._answer(event.option_id)
+
+    @on(PermissionChoices.Chosen)
+    def _key_chose(self, event: PermissionChoices.Chosen) -> None:
+        event.stop()
+        self._answer(event.name)
+
+    @on(PermissionChoices.DetailsScrolled)
+    def _details_scrolled(self, event: PermissionChoices.DetailsScrolled) -> None:
+        event.stop()
+        self._scroll.scroll_relative(y=event.pages * max(1, self._scroll.size.height - 1), animate=False)
+
+    @on(PermissionNote.Left)
+    def _note_left(self, event: PermissionNote.Left) -> None:
+        event.stop()
+        self._note.display = False
+        self._choices.focus()
+
+    @on(Input.Submitted)
+    def _note_sent(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._settle_with(PermissionAnswer(Decision.DENY, event.value.strip()))
+
+    def _answer(self, name: str) -> None:
+        request = self.request
+        if request is None or not self.armed or (name == "session" and not request.rules):
+            return
+        if name == "note":
+            self._note.display = True
+            self._note.focus()
+            return
+        self._settle_with(PermissionAnswer(Decision(name)))
+
+    def _settle_with(self, answer: PermissionAnswer) -> None:
+        if (request := self.request) is not None:
+            self.armed = False
+            self.post_message(self.Answered(request, answer))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click is meant: it need not wait for the pause in typing, only for the grace period."""
+        if self.request is not None and not self.armed and self._clock() >= self._shown_at + self._grace:
+            event.stop()
+            self._arm()
