@@ -201,7 +201,8 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText]) -> list[State
 def _select_state(state: Sequence[StateText], budget: int, count: CountText) -> tuple[StateText, ...]:
     """Return the to-do list first, then the newest skills, as far as they fit whole."""
     chosen: list[StateText] = []
-    for item in sorted(state[::-1], key=lambda item: item.tool != "todo"):
+    newest_first = list(reversed(state))
+    for item in sorted(newest_first, key=lambda item: item.tool != "todo"):
         cost = count(item.text) + _TAG_TOKENS
         if cost <= budget:
             chosen.append(item)

@@ -5,7 +5,7 @@ free or needed, and then does everything in one entry.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -270,15 +270,18 @@ def _images(entry: Entry, view: ContextView) -> tuple[ImagePart, ...]:
     return entry.attachments if isinstance(entry, ToolResultEntry) else ()
 
 
-def plan_cut(view: ContextView, keep_chars: int, count: CountEntry = stored_tokens) -> PrunePlan | None:
+def plan_cut(
+    view: ContextView, keep_chars: int, count: CountEntry = stored_tokens, entries: Sequence[Entry] | None = None
+) -> PrunePlan | None:
     """Return a plan that cuts every output the model sees to ``keep_chars`` characters, the newest included.
 
-    Pinned entries stay whole. None when there is nothing longer.
+    ``entries`` are those of the view to look at, all by default. Pinned entries stay whole. None when nothing is
+    longer.
     """
     weights = ViewWeights(view, count)
     targets: list[int] = []
     freed = 0
-    for entry in view.entries:
+    for entry in view.entries if entries is None else entries:
         if not isinstance(entry, ToolResultEntry) or not weights.has_output(entry):
             continue
         shown = view.kept_chars.get(entry.id, len(entry.output))

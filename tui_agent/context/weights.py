@@ -40,6 +40,10 @@ class ViewWeights:
             return self._count(entry)
         return min(self._count(entry), PLACEHOLDER_TOKENS + self._view.kept_chars.get(entry.id, 0) // _CHARS_PER_TOKEN)
 
+    def all(self) -> list[int]:
+        """Return what each entry of the view takes, in order."""
+        return [self.of(entry) for entry in self._view.entries]
+
     def is_paired(self, entry: Entry) -> bool:
         """Whether the entry is no tool result, or one that answers a call."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered

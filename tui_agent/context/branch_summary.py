@@ -1,0 +1,189 @@
+"""Moves in the tree: where the leaf goes, what is left behind, and the summary that tells the other branch of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tui_agent.context.carried import Budgets, CountText, carry, fit
+from tui_agent.context.compaction import fit_summary
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.summariser import SummaryTask
+from tui_agent.context.summary_tasks import blocks_of
+from tui_agent.context.view import ContextView, is_message, resolve
+from tui_agent.session.entries import (
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    SummaryDetails,
+    UserEntry,
+    UserPart,
+)
+
+_SUMMARIES_SHARE = 0.5
+"""Part of the input that summaries on the way may take before messages get their turn."""
+_LEAST_BLOCK = 200
+"""Tokens a message that does not fit is at least cut to."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """A move to another place in the tree.
+
+    ``leaf`` is where the leaf goes (None: an empty conversation), ``prompt`` what goes back into the prompt to be
+    edited. ``abandoned`` are the entries that leave the path, from after the common ancestor to the old leaf
+    ``from_id``.
+    """
+
+    leaf: int | None
+    from_id: int | None
+    ancestor: int | None
+    abandoned: tuple[Entry, ...]
+    prompt: tuple[UserPart, ...] = ()
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is something a summary could tell of, so that the user is asked."""
+        return any(is_message(entry) for entry in self.abandoned)
+
+
+def plan_move(
+    leaf_path: Sequence[Entry], target_path: Sequence[Entry], *, continue_from_here: bool = False
+) -> MovePlan:
+    """Return what a move does. Paths run from the root to the old leaf and to the chosen entry.
+
+    A chosen user message goes back into the prompt and the leaf to its parent, unless the user wants to continue
+    from it. Messages the program wrote are places like any other.
+    """
+    ancestor = common_ancestor(leaf_path, target_path)
+    abandoned = tuple(leaf_path[_index_after(leaf_path, ancestor) :])
+    from_id = leaf_path[-1].id if leaf_path else None
+    target = target_path[-1] if target_path else None
+    plan = MovePlan(target.id if target is not None else None, from_id, ancestor, abandoned)
+    if isinstance(target, UserEntry) and target.synthetic is None and not continue_from_here:
+        return replace(plan, leaf=target.parent_id, prompt=target.parts)
+    return plan
+
+
+def common_ancestor(one: Sequence[Entry], other: Sequence[Entry]) -> int | None:
+    """Return the deepest entry on both paths, None when they share none."""
+    shared: int | None = None
+    for first, second in zip(one, other, strict=False):
+        if first.id != second.id:
+            break
+        shared = first.id
+    return shared
+
+
+def plan_merge(leaf_path: Sequence[Entry], other_path: Sequence[Entry]) -> MovePlan | None:
+    """Return how another branch is told to the current leaf without moving; None when it holds nothing new.
+
+    ``abandoned`` is what the other branch has of its own, ``from_id`` its leaf.
+    """
+    plan = plan_move(other_path, leaf_path, continue_from_here=True)
+    return plan if plan.asks else None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchSummaryPlan:
+    """What a summary of a branch is made of. ``omitted`` counts the older blocks that did not fit."""
+
+    entries: tuple[Entry, ...]
+    from_id: int
+    blocks: tuple[str, ...]
+    settings: ContextSettings
+    budget: int
+    omitted: int = 0
+    focus: str = ""
+
+    def task(self) -> SummaryTask:
+        """Return what a summariser is to do."""
+        return SummaryTask("branch_summary", self.blocks, focus=self.focus)
+
+
+def plan_branch_summary(
+    move: MovePlan,
+    settings: ContextSettings,
+    *,
+    room: int,
+    budget: int,
+    count: CountText,
+    focus: str = "",
+) -> BranchSummaryPlan | None:
+    """Return what to summarise of the branch that is left, None when it holds no message.
+
+    ``room`` is the tokens of input a summariser takes (its window less its reserve), ``budget`` the history budget of
+    the conversation. Summaries on the way come first, then messages, newest first; a message that is too big loses
+    its middle, so that the result is never empty.
+    """
+    if not move.asks or move.from_id is None:
+        return None
+    view = resolve(move.abandoned)
+    blocks = _blocks(move.abandoned, view, settings)
+    chosen = _newest_within(blocks, room, count)
+    return BranchSummaryPlan(
+        entries=move.abandoned,
+        from_id=move.from_id,
+        blocks=tuple(chosen[index] for index in sorted(chosen)),
+        settings=settings,
+        budget=budget,
+        omitted=len(blocks) - len(chosen),
+        focus=focus,
+    )
+
+
+def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText) -> BranchSummaryEntry:
+    """Return the entry to append at the destination. Files are cumulative over summaries on the way."""
+    settings = plan.settings.compaction
+    text = fit_summary(summary, max(settings.summary_tokens(plan.budget), 64), count)
+    budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
+    details = carry(plan.entries, SummaryDetails(), replace(budgets, anchors=budgets.anchors // 2), count, text)
+    details = details.model_copy(update={"user_messages": (), "remembered": ()})
+    return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
+
+
+def _blocks(entries: Sequence[Entry], view: ContextView, settings: ContextSettings) -> list[tuple[bool, str]]:
+    """Return text blocks in order, each with whether it is a summary."""
+    blocks: list[tuple[bool, str]] = []
+    run: list[Entry] = []
+
+    def close_run() -> None:
+        blocks.extend((False, text) for text in blocks_of(run, view, settings.compaction))
+        run.clear()
+
+    for entry in entries:
+        if isinstance(entry, CompactionEntry):
+            close_run()
+            blocks.append((True, f"[Summary of what came before]: {entry.summary}"))
+        elif isinstance(entry, BranchSummaryEntry):
+            close_run()
+            blocks.extend((True, text) for text in blocks_of([entry], view, settings.compaction))
+        else:
+            run.append(entry)
+    close_run()
+    return blocks
+
+
+def _newest_within(blocks: Sequence[tuple[bool, str]], room: int, count: CountText) -> dict[int, str]:
+    """Return the blocks that fit by their place: summaries first, then messages, each newest first."""
+    chosen: dict[int, str] = {}
+    left = room
+    for wanted, share in ((True, _SUMMARIES_SHARE), (False, 1.0)):
+        limit = left if share == 1.0 else round(room * share)
+        for index in range(len(blocks) - 1, -1, -1):
+            is_summary, text = blocks[index]
+            if is_summary is not wanted:
+                continue
+            cost = count(text) + 2
+            if cost > limit:
+                cut = fit(text, limit - 2, count) if limit >= _LEAST_BLOCK or not chosen else ""
+                if cut:
+                    chosen[index] = cut
+                    left -= count(cut) + 2
+                break
+            chosen[index] = text
+            limit -= cost
+            left -= cost
+    return chosen
+
+
+def _index_after(path: Sequence[Entry], entry_id: int | None) -> int:
+    return next((i + 1 for i, entry in enumerate(path) if entry.id == entry_id), 0)

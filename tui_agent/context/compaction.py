@@ -1,0 +1,322 @@
+"""Plans a compaction: where to cut, what is summarised, what stays. Pure; a model and the commit come later.
+
+Rules from OpenCode's and Pi's designs, with their known mistakes taken out: the range to summarise starts at the
+previous compaction's first kept entry, a cut never stands between a call and its result, whether a turn is split is
+decided before invisible entries are pulled to the kept side, and an oversized newest result is cut instead of
+stopping everything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Literal
+
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.carried import Budgets, CountText, carry, fit, shown_text
+from tui_agent.context.cuts import find_cut, next_cut, turn_start
+from tui_agent.context.digest import digest
+from tui_agent.context.files import FileOperations, file_operations
+from tui_agent.context.pruning import PrunePlan, plan_cut
+from tui_agent.context.rendering import pinned_text
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.templates import Templates
+from tui_agent.context.view import ContextView, EntryState, is_message, resolve
+from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    PinnedText,
+    SummaryDetails,
+    ToolResultEntry,
+)
+
+Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
+
+_CHARS_PER_TOKEN = 3
+"""Characters an oversized output keeps per token of the tail's budget; on the low side, so that it fits."""
+
+
+class RefusalReason(StrEnum):
+    """Why nothing is compacted."""
+
+    ALREADY_COMPACTED = "already_compacted"
+    NOTHING_TO_COMPACT = "nothing_to_compact"
+    FIXED_OVERHEAD = "fixed_overhead"
+    PINNED = "pinned"
+    NO_PROGRESS = "no_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Nothing is compacted, and ``message`` says why to a person.
+
+    ``prune`` is what helps instead, without a model: cutting oversized outputs.
+    """
+
+    reason: RefusalReason
+    message: str
+    prune: PrunePlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What a compaction would do; also what a hook that replaces the summary is given.
+
+    ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the ones that stay; ``dropped`` holds every
+    entry before the first kept one, the invisible ones too. ``budget`` is the history budget H, all sizes are tokens.
+    ``oversized`` cuts results at the end that alone take more than the tail may.
+    """
+
+    view: ContextView
+    history: tuple[Entry, ...]
+    turn_prefix: tuple[Entry, ...]
+    kept: tuple[Entry, ...]
+    dropped: tuple[Entry, ...]
+    first_kept_id: int | None
+    files: FileOperations
+    tokens_before: int
+    tokens_summarised: int
+    tokens_kept: int
+    budget: int
+    keep_recent: int
+    settings: ContextSettings
+    trigger: Trigger = "threshold"
+    instructions: str | None = None
+    oversized: PrunePlan | None = None
+    unsummarised: tuple[Entry, ...] = ()
+    """Entries that are dropped although the model's summary does not cover them (the ladder moves the cut)."""
+
+    @property
+    def is_split_turn(self) -> bool:
+        """Whether the cut is inside a turn."""
+        return bool(self.turn_prefix)
+
+    @property
+    def previous(self) -> CompactionEntry | None:
+        """The compaction this one builds on."""
+        return self.view.compaction
+
+    @property
+    def previous_summary(self) -> str:
+        """What a model wrote last time, empty the first time."""
+        return self.previous.summary.strip() if self.previous is not None else ""
+
+    @property
+    def summary_tokens(self) -> int:
+        """Tokens the model's summary may take."""
+        return max(self.settings.compaction.summary_tokens(self.budget), 64)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What a plan may be told. ``keep_recent`` None takes the settings'; ``overhead`` names parts of the head."""
+
+    trigger: Trigger = "threshold"
+    instructions: str | None = None
+    keep_recent: int | None = None
+    overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
+    count: CountEntry = stored_tokens
+
+
+DEFAULT_OPTIONS = PlanOptions()
+
+
+def plan_compaction(
+    path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions = DEFAULT_OPTIONS
+) -> CompactionPlan | Refusal:
+    """Return what to summarise and what to keep, or why not.
+
+    ``path`` is whole or active, ``settings`` those of the model, ``size`` the measure of that path.
+    """
+    view = resolve(path)
+    shown = ViewWeights(view, options.count).all()
+    if view.compaction is not None and not _said_since(path, view.compaction):
+        return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
+    if size.budget <= 0:
+        return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size, options.overhead))
+    keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
+    cut, oversized = find_cut(view, shown, keep)
+    before, total = sum(shown[:cut]), sum(shown)
+    prune = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if oversized else None
+    if not before:
+        message = f"There is nothing before the newest {total:,} tokens, and {keep:,} tokens are kept in any case."
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, prune)
+    if prune is not None and before <= keep:
+        message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, prune)
+    return replace(
+        _plan_at(view, shown, cut, settings, size),
+        keep_recent=keep,
+        trigger=options.trigger,
+        instructions=options.instructions,
+        oversized=prune,
+    )
+
+
+def recut(plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens) -> CompactionPlan | None:
+    """Return the plan with less kept, for the same summary; None when the cut does not move on.
+
+    What is dropped now and was not summarised is listed in ``unsummarised``.
+    """
+    shown = ViewWeights(plan.view, count).all()
+    cut, oversized = find_cut(plan.view, shown, keep_recent)
+    return _moved(plan, cut, keep_recent, shown, count if oversized else None)
+
+
+def without_oldest_turn(plan: CompactionPlan, count: CountEntry = stored_tokens) -> CompactionPlan | None:
+    """Return the plan without the oldest kept turn; in the last turn without its oldest step. None at the end."""
+    shown = ViewWeights(plan.view, count).all()
+    cut = next_cut(plan.view, shown, len(plan.dropped))
+    return None if cut is None else _moved(plan, cut, plan.keep_recent, shown, None)
+
+
+def _moved(
+    plan: CompactionPlan, cut: int, keep_recent: int, shown: Sequence[int], count: CountEntry | None
+) -> CompactionPlan | None:
+    moved = _with_cut(plan, cut, shown)
+    if len(moved.dropped) <= len(plan.dropped):
+        return None
+    newly = moved.dropped[len(plan.dropped) :]
+    prune = _cut_oversized(plan.view, moved.kept, keep_recent, plan.settings, count) if count else None
+    return replace(
+        moved,
+        keep_recent=keep_recent,
+        oversized=prune or plan.oversized,
+        unsummarised=(*plan.unsummarised, *(entry for entry in newly if is_message(entry))),
+    )
+
+
+def carried_details(
+    plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
+) -> SummaryDetails:
+    """Return what code carries through this compaction beside the model's ``summary``."""
+    earlier = plan.previous.details if plan.previous is not None else SummaryDetails()
+    hidden = {EntryState.DROPPED, EntryState.MASKED}
+    told = [entry for entry in plan.dropped if plan.view.state(entry.id) not in hidden]
+    kept = [entry for entry in plan.kept if plan.view.is_open(entry.id) or isinstance(entry, AssistantEntry)]
+    pinned = _pinned(plan, templates or Templates())
+    known = "\n".join([summary, shown_text(kept), *(pin.text for pin in pinned)])
+    budgets = Budgets.of(plan.settings.compaction, plan.budget)
+    details = carry(told, earlier, budgets, count, known)
+    return details.model_copy(update={"pinned": pinned})
+
+
+def compaction_entry(
+    plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
+) -> CompactionEntry:
+    """Return the entry of a plan with a model's summary.
+
+    What the summary does not cover (everything, when it is empty) is told by rule, line by line. ``tokens_after`` is
+    left to the commit, which measures it.
+    """
+    untold = plan.unsummarised if summary.strip() else (*plan.history, *plan.turn_prefix, *plan.unsummarised)
+    room = plan.summary_tokens
+    lines = digest(untold, room // 3 if summary.strip() else room, count)
+    told = fit_summary(summary or plan.previous_summary, room - count(lines), count)
+    text = "\n\n".join(filter(None, [told, lines]))
+    return CompactionEntry(
+        summary=text,
+        first_kept_id=plan.first_kept_id,
+        tokens_before=plan.tokens_before,
+        tokens_after=0,
+        trigger=plan.trigger,
+        instructions=plan.instructions,
+        details=carried_details(plan, text, count, templates),
+    )
+
+
+def fit_summary(summary: str, budget: int, count: CountText) -> str:
+    """Return a summary within its budget: what is done goes first, oldest first; then its middle is cut."""
+    lines = summary.strip().split("\n")
+    excess = count(summary) - budget
+    if excess > 0:
+        done = [i for i, line in enumerate(lines) if line.lstrip().startswith(("- [x]", "- [X]"))]
+        for index in done:
+            if excess <= 0:
+                break
+            excess -= count(lines[index]) + 1
+            lines[index] = ""
+    text = "\n".join(line for index, line in enumerate(lines) if line or index == 0 or lines[index - 1])
+    return fit(text.strip(), budget, count)
+
+
+def describe_overhead(size: ContextSize, overhead: Sequence[tuple[str, int]]) -> str:
+    """Return a sentence that names what leaves no room: ``Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k``."""
+    largest = sorted(overhead, key=lambda part: -part[1])[:3]
+    parts = ", ".join(f"{name} {_thousands(tokens)}" for name, tokens in largest)
+    return f"Fixed overhead {_thousands(size.fixed)} of {_thousands(size.window)}{f': {parts}' if parts else ''}."
+
+
+def _thousands(tokens: int) -> str:
+    return str(tokens) if tokens < 1_000 else f"{tokens / 1_000:.1f}".removesuffix(".0") + "k"
+
+
+def _said_since(path: Sequence[Entry], compaction: CompactionEntry) -> bool:
+    for entry in reversed(path):
+        if entry.id == compaction.id and entry.kind == "compaction":
+            return False
+        if is_message(entry):
+            return True
+    return True
+
+
+def _plan_at(
+    view: ContextView, shown: Sequence[int], cut: int, settings: ContextSettings, size: ContextSize
+) -> CompactionPlan:
+    base = CompactionPlan(
+        view=view,
+        history=(),
+        turn_prefix=(),
+        kept=(),
+        dropped=(),
+        first_kept_id=None,
+        files=FileOperations(),
+        tokens_before=size.history,
+        tokens_summarised=0,
+        tokens_kept=0,
+        budget=size.budget,
+        keep_recent=0,
+        settings=settings,
+    )
+    return _with_cut(base, cut, shown)
+
+
+def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:
+    entries = plan.view.entries
+    # Whether the turn is split is decided at the cut itself; only then do invisible entries move to the kept side.
+    turn = turn_start(plan.view, shown, cut)
+    start = cut
+    while start > 0 and not is_message(entries[start - 1]):
+        start -= 1
+    earlier = plan.previous.details if plan.previous is not None else None
+    return replace(
+        plan,
+        history=tuple(entries[i] for i in range(turn) if shown[i]),
+        turn_prefix=tuple(entries[i] for i in range(turn, cut) if shown[i]),
+        kept=entries[start:],
+        dropped=entries[:start],
+        first_kept_id=entries[start].id,
+        files=file_operations(entries[:start], earlier),
+        tokens_summarised=sum(shown[:cut]),
+        tokens_kept=sum(shown[cut:]),
+    )
+
+
+def _cut_oversized(
+    view: ContextView, kept: Sequence[Entry], keep: int, settings: ContextSettings, count: CountEntry
+) -> PrunePlan | None:
+    """Return a cut of the results at the end so that together they take about ``keep`` tokens."""
+    results = [entry for entry in kept if isinstance(entry, ToolResultEntry)]
+    if not results:
+        return None
+    chars = max(settings.compaction.result_chars, keep * _CHARS_PER_TOKEN // len(results))
+    return plan_cut(view, chars, count, kept)
+
+
+def _pinned(plan: CompactionPlan, templates: Templates) -> tuple[PinnedText, ...]:
+    pinned = {pin.id: pin for pin in plan.view.pinned}
+    for entry in plan.dropped:
+        if plan.view.state(entry.id) is EntryState.PINNED:
+            pinned[entry.id] = pinned_text(entry, templates)
+    return tuple(pinned[entry_id] for entry_id in sorted(pinned))

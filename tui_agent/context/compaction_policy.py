@@ -1,0 +1,134 @@
+"""When compaction may act and when it has to stop: no endless loops, and "off" means off.
+
+All of it follows from the path, apart from compactions that failed: they leave nothing on the path, so the agent
+keeps a ``FailureRecord`` for them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import Trigger
+from tui_agent.context.settings import CompactionSettings
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, UserEntry
+
+OVERFLOW_ATTEMPTS = 2
+"""Requests that may end in an overflow, one after the other, before the agent stops and asks."""
+
+
+class Hold(StrEnum):
+    """Why automatic compaction has to wait; the value is a sentence for a person."""
+
+    OFF = "Automatic compaction is off."
+    PAUSED = "Automatic compaction is paused after repeated failures; it is tried again after your next message."
+    NO_STEP = "The context is full again although it was compacted just before."
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRecord:
+    """Compactions that failed in a row, and the newest user message there was at that time."""
+
+    failures: int = 0
+    user_id: int = 0
+
+    def failed(self, path: Sequence[Entry]) -> "FailureRecord":
+        """Return the record after another failure on this path."""
+        newest = newest_user_id(path)
+        return FailureRecord(self.failures + 1 if newest == self.user_id else 1, newest)
+
+    def is_paused(self, path: Sequence[Entry], settings: CompactionSettings) -> bool:
+        """Whether automatic compaction waits for a new user message."""
+        return self.failures >= settings.failures_before_pause and newest_user_id(path) == self.user_id
+
+
+NO_FAILURES = FailureRecord()
+"""The record at the start and after every compaction that was committed."""
+
+
+def is_due(size: ContextSize) -> bool:
+    """Whether the next request, as measured, passes the threshold."""
+    return size.threshold is not None and size.total > size.threshold
+
+
+def hold(path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: Trigger) -> Hold | None:
+    """Return why a compaction with this trigger must not run now; None when it may. A person always may."""
+    if trigger == "manual":
+        return None
+    if not settings.auto or settings.threshold == 0:
+        return Hold.OFF
+    if record.is_paused(path, settings):
+        return Hold.PAUSED
+    return None if step_since_compaction(path) else Hold.NO_STEP
+
+
+def step_since_compaction(path: Sequence[Entry]) -> bool:
+    """Whether the model has completed an answer since the last compaction that a model made."""
+    for entry in reversed(path):
+        if is_completed(entry):
+            return True
+        if isinstance(entry, CompactionEntry) and entry.model is not None:
+            return False
+    return True
+
+
+def is_completed(entry: Entry) -> bool:
+    """Whether the entry is an answer of the model that neither failed nor was interrupted."""
+    return isinstance(entry, AssistantEntry) and entry.error is None and not entry.interrupted
+
+
+def newest_user_id(path: Sequence[Entry]) -> int:
+    """Return the id of the newest message a person wrote, 0 when there is none."""
+    found = (entry.id for entry in reversed(path) if isinstance(entry, UserEntry) and entry.synthetic is None)
+    return next(found, 0)
+
+
+class AfterOverflow(StrEnum):
+    """What to do when the provider refused a request as too long."""
+
+    COMPACT_AND_RETRY = "compact_and_retry"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way out of a full context: the command that does it and what it does."""
+
+    command: str
+    label: str
+
+
+CHOICES = (
+    Choice("/compact", "Summarise the history now, with a focus if you like"),
+    Choice("/context", "See what takes the room, and drop or mask some of it"),
+    Choice("/model", "Switch to a model with a larger window"),
+    Choice("/tree", "Go back to an earlier point of the session"),
+)
+"""What is offered when the agent stops at the limit."""
+
+
+def after_overflow(failures: int) -> AfterOverflow:
+    """Return what to do after so many overflows in a row: compact once and retry, then stop with ``CHOICES``."""
+    return AfterOverflow.COMPACT_AND_RETRY if failures < OVERFLOW_ATTEMPTS else AfterOverflow.STOP
+
+
+def overflow_failures(path: Sequence[Entry], is_overflow: Callable[[str], bool]) -> int:
+    """Count the overflows at the end of the path, back to the last completed answer or message of a person.
+
+    ``is_overflow`` tells it from an error's text; that knowledge is the model layer's.
+    """
+    count = 0
+    for entry in reversed(path):
+        if is_completed(entry) or (isinstance(entry, UserEntry) and entry.synthetic is None):
+            break
+        if isinstance(entry, AssistantEntry) and entry.error is not None and is_overflow(entry.error):
+            count += 1
+    return count
+
+
+def is_silent_overflow(entry: AssistantEntry, window: int) -> bool:
+    """Whether an answer that did not fail was made from more input than the window holds.
+
+    Some servers cut the oldest messages off without a word; what they report as input gives it away.
+    """
+    return entry.usage is not None and entry.usage.prompt > window

@@ -1,0 +1,296 @@
+"""The conversation with a summariser, without any input or output of its own.
+
+``summarise`` is a generator: it yields the calls to make (they may run at the same time) and is sent their answers;
+what it returns is the summary, or why there is none. Retries, chunks and merging are decided in here, so whoever
+drives it only talks to a model.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from tui_agent.context.carried import CountText, fit
+from tui_agent.context.request import ContentText, Message, ModelRequest
+
+InputMode = Literal["live", "serialised"]
+
+ATTEMPTS = 2
+"""Times one call is made when its answer is rejected."""
+LEAST_ANSWER_CHARS = 20
+"""A shorter summary says nothing ("No prior history.")."""
+_CACHED_PRICE = 0.1
+"""What a token read from the provider's cache costs, next to one that is not."""
+_MARGIN = 0.05
+"""Share of the summariser's window left free, because sizes are estimates."""
+_LEAST_CHUNK = 400
+_WORDS_PER_TOKEN = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPrompts:
+    """One field per prompt file of that name."""
+
+    compaction: str
+    compaction_update: str
+    turn_prefix: str
+    branch_summary: str
+    merge_chunks: str
+
+    @classmethod
+    def load(cls, prompt: Callable[[str], str]) -> "SummaryPrompts":
+        """Return the prompts that ``prompt(name)`` gives."""
+        return cls(**{field.name: prompt(field.name) for field in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True)
+class SummariserLimits:
+    """The summariser's window and the length of a summary, in tokens."""
+
+    window: int
+    summary: int
+
+    @property
+    def max_output(self) -> int:
+        """Tokens an answer may take; a little over the target, because a cut-off answer is useless."""
+        return min(max(2 * self.summary, 1_024), max(256, self.window // 4))
+
+    def room(self, prompt_tokens: int) -> int:
+        """Return the tokens left for the conversation in one call."""
+        return round(self.window * (1 - _MARGIN)) - self.max_output - prompt_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryTask:
+    """What is to be summarised: text blocks of a conversation, by one of the prompts.
+
+    ``share`` is the part of the summary's length it may take. ``live`` asks for the live conversation first; the
+    blocks are used when its answer is rejected. Without blocks, ``previous`` is the result as it is.
+    """
+
+    prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]
+    blocks: tuple[str, ...] = ()
+    previous: str = ""
+    focus: str = ""
+    share: float = 1.0
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCall:
+    """One call to make, ``attempt`` counting from 1.
+
+    A live one appends ``instruction`` and ``text`` to the conversation's own request; otherwise they are the system
+    message and the user's.
+    """
+
+    instruction: str
+    text: str
+    max_output_tokens: int
+    live: bool = False
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryAnswer:
+    """What came back: ``finish`` as the model reported it, ``error`` when the call failed."""
+
+    text: str = ""
+    finish: str = "stop"
+    tool_calls: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFailure:
+    """No summary, and why; nothing is to be stored."""
+
+    reason: str
+
+
+Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
+"""Yields calls, takes their answers in the same order, returns the summary."""
+
+
+def choose_input(
+    setting: Literal["auto", "live", "serialised"],
+    limits: SummariserLimits,
+    *,
+    live_tokens: int,
+    serialised_tokens: int,
+    cache_warm: bool,
+) -> InputMode:
+    """Return what the summariser reads.
+
+    ``live_tokens`` is the size of the conversation's next request, ``cache_warm`` whether the summariser is the
+    conversation's own model with its prefix still cached. Live needs room for instruction and answer; ``auto`` takes
+    whichever costs less.
+    """
+    fits = live_tokens + limits.max_output + 1_000 <= limits.window * (1 - _MARGIN)
+    if setting == "serialised" or not fits:
+        return "serialised"
+    if setting == "live":
+        return "live"
+    return "live" if cache_warm and live_tokens * _CACHED_PRICE <= serialised_tokens else "serialised"
+
+
+def rejection(answer: SummaryAnswer) -> str | None:
+    """Return why an answer cannot be stored, None when it can."""
+    text = answer.text.strip()
+    faults = (
+        (bool(answer.error), answer.error or ""),
+        (answer.tool_calls > 0 or answer.finish == "tool_calls", "it called a tool instead of answering"),
+        (answer.finish == "length", "it was cut off at its maximum length"),
+        (answer.finish != "stop", f"it ended with {answer.finish}"),
+        (not text, "it was empty"),
+        (len(text) < LEAST_ANSWER_CHARS, "it says nothing"),
+    )
+    return next((reason for failed, reason in faults if failed), None)
+
+
+def summarise(
+    tasks: Sequence[SummaryTask], prompts: SummaryPrompts, limits: SummariserLimits, count: CountText
+) -> Summarising:
+    """Summarise the tasks and put the results together in their order; see the module's description."""
+    desk = _Desk(prompts, limits, count)
+    results: dict[int, str] = {}
+    for index, task in enumerate(tasks):
+        if task.live:
+            (answer,) = yield (desk.live_call(task),)
+            if rejection(answer) is None:
+                results[index] = answer.text.strip()
+        elif not task.blocks:
+            results[index] = task.previous
+    calls = {index: desk.calls(task) for index, task in enumerate(tasks) if index not in results}
+    texts = yield from _ask([call for row in calls.values() for call in row], limits)
+    if isinstance(texts, SummaryFailure):
+        return texts
+    left = iter(texts)
+    for index, row in calls.items():
+        merged = yield from _merge(tasks[index], [next(left) for _ in row], desk)
+        if isinstance(merged, SummaryFailure):
+            return merged
+        results[index] = merged
+    return "\n\n".join(results[index] for index in range(len(tasks)) if results[index])
+
+
+def build_request(call: SummaryCall, model: str, live: ModelRequest | None = None) -> ModelRequest:
+    """Return the request of a call; a live one needs the conversation's own next request.
+
+    The live request keeps its tools and tool choice as they are: changing either would miss the provider's cache.
+    An answer that calls a tool is rejected.
+    """
+    if call.live and live is not None:
+        asked = Message("user", (ContentText("\n\n".join(filter(None, [call.instruction, call.text]))),))
+        return replace(live, messages=(*live.messages, asked), max_output_tokens=call.max_output_tokens)
+    messages = (
+        Message("system", (ContentText(call.instruction),)),
+        Message("user", (ContentText(call.text),)),
+    )
+    return ModelRequest(model=model, messages=messages, max_output_tokens=call.max_output_tokens, tool_choice="none")
+
+
+def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ...]:
+    """Return the blocks joined into as few texts as possible, each of at most ``budget`` tokens.
+
+    A block that is too big for one text loses its middle.
+    """
+    chunks: list[str] = []
+    current: list[str] = []
+    used = 0
+    for block in blocks:
+        text = fit(block, budget - 2, count)
+        cost = count(text) + 2
+        if current and used + cost > budget:
+            chunks.append("\n\n".join(current))
+            current, used = [], 0
+        current.append(text)
+        used += cost
+    if current:
+        chunks.append("\n\n".join(current))
+    return tuple(chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """Writes calls."""
+
+    prompts: SummaryPrompts
+    limits: SummariserLimits
+    count: CountText
+
+    def live_call(self, task: SummaryTask) -> SummaryCall:
+        return self._call(getattr(self.prompts, task.prompt), self._frame(task), live=True)
+
+    def calls(self, task: SummaryTask) -> tuple[SummaryCall, ...]:
+        """Return one call, or one per chunk when the conversation does not fit into the summariser's window."""
+        instruction: str = getattr(self.prompts, task.prompt)
+        frame = self._frame(task)
+        previous = _tagged("previous-summary", fit(task.previous, self.limits.window // 4, self.count))
+        texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
+        if len(texts) == 1:
+            return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
+        # A part of many is summarised by itself; what was known before joins when the parts are merged.
+        alone = self.prompts.compaction if task.prompt == "compaction_update" else instruction
+        return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
+
+    def merging(self, task: SummaryTask, texts: Sequence[str]) -> tuple[SummaryCall, ...]:
+        """Return calls that each merge at least two texts, apart from one left over."""
+        frame = self._frame(task)
+        room = self._room(self.prompts.merge_chunks, frame)
+        parts = [_tagged("part", fit(text, room // 2 - 16, self.count)) for text in texts]
+        return tuple(self._call(self.prompts.merge_chunks, group, frame) for group in chunk(parts, room, self.count))
+
+    def _room(self, *texts: str) -> int:
+        return max(_LEAST_CHUNK, self.limits.room(sum(self.count(text) for text in texts) + 32))
+
+    def _frame(self, task: SummaryTask) -> str:
+        """Return what varies from call to call: the focus and the length, as data between tags."""
+        target = max(64, round(self.limits.summary * task.share))
+        length = _tagged("length", f"{round(target * _WORDS_PER_TOKEN)} words")
+        return "\n\n".join(filter(None, [_tagged("focus", task.focus), length]))
+
+    def _call(self, instruction: str, *texts: str, live: bool = False) -> SummaryCall:
+        return SummaryCall(instruction, "\n\n".join(filter(None, texts)), self.limits.max_output, live=live)
+
+
+def _merge(task: SummaryTask, parts: Sequence[str], desk: _Desk) -> Summarising:
+    """Merge the summaries of chunks, in rounds when they do not fit into one call."""
+    texts = list(parts)
+    if len(texts) > 1 and task.previous:
+        texts.insert(0, task.previous)
+    while len(texts) > 1:
+        answers = yield from _ask(desk.merging(task, texts), desk.limits)
+        if isinstance(answers, SummaryFailure):
+            return answers
+        texts = answers
+    return texts[0]
+
+
+def _ask(
+    calls: Sequence[SummaryCall], limits: SummariserLimits
+) -> Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "list[str] | SummaryFailure"]:
+    """Make calls until each has an answer that can be stored, or one has none after ``ATTEMPTS`` tries."""
+    texts: dict[int, str] = {}
+    pending = dict(enumerate(calls))
+    reason = ""
+    for attempt in range(1, ATTEMPTS + 1):
+        if not pending:
+            break
+        answers = yield tuple(replace(call, attempt=attempt) for call in pending.values())
+        for index, answer in zip(tuple(pending), answers, strict=True):
+            fault = rejection(answer)
+            if fault is None:
+                texts[index] = answer.text.strip()
+                del pending[index]
+                continue
+            reason = fault
+            if answer.finish == "length":
+                more = min(2 * pending[index].max_output_tokens, limits.window // 3)
+                pending[index] = replace(pending[index], max_output_tokens=more)
+    if pending:
+        return SummaryFailure(f"The summary was rejected {ATTEMPTS} times: {reason}.")
+    return [texts[index] for index in range(len(calls))]
+
+
+def _tagged(name: str, text: str) -> str:
+    return f"<{name}>\n{text.strip()}\n</{name}>" if text.strip() else ""
