@@ -5,7 +5,7 @@ Everything that is sent passes ``clean``: half surrogate pairs can't be encoded 
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from tui_agent.session.entries import (
     PinnedText,
     ReasoningPart,
     ShellEntry,
+    StateText,
     SummaryDetails,
     TextPart,
     ToolResultEntry,
@@ -203,13 +204,21 @@ def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
     """Return the blocks of a summary message that code, not a model, wrote; empty ones are left out."""
     blocks = [
-        _block("read-files", details.read_files),
-        _block("modified-files", details.modified_files),
+        _block("read-files", _newest_paths(details.read_files, details.shown_files)),
+        _block("modified-files", _newest_paths(details.modified_files, details.shown_files)),
         _block("anchors", details.anchors),
         _block("user-messages", [f"<message>\n{text}\n</message>" for text in details.user_messages]),
         _block("pinned", [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]),
+        *(_block(item.tool, [item.name, item.text] if item.name else [item.text]) for item in details.state),
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _newest_paths(paths: Sequence[str], number: int | None) -> list[str]:
+    if number is None or number >= len(paths):
+        return list(paths)
+    hidden = len(paths) - number
+    return [f"({hidden} earlier files not listed)", *paths[hidden:]]
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
@@ -290,6 +299,15 @@ def _cut(text: str, shown: Shown) -> str:
 def _block(name: str, rows: Iterable[str]) -> str:
     body = "\n".join(rows)
     return f"<{name}>\n{body}\n</{name}>" if body else ""
+
+
+def _newest(paths: Sequence[str], count: int | None) -> Sequence[str]:
+    return paths if count is None else paths[max(0, len(paths) - count) :]
+
+
+def _state_block(state: StateText) -> str:
+    name = f' name="{_line(state.name)}"' if state.name else ""
+    return f"<{state.tool}{name}>\n{state.text}\n</{state.tool}>" if state.text.strip() else ""
 
 
 def _parse_object(arguments: str) -> dict[str, Any] | None:
