@@ -182,7 +182,8 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
     seen: set[int] = set() if compaction is None else {compaction.id}
     for entry in entries:
         seen.add(entry.id)
-        edits.carried.pop(entry.id, None)
+        if compaction is not None and entry.id < compaction.id:
+            edits.carried.pop(entry.id, None)
         if isinstance(entry, PruneEntry):
             edits.prune(entry, seen)
         elif isinstance(entry, ContextEditEntry):

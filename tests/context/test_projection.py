@@ -1,0 +1,561 @@
+"""Path in, request out: what a model is sent, and that it is sent the same way again."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import CACHE_BREAKING, MODELS, active, grown_paths, paths
+from tests.support.request_validator import validate
+from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.request import ImageRef, request_bytes
+from tui_agent.context.templates import Templates, fill
+from tui_agent.context.view import resolve
+from tui_agent.resources import prompt
+from tui_agent.session.entries import (
+    INTERRUPTED_OUTPUT,
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    FilePart,
+    ImagePart,
+    PinnedText,
+    PruneEntry,
+    ReasoningPart,
+    ShellEntry,
+    StateText,
+    SummaryDetails,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolSchema,
+    ToolStatus,
+    UserEntry,
+)
+
+MODEL = "openai/gpt-4o"
+TRAITS = ModelTraits(MODEL)
+IMAGE = ImagePart(blob="a" * 64, mime="image/png", width=640, height=480, path="shot.png")
+HEAD = SystemEntry(
+    id=1,
+    blocks=("You are an agent.", "Directory: /home/me", "Rules"),
+    tools=(ToolSchema(name="read", description="Read", parameters={"type": "object"}),),
+    model=MODEL,
+)
+
+
+def user(number, text="hello", **fields):
+    return UserEntry(id=number, parts=(TextPart(text=text),) if text else (), **fields)
+
+
+def call(call_id, arguments="{}", tool="read"):
+    return ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
+
+
+def answer(number, text="", *calls, **fields):
+    parts = (*((TextPart(text=text),) if text else ()), *calls)
+    return AssistantEntry(id=number, parts=parts, model=fields.pop("model", MODEL), **fields)
+
+
+def result(number, call_id, output="data", **fields):
+    values = {"tool": "read", "status": ToolStatus.COMPLETED, **fields}
+    return ToolResultEntry(id=number, call_id=call_id, output=output, **values)
+
+
+def edit(number, target, action):
+    return ContextEditEntry(id=number, target=target, action=action)
+
+
+def prune(number, *targets, keep_chars=0):
+    return PruneEntry(id=number, targets=targets, tokens_freed=1, reason="pressure", keep_chars=keep_chars)
+
+
+def compaction(number, first_kept, summary="We fixed it.", **details):
+    return CompactionEntry(
+        id=number,
+        summary=summary,
+        first_kept_id=first_kept,
+        tokens_before=9,
+        tokens_after=1,
+        trigger="manual",
+        details=SummaryDetails(**details),
+    )
+
+
+def shapes(path, traits=TRAITS, templates=None):
+    """Return the messages after the head as (role, text)."""
+    request = project(path, traits, templates)
+    return [(message.role, message.text) for message in request.messages if message.role != "system"]
+
+
+# -- the head -----------------------------------------------------------------------------------------------
+
+
+def test_the_head_is_two_system_messages_with_the_first_block_alone():
+    request = project([HEAD, user(2)], TRAITS)
+
+    assert [m.text for m in request.messages[:2]] == ["You are an agent.", "Directory: /home/me\n\nRules"]
+    assert request.tools == HEAD.tools
+    assert request.model == MODEL
+
+
+def test_a_server_that_knows_one_system_message_gets_one():
+    request = project([HEAD, user(2)], replace(TRAITS, single_system=True))
+
+    assert [m.role for m in request.messages] == ["system", "user"]
+    assert request.messages[0].text == "You are an agent.\n\nDirectory: /home/me\n\nRules"
+
+
+def test_the_head_and_the_last_two_messages_are_marked_for_the_cache():
+    request = project([HEAD, user(2), answer(3, "hi"), user(4)], TRAITS)
+
+    assert [message.cache for message in request.messages] == [True, True, False, True, True]
+
+
+# -- compaction ---------------------------------------------------------------------------------------------
+
+
+def test_a_compaction_shows_its_summary_then_what_it_keeps():
+    path = [HEAD, user(2, "old"), answer(3, "old answer"), user(4, "kept"), compaction(5, 4), answer(6, "new")]
+
+    roles = shapes(path)
+    assert [role for role, _ in roles] == ["user", "user", "assistant"]
+    assert "We fixed it." in roles[0][1]
+    assert [text for _, text in roles[1:]] == ["kept", "new"]
+
+
+def test_the_summary_carries_what_code_kept():
+    entry = compaction(
+        2,
+        None,
+        read_files=("a.py", "b.py"),
+        modified_files=("c.py",),
+        anchors=("#7 exit 1: make test",),
+        user_messages=("Never touch\nthe lock file", "second"),
+        pinned=(PinnedText(id=1, text="the plan"),),
+    )
+
+    text = shapes([user(1), entry])[0][1]
+    assert "<read-files>\na.py\nb.py\n</read-files>" in text
+    assert "<modified-files>\nc.py\n</modified-files>" in text
+    assert "<anchors>\n#7 exit 1: make test\n</anchors>" in text
+    assert "<message>\nNever touch\nthe lock file\n</message>\n<message>\nsecond\n</message>" in text
+    assert '<pinned>\n<entry id="#1">\nthe plan\n</entry>\n</pinned>' in text
+
+
+def test_the_summary_carries_state_and_only_the_newest_files():
+    state = (StateText(tool="todo", text="[ ] tests"), StateText(tool="skill", name="release", text="Bump first."))
+    entry = compaction(2, None, read_files=("old.py", "new.py"), modified_files=("m.py",), shown_files=1, state=state)
+
+    text = shapes([user(1), entry])[0][1]
+    assert "<read-files>\nnew.py\n</read-files>" in text
+    assert "<modified-files>\nm.py\n</modified-files>" in text
+    assert "<todo>\n[ ] tests\n</todo>" in text
+    assert '<skill name="release">\nBump first.\n</skill>' in text
+
+
+def test_a_summary_without_carried_facts_has_no_empty_blocks():
+    assert "<read-files>" not in shapes([compaction(1, None)])[0][1]
+
+
+def test_a_dropped_summary_is_not_sent():
+    assert shapes([compaction(1, None), edit(2, 1, "drop"), user(3, "hi")]) == [("user", "hi")]
+
+
+# -- edits and prunes ---------------------------------------------------------------------------------------
+
+
+def test_a_pruned_result_keeps_its_gist_and_address_on_one_line():
+    entry = result(412, "a", "x\n" * 412, title="src/\napp.py", tokens=3_210)
+    path = [user(1), answer(2, "", call("a")), entry, prune(413, 412)]
+
+    expected = 'read src/ app.py, 412 lines, 3.2k tokens, ok — recall("#412") brings it back]'
+    text = shapes(path, templates=Templates.load(prompt))[2][1]
+    assert text == f"[Old tool result content cleared: {expected}"
+
+
+def test_the_gist_of_a_failed_command_is_its_exit_code():
+    entry = result(3, "a", tool="bash", title="make", status=ToolStatus.ERROR, metadata=ToolMetadata(exit_code=2))
+
+    text = shapes([user(1), answer(2, "", call("a")), entry, prune(4, 3)])[2][1]
+    assert "bash make, 1 line, exit 2" in text
+
+
+def test_a_prune_that_leaves_characters_cuts_the_middle():
+    entry = result(3, "a", "HEAD" + "x" * 9_000 + "TAIL")
+
+    text = shapes([user(1), answer(2, "", call("a")), entry, prune(4, 3, keep_chars=500)])[2][1]
+    assert text.startswith("HEAD")
+    assert text.endswith("TAIL")
+    assert len(text) <= 500
+    assert "characters left out" in text
+
+
+def test_dropping_a_result_drops_its_call_and_leaves_the_other():
+    path = [user(1), answer(2, "", call("a"), call("b")), result(3, "a"), result(4, "b", "B"), edit(5, 3, "drop")]
+
+    request = project(path, TRAITS)
+    assert [c.call_id for c in request.messages[1].tool_calls] == ["b"]
+    assert shapes(path)[2:] == [("tool", "B")]
+
+
+def test_an_answer_whose_only_call_was_dropped_is_gone():
+    path = [user(1), answer(2, "", call("a")), result(3, "a"), edit(4, 3, "drop"), user(5, "on")]
+
+    assert shapes(path) == [("user", "hello"), ("user", "on")]
+
+
+def test_dropping_an_answer_takes_its_results_along():
+    path = [user(1), answer(2, "text", call("a")), result(3, "a"), edit(4, 2, "drop")]
+
+    assert shapes(path) == [("user", "hello")]
+
+
+def test_a_masked_message_says_that_something_is_hidden_and_where():
+    text = shapes([user(1, "the secret plan"), edit(2, 1, "mask")], templates=Templates.load(prompt))[0][1]
+
+    assert text.startswith("[Hidden by the user: user message “the secret plan”")
+    assert 'recall("#1")' in text
+
+
+def test_masking_an_answer_hides_its_text_and_long_arguments_but_keeps_the_call():
+    long = json.dumps({"path": "a.py", "content": "z" * 5_000})
+    path = [user(1), answer(2, "I wrote it", call("a", long)), result(3, "a"), edit(4, 2, "mask")]
+
+    message = project(path, TRAITS).messages[1]
+    sent = json.loads(message.tool_calls[0].arguments)
+    assert "[Hidden: " in message.text
+    assert sent["path"] == "a.py"
+    assert len(sent["content"]) <= 200
+
+
+def test_pruning_a_message_takes_its_images_and_leaves_its_text():
+    entry = UserEntry(id=1, parts=(TextPart(text="look"), IMAGE))
+
+    assert shapes([entry, prune(2, 1)]) == [("user", "look\n\n[image: shot.png, 640x480]")]
+
+
+# -- repairs ------------------------------------------------------------------------------------------------
+
+
+def test_a_call_without_a_result_is_told_to_be_interrupted():
+    path = [user(1), answer(2, "", call("a"), call("b")), result(3, "b", "B")]
+
+    assert shapes(path)[2:] == [("tool", INTERRUPTED_OUTPUT), ("tool", "B")]
+
+
+def test_a_result_without_its_call_is_not_sent():
+    assert shapes([user(1), result(2, "a"), answer(3, "hi")]) == [("user", "hello"), ("assistant", "hi")]
+
+
+def test_a_message_sent_while_tools_ran_comes_after_their_results():
+    path = [user(1), answer(2, "", call("a")), user(3, "wait", mid_run=True), result(4, "a")]
+
+    assert [role for role, _ in shapes(path)] == ["user", "assistant", "tool", "user"]
+
+
+def test_a_failed_answer_without_content_is_skipped():
+    path = [user(1), answer(2, "", error="overflow", finish="error"), answer(3, "hi")]
+
+    assert shapes(path) == [("user", "hello"), ("assistant", "hi")]
+
+
+def test_what_was_streamed_before_an_interruption_stays():
+    path = [user(1), answer(2, "Let me", interrupted=True, finish="interrupted"), user(3, "go on")]
+
+    assert shapes(path)[1] == ("assistant", "Let me")
+
+
+@pytest.mark.parametrize("blank", ["", " \n\t "])
+def test_empty_content_is_never_sent(blank):
+    path = [user(1, blank), user(2), answer(3, blank), answer(4, blank, call("a")), result(5, "a", blank)]
+
+    assert shapes(path) == [("user", "hello"), ("assistant", ""), ("tool", "(no output)")]
+
+
+def test_history_that_lost_its_start_begins_with_a_stand_in_of_the_user():
+    path = [HEAD, user(2), answer(3, "hi"), edit(4, 2, "drop")]
+
+    assert shapes(path, templates=Templates(conversation_start="start")) == [("user", "start"), ("assistant", "hi")]
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("", {}),
+        ('{"path": ', {"invalid_arguments": '{"path": '}),
+        ("[1]", {"invalid_arguments": "[1]"}),
+        ('{"n": NaN}', {"invalid_arguments": '{"n": NaN}'}),
+        ('{"a": "\\ud800"}', {"a": "\ufffd"}),
+    ],
+)
+def test_arguments_that_are_no_json_object_are_repaired(written, sent):
+    message = project([user(1), answer(2, "", call("a", written))], TRAITS).messages[1]
+
+    assert json.loads(message.tool_calls[0].arguments) == sent
+
+
+@pytest.mark.parametrize("written", ['{"path":"a"}', '{ "path" : "ä" }', '{"a": "\\u00e4\\ud83d\\ude00"}'])
+def test_valid_arguments_stay_as_the_model_wrote_them(written):
+    message = project([user(1), answer(2, "", call("a", written))], TRAITS).messages[1]
+
+    assert message.tool_calls[0].arguments == written
+
+
+def test_call_ids_that_repeat_are_made_unique_in_call_and_result():
+    path = [user(1)]
+    for n in (2, 4):
+        path += [answer(n, "", call("x")), result(n + 1, "x", f"result {n}")]
+
+    request = project(path, TRAITS)
+    made = [c.call_id for message in request.messages for c in message.tool_calls]
+    answered = [message.call_id for message in request.messages if message.role == "tool"]
+    assert made == answered == ["x", "x_2"]
+
+
+def test_a_foreign_call_id_is_made_portable_and_a_models_own_is_left():
+    odd = "call_1__thought__AbC+/="
+    own, foreign = answer(2, "", call(odd)), answer(2, "", call(odd), model="other")
+
+    assert project([user(1), own], TRAITS).messages[1].tool_calls[0].call_id == odd
+    assert project([user(1), foreign], TRAITS).messages[1].tool_calls[0].call_id == "call_1__thought__AbC_"
+
+
+def test_short_call_ids_are_nine_letters_and_digits():
+    request = project(
+        [user(1), answer(2, "", call("toolu_01"), call("toolu_01"))], replace(TRAITS, short_call_ids=True)
+    )
+
+    made = [c.call_id for c in request.messages[1].tool_calls]
+    assert len(set(made)) == 2
+    assert all(len(call_id) == 9 and call_id.isalnum() for call_id in made)
+
+
+def test_half_surrogate_pairs_and_nul_are_replaced():
+    assert shapes([user(1, "a\ud800b\0c 😀")]) == [("user", "a\ufffdb\ufffdc 😀")]
+
+
+# -- reasoning ----------------------------------------------------------------------------------------------
+
+
+def thinking(number, *blobs, model=MODEL, **fields):
+    parts = tuple(ReasoningPart(text="hm", blob=blob, model=model) for blob in blobs)
+    return AssistantEntry(id=number, parts=(*parts, TextPart(text="so")), model=model, **fields)
+
+
+def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it():
+    entry = thinking(2, '{"b":1,  "a":2}', '{"c": 3}')
+
+    assert project([user(1), entry], TRAITS).messages[1].reasoning == ('{"b":1,  "a":2}', '{"c": 3}')
+    assert project([user(1), entry], ModelTraits("other")).messages[1].reasoning == ()
+    assert project([user(1), entry], replace(TRAITS, reasoning=False)).messages[1].reasoning == ()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        thinking(2, "{}", None),
+        thinking(2, "{}", interrupted=True),
+        thinking(2, "{}", error="lost"),
+    ],
+)
+def test_incomplete_reasoning_does_not_go_back_at_all(entry):
+    assert project([user(1), entry], TRAITS).messages[1].reasoning == ()
+
+
+def test_reasoning_of_an_edited_answer_does_not_go_back():
+    entry = thinking(2, "{}")
+    entry = entry.model_copy(update={"parts": (*entry.parts, call("a"))})
+
+    kept = project([user(1), entry, result(3, "a")], TRAITS)
+    dropped = project([user(1), entry, result(3, "a"), edit(4, 3, "drop")], TRAITS)
+    assert kept.messages[1].reasoning == ("{}",)
+    assert dropped.messages[1].reasoning == ()
+
+
+# -- messages of the user -----------------------------------------------------------------------------------
+
+
+def test_a_message_sent_during_a_run_is_wrapped_then_and_ever_after():
+    path = [user(1), answer(2, "working"), user(3, "use tabs {message}", mid_run=True)]
+
+    templates = Templates.load(prompt)
+    text = shapes(path, templates=templates)[2][1]
+    assert text.startswith("<system-reminder>\n")
+    assert "use tabs {message}" in text
+    later = [*path, answer(4, "done"), user(5, "thanks"), answer(6, "welcome")]
+    assert shapes(later, templates=templates)[2][1] == text
+
+
+def test_attached_files_come_with_their_path():
+    entry = UserEntry(id=1, parts=(TextPart(text="see"), FilePart(path="a.py", text="print()")))
+
+    assert shapes([entry]) == [("user", 'see\n\n<file path="a.py">\nprint()\n</file>')]
+
+
+def test_a_command_of_the_user_is_told_unless_it_was_excluded():
+    shell = ShellEntry(id=1, command="ls", output="a.py", exit_code=0)
+
+    assert shapes([shell]) == [("user", "$ ls\na.py\n[exit code 0]")]
+    assert shapes([shell.model_copy(update={"excluded": True})]) == []
+
+
+def test_a_branch_that_was_left_is_told_by_its_summary():
+    entry = BranchSummaryEntry(id=9, summary="tried sqlite", from_id=5, details=SummaryDetails(read_files=("a.py",)))
+
+    text = shapes([user(1), entry], templates=Templates.load(prompt))[1][1]
+    assert "#5" in text
+    assert "tried sqlite" in text
+    assert "<read-files>\na.py\n</read-files>" in text
+
+
+# -- images -------------------------------------------------------------------------------------------------
+
+
+def test_a_model_without_vision_is_told_of_images():
+    path = [UserEntry(id=1, parts=(IMAGE,)), answer(2, "", call("a")), result(3, "a", "saved", attachments=(IMAGE,))]
+
+    texts = [text for _, text in shapes(path, replace(TRAITS, vision=False))]
+    assert texts == ["[image: shot.png, 640x480]", "", "saved\n[image: shot.png, 640x480]"]
+
+
+def test_images_of_results_move_into_a_message_of_the_user_after_all_results():
+    path = [
+        user(1),
+        answer(2, "", call("a"), call("b")),
+        result(3, "a", "shot", attachments=(IMAGE,)),
+        result(4, "b", "text"),
+    ]
+
+    messages = project(path, TRAITS).messages
+    assert [m.role for m in messages] == ["user", "assistant", "tool", "tool", "user"]
+    assert [part for part in messages[4].content if isinstance(part, ImageRef)] == [ImageRef("a" * 64, "image/png")]
+    assert messages[4].origin == (3,)
+    inline = project(path, replace(TRAITS, images_in_tool_results=True)).messages
+    assert len(inline) == 4
+    assert ImageRef("a" * 64, "image/png") in inline[2].content
+
+
+# -- alternating roles --------------------------------------------------------------------------------------
+
+
+def test_a_server_that_insists_gets_alternating_roles():
+    path = [user(1), user(2, "again"), answer(3, "", call("a")), result(4, "a"), user(5, "and")]
+
+    roles = shapes(path, replace(TRAITS, alternating_roles=True), Templates(acknowledged="ok"))
+    assert roles == [
+        ("user", "hello\n\nagain"),
+        ("assistant", ""),
+        ("tool", "data"),
+        ("assistant", "ok"),
+        ("user", "and"),
+    ]
+
+
+# -- templates ----------------------------------------------------------------------------------------------
+
+
+def test_every_template_has_its_file_with_the_same_slots():
+    loaded, bare = Templates.load(prompt), Templates()
+
+    for name in Templates.__dataclass_fields__:
+        slots = {part.split("}")[0] for part in getattr(bare, name).split("{")[1:]}
+        assert all(f"{{{slot}}}" in getattr(loaded, name) for slot in slots), name
+
+
+def test_braces_in_a_value_are_not_slots():
+    assert fill("{a} {b} {c}", a="{b}", b="2") == "{b} 2 {c}"
+
+
+# -- properties ---------------------------------------------------------------------------------------------
+
+traits = st.builds(
+    ModelTraits,
+    model=st.sampled_from(MODELS),
+    vision=st.booleans(),
+    images_in_tool_results=st.booleans(),
+    single_system=st.booleans(),
+    alternating_roles=st.sampled_from([False, False, True]),
+    short_call_ids=st.sampled_from([False, False, True]),
+)
+thorough = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+
+def check(request, of):
+    validate(
+        request,
+        vision=of.vision,
+        images_in_tool_results=of.images_in_tool_results,
+        alternating=of.alternating_roles,
+        single_system=of.single_system,
+        foreign_ids=True,
+    )
+
+
+@given(paths(), traits)
+@thorough
+def test_any_path_cut_anywhere_gives_a_request_that_is_accepted(path, of):
+    for end in range(len(path) + 1):
+        check(project(path[:end], of), of)
+
+
+@given(paths(), traits, st.integers(0, 14))
+@thorough
+def test_any_path_without_its_start_gives_a_request_that_is_accepted(path, of, start):
+    check(project(path[start:], of), of)
+
+
+@given(paths(), traits)
+@thorough
+def test_the_same_path_gives_the_same_bytes(path, of):
+    copies = [entry.model_copy(deep=True) for entry in path]
+
+    assert request_bytes(project(copies, of)) == request_bytes(project(path, of))
+
+
+@given(paths(max_size=25), traits)
+@thorough
+def test_an_active_path_gives_the_request_of_the_whole_one(path, of):
+    assert project(active(path), of) == project(path, of)
+
+
+@given(grown_paths(), traits)
+@thorough
+def test_appending_an_entry_only_appends_bytes(grown, of):
+    """But for kinds that change the view, and results, which come before the stand-ins of open calls are sent."""
+    path, entry = grown
+    of = replace(of, alternating_roles=False)
+    before, after = (request_bytes(project(p, of)).splitlines(True) for p in (path, [*path, entry]))
+
+    if entry.id in resolve([*path, entry]).answered():
+        stand_in = next((i for i, line in enumerate(before) if INTERRUPTED_OUTPUT.encode() in line), len(before))
+        assert after[:stand_in] == before[:stand_in]
+    elif entry.kind not in CACHE_BREAKING and before != [b"\n"]:
+        assert after[: len(before)] == before
+
+
+@given(paths(), traits)
+@thorough
+def test_every_message_names_entries_of_the_path_as_its_origin(path, of):
+    known = {entry.id for entry in path}
+
+    for message in project(path, of).messages:
+        assert set(message.origin) <= known
+
+
+@given(paths(), traits)
+@thorough
+def test_at_most_four_messages_are_marked_for_the_cache(path, of):
+    marked = [message for message in project(path, of).messages if message.cache]
+
+    assert len(marked) <= 4

@@ -1,0 +1,67 @@
+"""The validator of the property tests refuses what providers refuse."""
+
+import pytest
+
+from tests.support.request_validator import InvalidRequestError, validate
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+
+
+def say(role, text="hi", **fields):
+    return Message(role, (ContentText(text),) if text else (), **fields)
+
+
+def calling(*call_ids, arguments="{}", tool="read"):
+    return Message("assistant", tool_calls=tuple(RequestToolCall(c, tool, arguments) for c in call_ids))
+
+
+def answering(call_id, text="ok"):
+    return say("tool", text, call_id=call_id)
+
+
+IMAGE = ImageRef("a" * 64, "image/png")
+
+
+def test_a_sound_request_is_accepted():
+    messages = (say("system"), say("user"), calling("a", "b"), answering("b"), answering("a"), say("user"))
+
+    validate(ModelRequest("m", messages))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (say("user"), say("system")),
+        (say("system", "a"), say("system", "b"), say("system", "c"), say("user")),
+        (say("assistant"),),
+        (say("user", ""),),
+        (say("user", " \n"),),
+        (say("user", "\ud800"),),
+        (say("user", "\0"),),
+        (say("user"), say("assistant", "")),
+        (say("user"), calling("a")),
+        (say("user"), calling("a"), say("user"), answering("a")),
+        (say("user"), calling("a"), answering("b")),
+        (say("user"), calling("a"), answering("a"), answering("a")),
+        (say("user"), answering("a")),
+        (say("user"), calling("a"), answering("a", "")),
+        (say("user"), calling("a", "a"), answering("a"), answering("a")),
+        (say("user"), calling("a b"), answering("a b")),
+        (say("user"), calling("a", arguments="[1]"), answering("a")),
+        (say("user"), calling("a", arguments="{"), answering("a")),
+        (say("user"), calling("a", tool="a.b"), answering("a")),
+        (say("user"), calling("a"), Message("tool", (ContentText("x"), IMAGE), call_id="a")),
+    ],
+)
+def test_an_unsound_request_is_refused(messages):
+    with pytest.raises((InvalidRequestError, ValueError)):
+        validate(ModelRequest("m", messages))
+
+
+def test_images_are_refused_without_vision():
+    with pytest.raises(InvalidRequestError):
+        validate(ModelRequest("m", (Message("user", (IMAGE,)),)), vision=False)
+
+
+def test_roles_that_do_not_alternate_are_refused_where_they_must():
+    with pytest.raises(InvalidRequestError):
+        validate(ModelRequest("m", (say("user"), say("user"))), alternating=True)

@@ -1,0 +1,181 @@
+"""Which entries of a path count, and what edits and prunes made of them."""
+
+from hypothesis import given, settings
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import active, paths
+from tui_agent.context.view import EntryState, resolve
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    PinnedText,
+    PruneEntry,
+    SummaryDetails,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+
+
+def user(number, text="hello"):
+    return UserEntry(id=number, parts=(TextPart(text=text),))
+
+
+def answer(number, *call_ids):
+    calls = tuple(ToolCallPart(call_id=call, tool="read", arguments="{}") for call in call_ids)
+    return AssistantEntry(id=number, parts=(TextPart(text="ok"), *calls), model="m")
+
+
+def result(number, call_id):
+    return ToolResultEntry(id=number, call_id=call_id, tool="read", status=ToolStatus.COMPLETED, output="data")
+
+
+def compaction(number, first_kept, **details):
+    return CompactionEntry(
+        id=number,
+        summary="so far",
+        first_kept_id=first_kept,
+        tokens_before=9,
+        tokens_after=1,
+        trigger="manual",
+        details=SummaryDetails(**details),
+    )
+
+
+def edit(number, target, action):
+    return ContextEditEntry(id=number, target=target, action=action)
+
+
+def prune(number, *targets, keep_chars=0):
+    return PruneEntry(id=number, targets=targets, tokens_freed=1, reason="pressure", keep_chars=keep_chars)
+
+
+def ids(view):
+    return [entry.id for entry in view.entries]
+
+
+def test_without_a_compaction_the_whole_path_counts():
+    view = resolve([user(1), answer(2), user(3)])
+
+    assert ids(view) == [1, 2, 3]
+    assert view.compaction is None
+
+
+def test_the_last_compaction_keeps_what_it_names_and_supersedes_earlier_ones():
+    view = resolve([user(1), compaction(2, 1), user(3), answer(4), compaction(5, 3), user(6)])
+
+    assert view.compaction.id == 5
+    assert ids(view) == [3, 4, 6]
+
+
+def test_entries_kept_over_an_earlier_compaction_are_kept():
+    view = resolve([user(1), answer(2), compaction(3, 2), user(4), compaction(5, 2), user(6)])
+
+    assert ids(view) == [2, 3, 4, 6]
+
+
+def test_a_first_kept_entry_that_is_not_on_the_path_keeps_nothing():
+    assert ids(resolve([user(1), compaction(2, 77), user(3)])) == [3]
+    assert ids(resolve([user(1), compaction(2, None), user(3)])) == [3]
+    assert ids(resolve([user(1), compaction(2, 3), user(3)])) == [3]
+
+
+def test_the_last_head_model_and_mode_count():
+    path = [
+        SystemEntry(id=1, blocks=("a",), model="one", mode="plan"),
+        ModelChangeEntry(id=2, model="two"),
+        ModeChangeEntry(id=3, mode="build"),
+        user(4),
+    ]
+
+    view = resolve(path)
+    assert (view.system.id, view.model, view.mode) == (1, "two", "build")
+    later = resolve([*path, SystemEntry(id=5, blocks=("b",), model="three", mode="plan")])
+    assert (later.system.id, later.model, later.mode) == (5, "three", "plan")
+    assert (resolve([]).system, resolve([]).model, resolve([]).mode) == (None, None, "build")
+
+
+def test_the_latest_edit_of_a_target_wins():
+    path = [result(1, "a"), prune(2, 1)]
+    assert resolve(path).state(1) is EntryState.PRUNED
+    assert resolve([*path, edit(3, 1, "restore")]).state(1) is EntryState.LIVE
+    assert resolve([*path, edit(3, 1, "mask")]).state(1) is EntryState.MASKED
+    assert resolve([*path, edit(3, 1, "restore"), prune(4, 1)]).state(1) is EntryState.PRUNED
+
+
+def test_a_prune_leaves_a_pinned_entry_alone():
+    view = resolve([result(1, "a"), edit(2, 1, "pin"), prune(3, 1)])
+
+    assert view.state(1) is EntryState.PINNED
+    assert view.is_open(1)
+
+
+def test_a_prune_can_leave_characters_until_a_later_one_takes_them():
+    path = [result(1, "a"), prune(2, 1, keep_chars=2_000)]
+    assert resolve(path).kept_chars == {1: 2_000}
+    assert resolve([*path, prune(3, 1)]).kept_chars == {}
+    assert resolve([*path, edit(3, 1, "restore")]).kept_chars == {}
+
+
+def test_an_edit_before_its_target_changes_nothing():
+    assert resolve([edit(1, 2, "drop"), user(2)]).states == {}
+
+
+def test_a_result_answers_the_call_of_the_answer_before_it():
+    view = resolve([answer(1, "a", "b"), result(2, "b"), result(3, "a")])
+
+    assert [entry.id for entry in view.results[1]] == [3, 2]
+    assert view.answered() == {2, 3}
+
+
+def test_a_message_between_a_call_and_its_result_does_not_part_them():
+    assert resolve([answer(1, "a"), user(2), result(3, "a")]).results[1][0].id == 3
+
+
+def test_a_result_after_the_next_answer_comes_too_late():
+    assert resolve([answer(1, "a"), answer(2), result(3, "a")]).results == {1: (None,)}
+
+
+def test_duplicate_and_orphan_results_answer_nothing():
+    view = resolve([answer(1, "a"), result(2, "a"), result(3, "a"), result(4, "z")])
+
+    assert view.answered() == {2}
+
+
+def test_equal_call_ids_in_one_answer_are_answered_in_order():
+    view = resolve([answer(1, "a", "a"), result(2, "a"), result(3, "a")])
+
+    assert [entry.id for entry in view.results[1]] == [2, 3]
+
+
+def test_dropping_an_answer_drops_its_results():
+    view = resolve([answer(1, "a"), result(2, "a"), edit(3, 1, "drop")])
+
+    assert view.state(2) is EntryState.DROPPED
+
+
+def test_what_a_compaction_carries_of_pins_ends_with_the_pin():
+    pins = (PinnedText(id=1, text="first"), PinnedText(id=2, text="second"))
+    path = [user(1), user(2), user(3), compaction(4, 3, pinned=pins)]
+
+    assert resolve(path).pinned == pins
+    assert resolve([*path, edit(5, 1, "restore")]).pinned == pins[1:]
+    assert resolve([*path, edit(5, 2, "drop")]).pinned == pins[:1]
+
+
+def test_a_pin_that_is_still_in_view_is_not_carried_twice():
+    path = [user(1), compaction(2, 1, pinned=(PinnedText(id=1, text="first"),))]
+
+    assert resolve(path).pinned == ()
+
+
+@given(paths(max_size=25))
+@settings(max_examples=EXAMPLES)
+def test_an_active_path_has_the_view_of_the_whole_one(path):
+    assert resolve(active(path)) == resolve(path)
