@@ -1,30 +1,43 @@
 """Keeps the context within the window: renders the head, builds and measures requests, makes room.
 
 The rules are in ``tui_agent.context`` and pure; this is the thin shell that reads the path, asks them, and appends
-what they decide.
+what they decide. Room is made in the order of what it costs: prune old outputs, then summarise, then stop and offer
+choices.
 """
 
-import logging
 from dataclasses import replace
 
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.events import EntryAppended
+from tui_agent.agent.compactor import Compactor, Order, Outcome
+from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import Place, render_head
 from tui_agent.context.budget import ContextSize, measure
+from tui_agent.context.compaction import Trigger
+from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.pruning import Moment, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.request import ImageRef, ModelRequest
+from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import resolve
+from tui_agent.context.view import ContextView, resolve
 from tui_agent.model.protocol import ModelError
-from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
 from tui_agent.session.session import Session
-
-log = logging.getLogger(__name__)
 
 
 class ContextFullError(Exception):
-    """The next request does not fit and nothing may be done about it; the message says what the user can do."""
+    """The next request does not fit and nothing more may be done unasked; the message offers choices."""
+
+    def __init__(self, why: str) -> None:
+        choices = "; ".join(f"{choice.command}: {choice.label[:1].lower()}{choice.label[1:]}" for choice in CHOICES)
+        super().__init__(f"{why} What you can do: {choices}.")
 
 
 class ContextKeeper:
@@ -35,12 +48,18 @@ class ContextKeeper:
         self._ports = ports
         self._channel = channel
         self._templates = Templates.load(ports.prompt)
+        self._overflows = 0
+        self.compactor = Compactor(session, ports, channel)
         self.model = model
         self.mode = mode
+        self.pending: str | None = None
+        """A compaction the user asked for during a run: its focus, "" for none."""
+
+    # -- requests -------------------------------------------------------------------------------------------
 
     def ensure_head(self) -> None:
         """Append a system entry when the path has none, or one for another model, mode or set of tools."""
-        head = self._head()
+        head = self._view().system
         tools = tuple(tool.schema() for tool in self._ports.tools)
         if head and (head.model, head.mode, head.tools) == (self.model, self.mode, tools):
             return
@@ -52,10 +71,7 @@ class ContextKeeper:
         """Measure the next request."""
         directory = self._ports.directory
         return measure(
-            self._session.active_path(),
-            directory.limits(self.model),
-            self._ports.settings,
-            directory.counter(self.model),
+            self._session.active_path(), directory.limits(self.model), self._settings(), directory.counter(self.model)
         )
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
@@ -66,44 +82,157 @@ class ContextKeeper:
         request = replace(request, tool_choice="auto" if tools_allowed else "none", blobs=self._images(request))
         return request, self.size().total
 
+    # -- making room ----------------------------------------------------------------------------------------
+
     async def make_room(self) -> None:
-        """See to it that the next request fits.
+        """See to it that the next request fits: prune, then compact.
 
         Raises:
-            ContextFullError: it does not.
+            ContextFullError: it does not fit, and compaction is off, paused, or could not help.
         """
+        if self.pending is not None:
+            focus, self.pending = self.pending, None
+            await self.compact("manual", focus or None)
+        self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
-        if size.total > size.window:
-            raise ContextFullError(
-                f"The context is full: {size.total:,} of {size.window:,} tokens. "
-                "Start a new session (/new), or switch to a model with a larger window (/model)."
-            )
+        if is_due(size):
+            await self._compact_when_due(size)
+        elif size.threshold is None and size.total > size.window - size.reserve:
+            raise ContextFullError(f"{_full(size)} {Hold.OFF.value}")
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn from a provider's overflow error and make room.
+        """Learn from a provider's overflow error and make room, so that the request can be sent once more.
 
         Raises:
-            ModelError: there is nothing to gain.
+            ContextFullError: it was refused before, or no room could be made.
         """
         if error.window:
             self._ports.directory.learn_window(self.model, error.window)
-        raise error
+        self._overflows += 1
+        if after_overflow(self._overflows) is AfterOverflow.STOP:
+            raise ContextFullError(error.message)
+        held = self._hold("overflow")
+        outcome = Outcome(held.value) if held else await self.compact("overflow")
+        if outcome.problem:
+            outcome = await self._compact_by_rule("overflow", outcome.problem)
+        if outcome.problem:
+            raise ContextFullError(f"{error.message} {outcome.problem}")
+
+    def after_answer(self) -> None:
+        """Note that a request was answered: overflows are no longer in a row."""
+        self._overflows = 0
+
+    async def compact(self, trigger: Trigger, focus: str | None = None) -> Outcome:
+        """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on."""
+        in_turn = trigger != "manual" and self._in_turn()
+        outcome = await self.compactor.compact(self._order(trigger, focus))
+        return self._go_on(outcome, in_turn=in_turn)
+
+    def prune(self, moment: Moment) -> int:
+        """Turn old outputs into placeholders if the moment is right; returns the tokens freed."""
+        settings, size, view = self._settings(), self.size(), self._view()
+        reason = occasion(settings.prune, size, moment)
+        if reason is None:
+            return 0
+        counter = self._ports.directory.counter(self.model)
+        rules = PruneRules(
+            settings.prune,
+            size.budget,
+            pressure=under_pressure(settings.prune, size),
+            minimum=1 if moment.asked else None,
+            count=counter.entry,
+        )
+        plan = plan_prune(view, rules, reason)
+        if plan is None:
+            return 0
+        self._append(plan.entry())
+        return plan.tokens_freed
 
     def after_run(self) -> None:
-        """Do what can wait until the agent is idle: learn from reported usage."""
+        """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
         for entry in reversed(self._session.active_path()):
             if isinstance(entry, AssistantEntry):
                 if entry.usage and entry.estimate and not entry.error:
                     self._ports.directory.learn(entry.model, estimate=entry.estimate, reported=entry.usage.prompt)
-                return
+                break
+        if self._settings().prune.when == "run_end":
+            self.prune(Moment(run_ended=True))
 
-    def _head(self) -> SystemEntry | None:
-        return resolve(self._session.active_path()).system
+    async def _compact_when_due(self, size: ContextSize) -> None:
+        trigger: Trigger = "model_switch" if self._model_switched() else "threshold"
+        held = self._hold(trigger)
+        problem = held.value if held else (await self.compact(trigger)).problem
+        if problem is None:
+            return
+        size = self.size()
+        if size.total <= size.window - min(size.reserve, size.window // 10):
+            if held is None:
+                self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "/compact"))
+            return
+        if held is not Hold.OFF:
+            problem = (await self._compact_by_rule(trigger, problem)).problem
+        if problem is not None:
+            raise ContextFullError(f"{_full(self.size())} {problem}")
+
+    async def _compact_by_rule(self, trigger: Trigger, problem: str) -> Outcome:
+        """Compact without a model, because otherwise the work would stop."""
+        in_turn = self._in_turn()
+        outcome = await self.compactor.compact(self._order(trigger, None), without_model=True)
+        if outcome.problem is None:
+            self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "/undo"))
+        return self._go_on(outcome, in_turn=in_turn)
+
+    def _go_on(self, outcome: Outcome, *, in_turn: bool) -> Outcome:
+        if outcome.problem is None and not outcome.pruned and in_turn:
+            text = self._ports.prompt("continue")
+            self._append(UserEntry(parts=(TextPart(text=text),), synthetic="continue"))
+        return outcome
+
+    def _hold(self, trigger: Trigger) -> Hold | None:
+        return hold(self._session.path(), self._settings().compaction, self.compactor.failures, trigger)
+
+    def _order(self, trigger: Trigger, focus: str | None) -> Order:
+        request, _estimate = self.request()
+        return Order(trigger, self.model, focus, request, cache_warm=not self._cache_cold())
+
+    # -- what the path says -----------------------------------------------------------------------------------
+
+    def _settings(self) -> ContextSettings:
+        return self._ports.settings.for_model(self.model)
+
+    def _view(self) -> ContextView:
+        return resolve(self._session.active_path())
+
+    def _last_answer(self) -> AssistantEntry | None:
+        path = reversed(self._session.active_path())
+        return next((entry for entry in path if isinstance(entry, AssistantEntry) and not entry.error), None)
+
+    def _model_switched(self) -> bool:
+        last = self._last_answer()
+        return last is not None and last.model != self.model
+
+    def _cache_cold(self) -> bool:
+        last = self._last_answer()
+        ttl = self._settings().cache.ttl_seconds
+        return last is None or self._ports.clock() - last.created_at > ttl * 1000
+
+    def _in_turn(self) -> bool:
+        """Whether the model is in the middle of its work: the newest message is a tool's."""
+        path = reversed(self._session.active_path())
+        newest = next(
+            (entry for entry in path if isinstance(entry, AssistantEntry | UserEntry | ToolResultEntry)), None
+        )
+        return isinstance(newest, ToolResultEntry)
 
     def _images(self, request: ModelRequest) -> dict[str, bytes]:
-        wanted = {part.blob for message in request.messages for part in message.content if isinstance(part, ImageRef)}
+        parts = (part for message in request.messages for part in message.content)
+        wanted = {part.blob for part in parts if isinstance(part, ImageRef)}
         found = {digest: self._ports.blob(digest) for digest in wanted}
         return {digest: data for digest, data in found.items() if data is not None}
 
     def _append(self, entry: Entry) -> None:
         self._channel.emit(EntryAppended(self._session.append(entry)))
+
+
+def _full(size: ContextSize) -> str:
+    return f"The context is full: {size.total:,} of {size.window:,} tokens."

@@ -165,10 +165,21 @@ class CompactionStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionProgress:
+    """More of the summary that is being written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionEnded:
-    """Compaction committed (its entry was appended) or failed with ``error``; the path is as it was then."""
+    """Compaction committed (its entry was appended), or there is none for the reason ``error`` gives.
+
+    ``steps`` names what had to be done beside the summary. Without a commit the path is as it was.
+    """
 
     error: str | None = None
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +214,7 @@ AgentEvent = (
     | QueueChanged
     | Notice
     | CompactionStarted
+    | CompactionProgress
     | CompactionEnded
     | LeafMoved
     | RunEnded

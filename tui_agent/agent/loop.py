@@ -85,18 +85,17 @@ class Loop:
                 await self.tools.run(answer.tool_calls)
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer; an overflow makes room and tries once more."""
+        """Send the path and return the answer; an overflow makes room and tries again, once."""
         if wrap_up:
             self._append(_synthetic("step_limit", self.ports.prompt("step_limit")))
-        for attempt in (1, 2):
+        while True:
             request, estimate = self.context.request(tools_allowed=not wrap_up)
             try:
                 return await self.answerer.answer(request, step=self.step, estimate=estimate)
             except ModelError as error:
-                if error.kind is not ErrorKind.CONTEXT_OVERFLOW or attempt == 2:
+                if error.kind is not ErrorKind.CONTEXT_OVERFLOW:
                     raise
                 await self.context.after_overflow(error)
-        raise AssertionError("unreachable")
 
     def _take_messages(self) -> None:
         """Append what the user sent: steering at once, a follow-up only when the work at hand is done."""

@@ -1,0 +1,206 @@
+"""Carries out compactions: asks the pure engine for a plan, a model for the summary, and commits what helps.
+
+A compaction that fails, is refused or is interrupted leaves the path as it was. What is committed has been measured
+before: the history after it is smaller, and small enough to work in.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, EntryAppended
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.summary_calls import Spent, SummaryCalls
+from tui_agent.context.budget import ContextSize, measure
+from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, Trigger, plan_compaction
+from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
+from tui_agent.context.digest import digest
+from tui_agent.context.ladder import Commit, Measures, plan_commit
+from tui_agent.context.request import ModelRequest
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.summariser import (
+    SummariserLimits,
+    SummaryFailure,
+    SummaryPrompts,
+    choose_input,
+    summarise,
+)
+from tui_agent.context.summary_tasks import blocks_of, compaction_tasks
+from tui_agent.context.templates import Templates
+from tui_agent.context.weights import CountEntry
+from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A compaction to carry out. ``model`` is the conversation's, ``focus`` what the user wants the summary to keep.
+
+    ``live`` is the conversation's own next request, for a summariser that reads it from the provider's cache.
+    """
+
+    trigger: Trigger
+    model: str
+    focus: str | None = None
+    live: ModelRequest | None = None
+    cache_warm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A compaction that is planned and summarised but not committed; the summary may still be edited."""
+
+    plan: CompactionPlan
+    summary: str
+    size: ContextSize
+    model: str | None
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a compaction ended. ``problem`` is why nothing was compacted, None when it was.
+
+    ``pruned`` tells that room was made without a summary, ``refused`` that there was nothing to do: no failure.
+    """
+
+    problem: str | None = None
+    pruned: bool = False
+    refused: bool = False
+    steps: tuple[str, ...] = ()
+
+
+class Compactor:
+    """Compacts one session. ``failures`` is the record that pauses automatic compaction."""
+
+    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel) -> None:
+        self._session = session
+        self._ports = ports
+        self._channel = channel
+        self._prompts = SummaryPrompts.load(ports.prompt)
+        self._templates = Templates.load(ports.prompt)
+        self.failures: FailureRecord = NO_FAILURES
+
+    def plan(self, order: Order) -> CompactionPlan | Refusal:
+        """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
+        path = self._session.active_path()
+        options = PlanOptions(trigger=order.trigger, instructions=order.focus, count=self._count(order.model))
+        return plan_compaction(path, self._settings(order.model), self._size(order.model, path), options)
+
+    async def compact(self, order: Order, *, without_model: bool = False) -> Outcome:
+        """Plan, summarise and commit. ``without_model`` writes the summary by rule.
+
+        Raises:
+            asyncio.CancelledError: interrupted; the path is as it was.
+        """
+        path = self._session.active_path()
+        self._channel.emit(CompactionStarted(order.trigger, self._size(order.model, path).total))
+        outcome = Outcome("Interrupted.")
+        try:
+            outcome = await self._compact(order, without_model=without_model)
+        finally:
+            self._channel.emit(CompactionEnded(outcome.problem, outcome.steps))
+        if not outcome.refused:
+            self.failures = NO_FAILURES if outcome.problem is None else self.failures.failed(path)
+        return outcome
+
+    async def draft(self, order: Order) -> Draft | Refusal | SummaryFailure:
+        """Plan and summarise, for a person to look at before ``commit``."""
+        plan = self.plan(order)
+        if isinstance(plan, Refusal):
+            return plan
+        summary, model, spent = await self._summary(plan, order)
+        if isinstance(summary, SummaryFailure):
+            return summary
+        return Draft(plan, summary, self._size(order.model, self._session.active_path()), model, spent)
+
+    def commit(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
+        """Append a drafted compaction, with ``summary`` in place of the draft's where the user changed it."""
+        path = self._session.active_path()
+        commit = plan_commit(
+            path, draft.plan, draft.summary if summary is None else summary, self._measures(order.model), draft.size
+        )
+        if isinstance(commit, Commit):
+            self._append(_with_origin(entry, draft) for entry in commit.entries)
+        return commit
+
+    async def _compact(self, order: Order, *, without_model: bool) -> Outcome:
+        if without_model:
+            plan = self.plan(order)
+            if isinstance(plan, Refusal):
+                return self._refused(plan)
+            draft = self._by_rule(plan, order)
+        else:
+            drafted = await self.draft(order)
+            if isinstance(drafted, Refusal):
+                return self._refused(drafted)
+            if isinstance(drafted, SummaryFailure):
+                return Outcome(drafted.reason)
+            draft = drafted
+        commit = self.commit(draft, order)
+        return Outcome(commit.message) if isinstance(commit, Refusal) else Outcome(steps=commit.steps)
+
+    def _refused(self, refusal: Refusal) -> Outcome:
+        """Take what a refusal offers instead of a summary: cutting oversized outputs."""
+        if refusal.prune is None:
+            return Outcome(refusal.message, refused=True)
+        self._append([refusal.prune.entry()])
+        return Outcome(pruned=True)
+
+    def _by_rule(self, plan: CompactionPlan, order: Order) -> Draft:
+        count = self._ports.directory.counter(order.model).text
+        earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
+        text = digest((*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier), count)
+        size = self._size(order.model, self._session.active_path())
+        return Draft(plan, f"{earlier}{text}", size, None, Spent())
+
+    async def _summary(self, plan: CompactionPlan, order: Order) -> tuple[str | SummaryFailure, str, Spent]:
+        settings = plan.settings.compaction
+        model = settings.model or order.model
+        count = self._ports.directory.counter(model).text
+        limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
+        mode = choose_input(
+            settings.input if order.live is not None and model == order.model else "serialised",
+            limits,
+            live_tokens=plan.tokens_before + self._size(order.model, self._session.active_path()).fixed,
+            serialised_tokens=sum(
+                count(block)
+                for block in blocks_of((*plan.history, *plan.turn_prefix), plan.view, settings, self._templates)
+            ),
+            cache_warm=order.cache_warm,
+        )
+        calls = SummaryCalls(
+            self._ports.client, model, order.live, lambda text: self._channel.emit(CompactionProgress(text))
+        )
+        tasks = compaction_tasks(plan, mode, self._templates)
+        return await calls.run(summarise(tasks, self._prompts, limits, count)), model, calls.spent
+
+    def _append(self, entries: Iterable[Entry]) -> None:
+        for entry in self._session.append_many(entries):
+            self._channel.emit(EntryAppended(entry))
+
+    def _settings(self, model: str) -> ContextSettings:
+        return self._ports.settings.for_model(model)
+
+    def _count(self, model: str) -> CountEntry:
+        return self._ports.directory.counter(model).entry
+
+    def _size(self, model: str, path: Sequence[Entry]) -> ContextSize:
+        directory = self._ports.directory
+        return measure(path, directory.limits(model), self._settings(model), directory.counter(model))
+
+    def _measures(self, model: str) -> Measures:
+        return Measures(
+            size_of=lambda path: self._size(model, path).history,
+            text=self._ports.directory.counter(model).text,
+            entry=self._count(model),
+            templates=self._templates,
+        )
+
+
+def _with_origin(entry: Entry, draft: Draft) -> Entry:
+    """Write down which model summarised and what it cost."""
+    if not isinstance(entry, CompactionEntry) or draft.model is None:
+        return entry
+    spent = {"model": draft.model, "usage": draft.spent.usage, "cost": draft.spent.cost}
+    return entry.model_copy(update=spent)
