@@ -99,8 +99,6 @@ class ToolContext:
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
     """Whether the model takes images."""
-    partial: "ToolResult | None" = None
-    """What a cancelled call had done until then; set by the tool before it passes the cancellation on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,21 +152,29 @@ class Tool(ABC, Generic[InputT]):
         )
 
 
-def _slim(schema: Any) -> Any:
-    """Drop titles and defaults and inline ``anyOf[..., null]``: every token is paid on every request."""
-    if isinstance(schema, list):
-        return [_slim(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
+_NOISE = frozenset(
+    {"title", "default", "additionalProperties", "minimum", "exclusiveMinimum", "maximum", "minItems", "minLength"}
+)
+"""Left out of schemas: every token is paid on every request, some providers refuse bounds, and a call that breaks
+one is told so."""
+
+
+def _slim(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
+    """Return a JSON schema with references inlined, without noise and the docstrings of models."""
+    definitions = definitions or schema.get("$defs", {})
+    if "$ref" in schema:
+        told = {key: value for key, value in schema.items() if key == "description"}
+        return _slim(definitions[schema["$ref"].rpartition("/")[2]], definitions) | told
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option != {"type": "null"}]
         if len(options) == 1:
             rest = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _slim(options[0] | rest)
-    slim: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "properties":
-            slim[key] = {name: _slim(field_schema) for name, field_schema in value.items()}
-        elif key not in {"title", "default", "additionalProperties"}:
-            slim[key] = _slim(value)
+            return _slim(options[0] | rest, definitions)
+        return {"anyOf": [_slim(option, definitions) for option in options]}
+    dropped = _NOISE | {"$defs"} | ({"description"} if "properties" in schema else set())
+    slim = {key: value for key, value in schema.items() if key not in dropped}
+    if "properties" in slim:
+        slim["properties"] = {name: _slim(field, definitions) for name, field in slim["properties"].items()}
+    if "items" in slim:
+        slim["items"] = _slim(slim["items"], definitions)
     return slim

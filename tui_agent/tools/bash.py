@@ -47,7 +47,7 @@ class BashTool(Tool[BashInput]):
         return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command"),)
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
-        """Run it. When the call is cancelled, ``context.partial`` holds what came out until then."""
+        """Run it; a cancelled call has reported what came out until then."""
         environment = command_environment(context.environment or safe_environment(os.environ))
         timeout = min(arguments.timeout, MAX_TIMEOUT)
         command = Command((_shell(), "-c", _checked(arguments.command)), context.cwd, environment, timeout)
@@ -56,9 +56,6 @@ class BashTool(Tool[BashInput]):
             await run_command(command, context.report, run)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
-        except asyncio.CancelledError:
-            context.partial = await finish(_output(arguments, run, "[Interrupted by the user.]"), context)
-            raise
         output = await asyncio.to_thread(_output, arguments, run, _ending(run, timeout))
         return await finish(output, context)
 

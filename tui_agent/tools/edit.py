@@ -72,8 +72,8 @@ class EditTool(Tool[EditInput]):
 
     name = "edit"
     description = (
-        "Replace text in a file. Each old must be copied exactly from the file and be there once, or set all to "
-        "replace every place. Edits apply in order; if one fails none is made."
+        "Replace text in a file. Copy each old exactly from the file, without line numbers and with enough lines to "
+        "be there only once, or set all to replace every place. Edits apply in order; if one fails none is made."
     )
     Input = EditInput
 

@@ -1,7 +1,8 @@
 """Glob patterns as the tools understand them, turned into regular expressions over ``/`` separated paths.
 
 ``*`` and ``?`` stay within one name, ``**`` crosses directories, ``{a,b}`` is either, ``[abc]`` and ``[!abc]`` are
-classes. A pattern without a slash matches a file's name at any depth; one with a slash matches the whole path.
+classes. A pattern without a slash matches a file's name at any depth; one with a slash, be it only in front, matches
+the whole path.
 """
 
 import re
@@ -19,9 +20,9 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     Raises:
         ValueError: a class or a brace is never closed.
     """
-    pattern = pattern.removeprefix("./").lstrip("/")
-    anchored = "/" in pattern.rstrip("/")
-    body = _translate(pattern.rstrip("/"))
+    pattern = pattern.removeprefix("./").rstrip("/")
+    anchored = "/" in pattern
+    body = _translate(pattern.lstrip("/"))
     return re.compile(body if anchored else f"(?:.*/)?{body}", re.DOTALL)
 
 

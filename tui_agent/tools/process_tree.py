@@ -28,14 +28,15 @@ async def end_tree(leader: int, mark: str) -> None:
         leader: the process that was started in its own session.
         mark: the value of ``MARK`` it was started with.
     """
-    _signal(leader, signal.SIGTERM, await asyncio.to_thread(members, leader, mark))
+    known = await asyncio.to_thread(members, leader, mark)
+    _signal(leader, signal.SIGTERM, known)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + GRACE
-    while loop.time() < deadline and _group_alive(leader):  # noqa: ASYNC110 - nothing tells of others' children
+    while loop.time() < deadline and _any_left(leader, known):  # noqa: ASYNC110 - nothing tells of others' children
         await asyncio.sleep(_POLL)
     for _ in range(_ROUNDS):
         left = await asyncio.to_thread(members, leader, mark)
-        if not left and not _group_alive(leader):
+        if not _any_left(leader, left):
             return
         _signal(leader, signal.SIGKILL, left)
         await asyncio.sleep(_POLL)
@@ -66,14 +67,26 @@ def _processes() -> list[int]:
         return []
 
 
-def _alive(pid: int, session: int) -> bool:
-    """Whether the process is of the session and not a zombie."""
+def _status(pid: int) -> list[bytes]:
+    """Return state, parent, group and session of a process; nothing for one that is gone or a zombie."""
     try:
-        # After the name, which may hold anything: state, parent, group, session.
-        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        # What comes after the name, which may hold anything.
+        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[:4]
     except OSError:
-        return False
-    return len(fields) > 3 and fields[0] not in {b"Z", b"X"} and int(fields[3]) == session
+        return []
+    return fields if len(fields) == 4 and fields[0] not in {b"Z", b"X"} else []
+
+
+def _alive(pid: int, session: int) -> bool:
+    status = _status(pid)
+    return bool(status) and int(status[3]) == session
+
+
+def _any_left(leader: int, found: list[int]) -> bool:
+    """Whether one still runs; zombies that nobody has collected do not count where they can be told."""
+    if _PROC.is_dir():
+        return any(_status(pid) for pid in found)
+    return _group_alive(leader)
 
 
 def _environment(pid: int) -> list[bytes]:

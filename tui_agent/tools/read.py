@@ -1,6 +1,7 @@
 """The ``read`` tool: text by the line, directories, images."""
 
 import asyncio
+import codecs
 import io
 import mimetypes
 import stat
@@ -26,6 +27,8 @@ MAX_COUNTED_BYTES = 512 * 1024 * 1024
 
 _MAX_WIDE_BYTES = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
+_CUT_NOTE = 30
+_NUMBER_CHARS = 12
 _IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -114,9 +117,11 @@ class ReadTool(Tool[ReadInput]):
         await asyncio.to_thread(context.reads.note, location.real)
         limits = context.limits
         wanted = _Wanted(
-            max(arguments.offset, 1), min(arguments.limit or limits.lines + 1, limits.lines + 1), limits.bytes,
-            limits.line_chars,
-        )  # fmt: skip
+            offset=max(arguments.offset, 1),
+            lines=min(arguments.limit or limits.lines + 1, limits.lines + 1),
+            bytes=limits.bytes,
+            line_chars=limits.line_chars - _NUMBER_CHARS,
+        )
         window = await asyncio.to_thread(_window, location.real, encoding, wanted)
         return await finish(_text_output(self.title(arguments), location, window), context)
 
@@ -208,31 +213,31 @@ def _skip(file: BinaryIO, lines: int) -> int:
     return passed
 
 
-def _line(file: BinaryIO, encoding: str, line_chars: int) -> str | None:
+def _line(file: BinaryIO, encoding: str, chars: int) -> str | None:
     """Return the next line, cut to so many characters; None at the end."""
-    piece = file.readline(line_chars * 4)
+    piece = file.readline(chars * 4)
     if not piece:
         return None
-    left_out = 0
-    more = piece
+    size, more = len(piece), piece
     while more and not more.endswith(b"\n"):
         more = file.readline(_CHUNK)
-        left_out += len(more)
+        size += len(more)
     text = _decoded(piece, encoding).rstrip("\r\n").replace("\0", "␀")
-    if left_out or len(text) > line_chars:
-        left_out += len(text) - line_chars
-        return f"{text[: line_chars - 40]} [+{left_out + 40:,} characters]"
-    return text
+    if len(text) <= chars and size == len(piece):
+        return text
+    shown = text[: chars - _CUT_NOTE]
+    left = size - more.endswith(b"\n") - len(shown.encode(encoding, "replace"))
+    return f"{shown} [+{left:,} bytes]"
 
 
 def _decoded(piece: bytes, encoding: str) -> str:
     if encoding == "latin-1":
         return piece.decode(encoding)
     try:
-        return piece.decode()
-    except UnicodeDecodeError as error:
-        # A piece may end in the middle of a character; anything else that is not UTF-8 is shown as latin-1.
-        return piece[: error.start].decode() if error.start > len(piece) - 4 else piece.decode("latin-1")
+        # Not final: a piece of a long line may end in the middle of a character.
+        return codecs.getincrementaldecoder("utf-8")().decode(piece, final=piece.endswith(b"\n"))
+    except UnicodeDecodeError:
+        return piece.decode("latin-1")
 
 
 def _count(file: BinaryIO) -> tuple[int, bool]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.tools.base import Permission, PermissionNeed, ToolContext, ToolError
-from tui_agent.tools.globs import compile_glob, has_magic, split_glob
+from tui_agent.tools.globs import compile_glob, split_glob
 from tui_agent.tools.ignore import walk_files
 from tui_agent.tools.paths import Location, locate, missing, path_needs
 
@@ -62,7 +62,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     if ".." in rest.split("/"):
         raise ToolError(f"glob {glob!r}: put .. in path.")
     try:
-        matcher = compile_glob(rest if has_magic(rest) or not base else f"/{rest}") if rest else None
+        matcher = compile_glob(f"/{rest}" if base else rest) if rest else None
     except (ValueError, re.error) as error:
         raise ToolError(f"glob {glob!r} is malformed: {error}.") from None
     return Scope(location, rest, matcher)

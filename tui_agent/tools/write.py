@@ -32,7 +32,7 @@ class WriteTool(Tool[WriteInput]):
     """Creates or replaces a file."""
 
     name = "write"
-    description = "Create a file, or replace all of it (read it first). Change parts with edit."
+    description = "Create a file or replace all of it; read an existing one first. To change parts use edit."
     Input = WriteInput
 
     def needs(self, arguments: WriteInput, context: ToolContext) -> tuple[PermissionNeed, ...]:

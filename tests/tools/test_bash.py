@@ -1,0 +1,283 @@
+"""The ``bash`` tool on real processes, well-behaved ones and others."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.tooling import Workspace
+from tui_agent.tools import process
+from tui_agent.tools.base import OutputLimits, Permission, ToolError
+from tui_agent.tools.bash import BashInput, BashTool
+
+BASH = BashTool()
+STEP = 0.02
+PATIENCE = 10.0
+
+
+async def eventually(condition: object, what: str) -> None:
+    """Wait until a condition holds; fail when it does not within a bounded time."""
+    assert callable(condition)
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(STEP)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pids_in(path: Path) -> list[int]:
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+@pytest.fixture
+def pids(space: Workspace) -> Iterator[Path]:
+    """A file that commands write their process ids to; what is left of them is ended after the test."""
+    path = space.root / "pids"
+    yield path
+    for pid in pids_in(path):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+# -- ordinary commands --------------------------------------------------------------------------------------
+
+
+async def test_output_of_both_streams_in_order(space: Workspace) -> None:
+    result = await space.call(BASH, command="echo one; echo two >&2; echo three")
+    assert result.output == "one\ntwo\nthree"
+    assert (result.metadata.exit_code, result.is_error, result.full_output) == (0, False, None)
+
+
+async def test_exit_code(space: Workspace) -> None:
+    result = await space.call(BASH, command="echo no; exit 3")
+    assert result.output == "no\n[Exit code 3.]"
+    assert (result.metadata.exit_code, result.is_error) == (3, True)
+
+
+async def test_ended_by_a_signal(space: Workspace) -> None:
+    result = await space.call(BASH, command="kill -SEGV $$")
+    assert result.output == "[Ended by SIGSEGV.]"
+
+
+async def test_no_output(space: Workspace) -> None:
+    assert (await space.call(BASH, command="true")).output == "[No output.]"
+
+
+async def test_each_call_starts_in_the_working_directory(space: Workspace) -> None:
+    space.file("sub/a.txt")
+    result = await space.call(BASH, command="cd sub && pwd")
+    assert result.output == str(space.root / "sub")
+    assert (await space.call(BASH, command="pwd")).output == str(space.root)
+
+
+async def test_the_environment_has_no_secrets_and_nothing_that_waits(space: Workspace) -> None:
+    space.environ["OPENAI_API_KEY"] = "sk-secret"
+    space.environ["MY_SETTING"] = "kept"
+    result = await space.call(BASH, command='echo "[$OPENAI_API_KEY] $MY_SETTING $TERM $GIT_PAGER $NO_COLOR"')
+    assert result.output == "[] kept dumb cat 1"
+
+
+async def test_python_output_keeps_its_order(space: Workspace) -> None:
+    code = "import sys; print(1); print(2, file=sys.stderr); print(3)"
+    result = await space.call(BASH, command=f"{sys.executable} -c '{code}'")
+    assert result.output == "1\n2\n3"
+
+
+async def test_a_command_that_reads_input_gets_none(space: Workspace) -> None:
+    result = await space.call(BASH, command="read line; echo got $?; cat", timeout=5)
+    assert result.output == "got 1"
+
+
+async def test_a_command_that_reads_the_terminal_has_none(space: Workspace) -> None:
+    result = await space.call(BASH, command="read line </dev/tty; echo $?", timeout=5)
+    assert result.output.endswith("\n1")
+
+
+async def test_what_would_stand_on_a_screen(space: Workspace) -> None:
+    """Colours, titles, clipboard writes and rewritten lines are not for the model; the blob has them."""
+    command = r"printf '\033[31mred\033[0m\n\033]52;c;aGk=\007\033]0;title\007 10%%\r 50%%\r100%%\ncrlf\r\na\0b\xff\n'"
+    result = await space.call(BASH, command=command)
+    assert result.output == "red\n100%\ncrlf\nab\ufffd"
+    assert result.full_output is not None
+    assert b"\x1b[31mred" in space.blobs[result.full_output]
+
+
+async def test_long_output_keeps_both_ends_and_the_errors_between(space: Workspace) -> None:
+    space.limits = OutputLimits(lines=100)
+    command = "seq 1 5000; echo 'fatal error: it broke'; seq 5001 10000"
+    result = await space.call(BASH, command=command)
+    assert result.output.startswith("1\n2\n")
+    assert "\n9999\n10000" in result.output
+    assert "5001: fatal error: it broke" in result.output
+    assert result.output.count("\n") <= 110
+    assert result.metadata.truncation is not None
+    assert result.metadata.truncation.total_lines == 10_001
+    assert result.full_output is not None
+    assert space.blobs[result.full_output].count(b"\n") == 10_001
+
+
+async def test_a_line_of_ten_megabytes(space: Workspace) -> None:
+    command = "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo end"
+    result = await space.call(BASH, command=command)
+    assert len(result.output) < 60_000
+    assert result.output.endswith("end")
+    assert result.metadata.truncation is not None
+    assert result.metadata.truncation.total_bytes == 10_000_005
+
+
+async def test_live_output_comes_while_it_runs_and_in_few_pieces(space: Workspace) -> None:
+    flag = space.root / "go"
+    command = f"echo first; while [ ! -e {flag} ]; do sleep 0.02; done; for i in $(seq 500); do echo $i; done"
+    task = asyncio.ensure_future(space.call(BASH, command=command))
+    await eventually(lambda: "first" in "".join(space.live), "nothing came while the command ran")
+    assert not task.done()
+    flag.touch()
+    result = await task
+    assert "".join(space.live) == result.output + "\n"
+    assert len(space.live) < 50
+
+
+async def test_a_character_cut_in_two_is_reported_whole(space: Workspace) -> None:
+    flag = space.root / "go"
+    command = rf"printf 'a\xc3'; while [ ! -e {flag} ]; do sleep 0.02; done; printf '\xa9b'"
+    task = asyncio.ensure_future(space.call(BASH, command=command))
+    await eventually(lambda: space.live, "nothing came")
+    flag.touch()
+    assert (await task).output == "aéb"
+    assert "".join(space.live) == "aéb"
+
+
+@pytest.mark.parametrize("command", ["", "  \n", "a\0b"])
+def test_no_command(space: Workspace, command: str) -> None:
+    with pytest.raises(ToolError):
+        BASH.needs(BashInput(command=command), space.context())
+
+
+def test_needs_the_whole_command(space: Workspace) -> None:
+    command = "git status && rm -rf tmp\necho done"
+    (need,) = BASH.needs(BashInput(command=command), space.context())
+    assert (need.permission, need.pattern, need.detail, need.detail_kind) == (
+        Permission.BASH, command, command, "command",
+    )  # fmt: skip
+
+
+async def test_a_directory_that_is_gone(space: Workspace) -> None:
+    context = space.context()
+    context.cwd = space.root / "gone"
+    with pytest.raises(ToolError, match="could not be started: No such file"):
+        await BASH.run(BashInput(command="true"), context)
+
+
+# -- background ---------------------------------------------------------------------------------------------
+
+
+async def test_a_background_child_does_not_hold_the_call(space: Workspace, pids: Path) -> None:
+    started = time.monotonic()
+    result = await space.call(BASH, command=f"sleep 60 & echo $! > {pids}; echo started")
+    assert time.monotonic() - started < 5
+    (pid,) = pids_in(pids)
+    assert result.output == f"started\n[Still running in the background, its further output is lost: {pid}.]"
+    assert alive(pid)
+
+
+async def test_a_background_child_survives_its_next_output(space: Workspace, pids: Path) -> None:
+    """Its output is read on after the call: a closed pipe would end it."""
+    go, done = space.root / "go", space.root / "done"
+    child = f"while [ ! -e {go} ]; do sleep 0.02; done; seq 1 100000; touch {done}"
+    await space.call(BASH, command=f"({child}) & echo $! > {pids}")
+    go.touch()
+    await eventually(done.exists, "the background process did not survive its output")
+
+
+# -- stopping -----------------------------------------------------------------------------------------------
+
+SPAWN = "sleep 300 & echo $! >> {pids}; (sleep 300 & echo $! >> {pids}; wait) & echo $! >> {pids}; "
+STUBBORN = "trap '' TERM INT HUP; "
+ESCAPED = "setsid sh -c 'echo $$ >> {pids}; trap \"\" TERM; sleep 300; sleep 300' & sleep 0.2; "
+GROUPS = "set -m; sleep 300 & echo $! >> {pids}; set +m; "
+FORKING = "for i in $(seq 20); do (for j in 1 2 3; do sleep 300 & echo $! >> {pids}; done; wait) & done; "
+
+
+@pytest.mark.parametrize("children", [SPAWN, STUBBORN + SPAWN, ESCAPED, GROUPS, FORKING], ids=str.split)
+@pytest.mark.parametrize("way", ["timeout", "cancel"])
+async def test_nothing_is_left_of_a_stopped_command(space: Workspace, pids: Path, children: str, way: str) -> None:
+    ready = space.root / "ready"
+    command = children.format(pids=pids) + f"echo $$ >> {pids}; touch {ready}; while :; do sleep 0.05; done"
+    if way == "timeout":
+        result = await space.call(BASH, command=command, timeout=1.2)
+        assert result.is_error
+        assert "[Stopped after 1.2 s" in result.output
+    else:
+        task = asyncio.ensure_future(space.call(BASH, command=command))
+        await eventually(ready.exists, "the command did not start")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert ready.exists()
+    assert len(pids_in(pids)) >= 2
+    assert [pid for pid in pids_in(pids) if alive(pid)] == []
+
+
+async def test_an_obedient_command_is_stopped_at_once(space: Workspace) -> None:
+    ready = space.root / "ready"
+    task = asyncio.ensure_future(space.call(BASH, command=f"touch {ready}; sleep 300"))
+    await eventually(ready.exists, "the command did not start")
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - started < 1
+
+
+async def test_a_stopped_command_keeps_its_output(space: Workspace) -> None:
+    result = await space.call(BASH, command="echo before; sleep 300", timeout=0.3)
+    assert result.output.startswith("before\n[Stopped after 0.3 s")
+    assert result.metadata.exit_code is not None
+
+
+async def test_a_flood_is_bounded_counted_and_leaves_the_loop_alone(space: Workspace) -> None:
+    delays: list[float] = []
+
+    async def beat() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            delays.append(time.monotonic() - before - 0.01)
+
+    beating = asyncio.ensure_future(beat())
+    result = await space.call(BASH, command="yes", timeout=1)
+    beating.cancel()
+    truncation = result.metadata.truncation
+    assert truncation is not None
+    assert truncation.total_bytes > 1_000_000
+    assert truncation.total_lines == truncation.total_bytes // 2
+    assert len(result.output) < 60_000
+    assert result.full_output is not None
+    assert len(space.blobs[result.full_output]) < 10_000_000
+    assert sorted(delays)[len(delays) * 9 // 10] < 0.1
+    assert max(len(piece) for piece in space.live) <= process.REPORT_BYTES
+
+
+async def test_descriptors_are_given_back(space: Workspace) -> None:
+    async def calls() -> None:
+        for command in ("echo hi", "exit 1", "echo x >&2", "kill -9 $$"):
+            await space.call(BASH, command=command)
+        await space.call(BASH, command="sleep 9", timeout=0.05)
+
+    await calls()
+    before = psutil.Process().num_fds()
+    await calls()
+    assert psutil.Process().num_fds() == before

@@ -1,0 +1,79 @@
+"""Where paths lead and what they need."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.tooling import Workspace
+from tui_agent.tools.base import Permission, ToolError
+from tui_agent.tools.paths import is_sensitive, locate, path_needs
+
+
+def patterns(space: Workspace, raw: str, cwd: str = ".") -> list[tuple[Permission, str]]:
+    location = locate(raw, space.context(cwd))
+    return [(need.permission, need.pattern) for need in path_needs(Permission.READ, location)]
+
+
+def test_relative_to_the_working_directory(space: Workspace) -> None:
+    space.file("sub/a.txt")
+    location = locate("a.txt", space.context("sub"))
+    assert (location.shown, location.pattern) == ("a.txt", "sub/a.txt")
+    assert patterns(space, "../b.txt", "sub") == [(Permission.READ, "b.txt")]
+
+
+def test_a_link_out_of_the_project_needs_the_directory(space: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "secret.txt").write_text("s")
+    (space.root / "link").symlink_to(tmp_path / "other")
+    real = str(tmp_path.resolve() / "other")
+    assert patterns(space, "link/secret.txt") == [
+        (Permission.READ, "link/secret.txt"),
+        (Permission.READ, f"{real}/secret.txt"),
+        (Permission.EXTERNAL_DIRECTORY, real),
+    ]
+
+
+def test_leaving_through_a_link_and_dots(space: Workspace, tmp_path: Path) -> None:
+    """``link/..`` is the parent of where the link leads, not the project."""
+    (tmp_path / "other" / "deep").mkdir(parents=True)
+    (space.root / "link").symlink_to(tmp_path / "other" / "deep")
+    assert (Permission.EXTERNAL_DIRECTORY, str(tmp_path.resolve() / "other")) in patterns(space, "link/../x.txt")
+
+
+def test_a_link_to_a_secret_is_asked_for_under_both_names(space: Workspace) -> None:
+    space.file(".env", "KEY=1")
+    (space.root / "notes.txt").symlink_to(space.root / ".env")
+    assert patterns(space, "notes.txt") == [(Permission.READ, "notes.txt"), (Permission.READ, ".env")]
+
+
+def test_a_sibling_with_the_same_beginning_is_outside(space: Workspace) -> None:
+    assert patterns(space, f"{space.root}-other/a")[-1][0] is Permission.EXTERNAL_DIRECTORY
+
+
+def test_home_and_mentions(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(space.root))
+    space.file("a.txt")
+    assert locate("~/a.txt", space.context()).pattern == "a.txt"
+    assert locate("@a.txt", space.context()).pattern == "a.txt"
+
+
+@pytest.mark.parametrize("raw", ["", "  ", "a\0b"])
+def test_no_path_at_all(space: Workspace, raw: str) -> None:
+    with pytest.raises(ToolError):
+        locate(raw, space.context())
+
+
+@pytest.mark.parametrize(
+    ("path", "secret"),
+    [
+        (".env", True),
+        ("a/.env.local", True),
+        (".env.example", False),
+        ("keys/server.pem", True),
+        ("ID_RSA", True),
+        ("environment.py", False),
+        ("monkey.py", False),
+    ],
+)
+def test_names_that_hold_secrets(path: str, secret: bool) -> None:
+    assert is_sensitive(path) is secret

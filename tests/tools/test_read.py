@@ -1,0 +1,198 @@
+"""The ``read`` tool on real files."""
+
+import os
+import struct
+import zlib
+
+import pytest
+
+from tests.support.tooling import Workspace
+from tui_agent.tools.base import OutputLimits, Permission, ToolError
+from tui_agent.tools.read import MAX_IMAGE_BYTES, ReadInput, ReadTool
+
+READ = ReadTool()
+
+
+def png(width: int, height: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(b"".join(b"\0" + b"\0\0\0" * width for _ in range(height)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+async def test_lines_are_numbered(space: Workspace) -> None:
+    space.file("a.py", "one\n\n  three\n")
+    result = await space.call(READ, path="a.py")
+    assert result.output == "1\tone\n2\t\n3\t  three"
+    assert result.metadata.read_files == ("a.py",)
+    assert result.metadata.truncation is None
+
+
+async def test_offset_and_limit_say_where_the_rest_is(space: Workspace) -> None:
+    space.file("a.txt", "".join(f"line {n}\n" for n in range(1, 101)))
+    result = await space.call(READ, path="a.txt", offset=40, limit=3)
+    assert result.output == "40\tline 40\n41\tline 41\n42\tline 42\n[Lines 40-42 of 100. Read on with offset=43.]"
+    assert result.title == "a.txt:40-42"
+    last = await space.call(READ, path="a.txt", offset=99)
+    assert last.output.endswith("[Lines 99-100 of 100, the end of the file.]")
+
+
+async def test_offset_past_the_end(space: Workspace) -> None:
+    space.file("a.txt", "1\n2\n")
+    with pytest.raises(ToolError, match=r"past the end: a.txt has 2 lines"):
+        await space.call(READ, path="a.txt", offset=9)
+
+
+@pytest.mark.parametrize("limits", [OutputLimits(lines=50), OutputLimits(bytes=2_000), OutputLimits(tokens=700)])
+async def test_what_is_cut_continues_seamlessly(space: Workspace, limits: OutputLimits) -> None:
+    """Reading on at the named offset gives every line once."""
+    space.file("big.txt", "".join(f"the text of line {n}\n" for n in range(1, 301)))
+    space.limits = limits
+    seen: list[str] = []
+    offset: int | None = 1
+    while offset is not None:
+        result = await space.call(READ, path="big.txt", offset=offset)
+        *lines, note = result.output.split("\n")
+        seen += [line.split("\t")[1] for line in lines]
+        offset = int(note.split("offset=")[1].rstrip(".]")) if "offset=" in note else None
+        if result.metadata.truncation is not None:
+            assert result.metadata.truncation.total_lines == 300
+            assert result.metadata.truncation.kept_lines == len(lines)
+            assert f"of 300. Read on with offset={offset}" in note
+        assert result.full_output is None
+    assert seen == [f"the text of line {n}" for n in range(1, 301)]
+
+
+async def test_a_huge_line_is_cut_and_counted(space: Workspace) -> None:
+    space.file("min.js", b"x" * 10_000_000 + b"\nend\n")
+    result = await space.call(READ, path="min.js")
+    first, second = result.output.split("\n")
+    assert len(first) < 2_100
+    assert first.endswith("[+9,998,042 bytes]")
+    assert second == "2\tend"
+
+
+async def test_the_middle_of_a_huge_file(space: Workspace) -> None:
+    space.file("log.txt", b"".join(b"%07d filler filler filler\n" % n for n in range(400_000)))
+    result = await space.call(READ, path="log.txt", offset=399_990, limit=2)
+    assert result.output.startswith("399990\t0399989 filler")
+    assert "of 400000. Read on with offset=399992" in result.output
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ("é\nb\n".encode(), "1\té\n2\tb"),
+        ("\ufeffé\nb\n".encode(), "1\té\n2\tb"),
+        (b"\xff\xfe" + "é\r\nb\r\n".encode("utf-16-le"), "1\té\n2\tb"),
+        (b"\xfe\xff" + "é\nb".encode("utf-16-be"), "1\té\n2\tb"),
+        (b"caf\xe9\nb\n", "1\tcafé\n2\tb"),
+        (b"a\r\nb\r\n", "1\ta\n2\tb"),
+        (b"no end", "1\tno end"),
+        (b"", "[The file is empty.]"),
+    ],
+)
+async def test_encodings_and_line_endings(space: Workspace, data: bytes, shown: str) -> None:
+    space.file("f.txt", data)
+    assert (await space.call(READ, path="f.txt")).output == shown
+
+
+async def test_bytes_that_are_not_utf8_far_into_a_file(space: Workspace) -> None:
+    space.file("f.txt", b"plain\n" * 20_000 + b"caf\xe9\n")
+    assert (await space.call(READ, path="f.txt", offset=20_001)).output.startswith("20001\tcafé")
+
+
+async def test_an_image_is_attached_with_its_size(space: Workspace) -> None:
+    data = png(40, 30)
+    space.file("shot.png", data)
+    result = await space.call(READ, path="shot.png")
+    (part,) = result.attachments
+    assert (part.mime, part.width, part.height, part.path) == ("image/png", 40, 30, "shot.png")
+    assert space.blobs[part.blob] == data
+    assert "40x30" in result.output
+
+
+async def test_an_image_is_described_to_a_model_that_takes_none(space: Workspace) -> None:
+    space.vision = False
+    space.file("shot.png", png(40, 30))
+    result = await space.call(READ, path="shot.png")
+    assert result.attachments == ()
+    assert "40x30" in result.output
+    assert "takes no images" in result.output
+    assert space.blobs == {}
+
+
+async def test_a_huge_image_is_described(space: Workspace) -> None:
+    space.file("shot.png", png(4, 3) + b"\0" * MAX_IMAGE_BYTES)
+    result = await space.call(READ, path="shot.png")
+    assert result.attachments == ()
+    assert "smaller copy" in result.output
+
+
+@pytest.mark.parametrize(
+    ("data", "mime"),
+    [
+        (b"GIF89a\x02\x00\x03\x00", "image/gif"),
+        (b"\xff\xd8\xff\xe0" + b"\0" * 20, "image/jpeg"),
+        (b"RIFF\0\0\0\0WEBPVP8 " + b"\0" * 20, "image/webp"),
+    ],
+)
+async def test_images_are_known_by_content(space: Workspace, data: bytes, mime: str) -> None:
+    space.file("picture", data)
+    (part,) = (await space.call(READ, path="picture")).attachments
+    assert part.mime == mime
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\0\0\0", bytes(range(1, 255)) * 10])
+async def test_binary_is_described(space: Workspace, data: bytes) -> None:
+    space.file("tool.bin", data)
+    result = await space.call(READ, path="tool.bin")
+    assert result.output.startswith("[tool.bin: binary file")
+
+
+async def test_a_directory_is_listed(space: Workspace) -> None:
+    space.file("src/b.py")
+    space.file("src/sub/c.py")
+    assert (await space.call(READ, path="src")).output == "sub/\nb.py"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [("src/mian.py", "src/main.py"), ("lib/main.py", "src/main.py"), ("README.MD", "readme.md")],
+)
+async def test_a_missing_file_is_guessed(space: Workspace, wanted: str, meant: str) -> None:
+    space.file("src/main.py")
+    space.file("readme.md")
+    with pytest.raises(ToolError, match=f"does not exist. Did you mean {meant}"):
+        await space.call(READ, path=wanted)
+
+
+async def test_a_pipe_does_not_hang(space: Workspace) -> None:
+    os.mkfifo(space.root / "pipe")
+    with pytest.raises(ToolError, match="not a file"):
+        await space.call(READ, path="pipe")
+
+
+async def test_a_file_used_as_a_directory(space: Workspace) -> None:
+    space.file("a.txt")
+    with pytest.raises(ToolError, match="does not exist"):
+        await space.call(READ, path="a.txt/b")
+
+
+async def test_reading_is_remembered(space: Workspace) -> None:
+    path = space.file("a.txt", "1")
+    assert space.reads.changed_since(path) is None
+    await space.call(READ, path="a.txt")
+    assert space.reads.changed_since(path) is False
+
+
+def test_needs_inside_and_outside(space: Workspace) -> None:
+    inside = READ.needs(ReadInput(path="a/../b.txt"), space.context())
+    assert [(need.permission, need.pattern) for need in inside] == [(Permission.READ, "b.txt")]
+    outside = READ.needs(ReadInput(path="/etc/hostname"), space.context())
+    assert [(need.permission, need.pattern) for need in outside] == [
+        (Permission.READ, "/etc/hostname"),
+        (Permission.EXTERNAL_DIRECTORY, "/etc"),
+    ]

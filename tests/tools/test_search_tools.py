@@ -1,0 +1,217 @@
+"""``grep``, ``glob`` and ``ls`` on real trees, with ripgrep and without."""
+
+import os
+
+import pytest
+
+from tests.support.tooling import Workspace
+from tui_agent.tools import ripgrep
+from tui_agent.tools.base import Permission, ToolError
+from tui_agent.tools.glob import GlobInput, GlobTool
+from tui_agent.tools.grep import MAX_MATCHES, GrepInput, GrepTool
+from tui_agent.tools.ls import LsTool
+
+GREP, GLOB, LS = GrepTool(), GlobTool(), LsTool()
+
+
+@pytest.fixture(params=["ripgrep", "python"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to search must give the same."""
+    if request.param == "python":
+        monkeypatch.setattr(ripgrep, "_candidates", tuple)
+    return str(request.param)
+
+
+def tree(space: Workspace) -> None:
+    space.file(".gitignore", "build/\n*.log\n")
+    space.file("src/b.py", "import os\nNAME = 'b'\n")
+    space.file("src/a.py", "import sys\nimport os\n")
+    space.file("src/deep/c.ts", "import x\n")
+    space.file("build/out.py", "import os\n")
+    space.file("debug.log", "import os\n")
+    space.file(".github/ci.yml", "import: os\n")
+    space.file("data.bin", b"import os\0\1\2")
+
+
+async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace, engine: str) -> None:
+    tree(space)
+    result = await space.call(GREP, pattern=r"import\b")
+    assert result.output.split("\n") == [
+        ".github/ci.yml:1: import: os",
+        "src/a.py:1: import sys",
+        "src/a.py:2: import os",
+        "src/b.py:1: import os",
+        "src/deep/c.ts:1: import x",
+    ]
+    assert result.metadata.count == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        ({"glob": "*.py"}, ["src/a.py", "src/b.py"]),
+        ({"glob": "**/*.{ts,yml}"}, [".github/ci.yml", "src/deep/c.ts"]),
+        ({"glob": "src/*.py"}, ["src/a.py", "src/b.py"]),
+        ({"glob": "src/**/*.ts"}, ["src/deep/c.ts"]),
+        ({"glob": "**/deep/*"}, ["src/deep/c.ts"]),
+        ({"path": "src/deep"}, ["src/deep/c.ts"]),
+        ({"path": "src/b.py"}, ["src/b.py"]),
+        ({"path": "build"}, ["build/out.py"]),
+        ({"path": "debug.log"}, ["debug.log"]),
+        ({"glob": "*.log"}, []),
+    ],
+)
+async def test_grep_where(space: Workspace, engine: str, arguments: dict[str, str], files: list[str]) -> None:
+    tree(space)
+    result = await space.call(GREP, pattern="import", **arguments)
+    found = sorted({line.split(":")[0] for line in result.output.split("\n")}) if result.metadata.count else []
+    assert found == files
+
+
+async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace, engine: str) -> None:
+    for number in range(60):
+        space.file(f"f{number:02}.txt", "hit\n" * 50)
+    result = await space.call(GREP, pattern="hit")
+    *rows, note = result.output.split("\n")
+    assert rows == [f"f{number:02}.txt:{line}: hit" for number in range(4) for line in range(1, 51)]
+    assert len(rows) == MAX_MATCHES
+    assert note == "[200 of 3,000 matches in 60 files. For the rest use a narrower pattern, path or glob.]"
+
+
+async def test_grep_literal_and_case(space: Workspace, engine: str) -> None:
+    space.file("a.txt", "a(b\nA.C\nabc\n")
+    assert (await space.call(GREP, pattern="a(b", literal=True)).output == "a.txt:1: a(b"
+    assert (await space.call(GREP, pattern="(?i)a.c")).output == "a.txt:2: A.C\na.txt:3: abc"
+
+
+async def test_grep_bad_pattern(space: Workspace, engine: str) -> None:
+    space.file("a.txt", "x")
+    with pytest.raises(ToolError, match=r"not a valid regular expression.*Set literal"):
+        await space.call(GREP, pattern="foo(")
+
+
+async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace, engine: str) -> None:
+    space.file(".env", "KEY=hit\n")
+    space.file("a.txt", "hit\n")
+    result = await space.call(GREP, pattern="hit")
+    assert result.output == "a.txt:1: hit\n[Not shown, may hold secrets: .env. Name one as path to search it.]"
+    assert (await space.call(GREP, pattern="hit", path=".env")).output == ".env:1: KEY=hit"
+    needs = GREP.needs(GrepInput(pattern="hit", path=".env"), space.context())
+    assert [(need.permission, need.pattern) for need in needs] == [(Permission.READ, ".env")]
+
+
+async def test_grep_cuts_long_lines(space: Workspace, engine: str) -> None:
+    space.file("min.js", "hit" + "x" * 5_000_000 + "\n")
+    result = await space.call(GREP, pattern="hit")
+    assert len(result.output) < 400
+
+
+async def test_grep_nothing(space: Workspace, engine: str) -> None:
+    space.file("a.txt", "x")
+    result = await space.call(GREP, pattern="absent")
+    assert (result.output, result.is_error, result.metadata.count) == ("No matches.", False, 0)
+
+
+async def test_grep_strange_file_names(space: Workspace, engine: str) -> None:
+    space.file("a:1: b.txt", "hit\n")
+    assert (await space.call(GREP, pattern="hit")).output == "a:1: b.txt:1: hit"
+
+
+def test_a_glob_can_not_leave_the_project_unseen(space: Workspace) -> None:
+    for needs in (
+        GREP.needs(GrepInput(pattern="x", glob="../../etc/*"), space.context()),
+        GLOB.needs(GlobInput(pattern="/etc/*.conf"), space.context()),
+    ):
+        assert needs[-1].permission is Permission.EXTERNAL_DIRECTORY
+    with pytest.raises(ToolError, match=r"put \.\. in path"):
+        GLOB.needs(GlobInput(pattern="*/../../x"), space.context())
+
+
+async def test_glob_is_newest_first(space: Workspace, engine: str) -> None:
+    tree(space)
+    os.utime(space.root / "src/b.py", (2_000_000_000, 2_000_000_000))
+    os.utime(space.root / "src/a.py", (1_000_000_000, 1_000_000_000))
+    assert (await space.call(GLOB, pattern="**/*.py")).output == "src/b.py\nsrc/a.py"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        ({"pattern": "*.ts"}, ["src/deep/c.ts"]),
+        ({"pattern": "src/*"}, ["src/a.py", "src/b.py"]),
+        ({"pattern": "src/**"}, ["src/a.py", "src/b.py", "src/deep/c.ts"]),
+        ({"pattern": "*.py", "path": "src"}, ["src/a.py", "src/b.py"]),
+        ({"pattern": "ci.yml"}, [".github/ci.yml"]),
+        ({"pattern": "src/a.py"}, ["src/a.py"]),
+        ({"pattern": "[ab].py"}, ["src/a.py", "src/b.py"]),
+        ({"pattern": "[!a].py"}, ["src/b.py"]),
+    ],
+)
+async def test_glob_patterns(space: Workspace, engine: str, arguments: dict[str, str], files: list[str]) -> None:
+    tree(space)
+    result = await space.call(GLOB, **arguments)
+    assert sorted(result.output.split("\n")) == files
+
+
+async def test_glob_shows_a_hundred_and_counts_all(space: Workspace, engine: str) -> None:
+    for number in range(130):
+        space.file(f"f{number}.txt")
+    result = await space.call(GLOB, pattern="*.txt")
+    assert len(result.output.split("\n")) == 101
+    assert result.output.endswith("[100 of 130 files. For the rest use a narrower pattern, path or glob.]")
+
+
+async def test_glob_nothing_and_nonsense(space: Workspace, engine: str) -> None:
+    assert (await space.call(GLOB, pattern="*.zig")).output.startswith("No files match")
+    with pytest.raises(ToolError, match="malformed"):
+        await space.call(GLOB, pattern="*.{py")
+    with pytest.raises(ToolError, match="does not exist"):
+        await space.call(GLOB, pattern="*", path="nowhere")
+
+
+async def test_ls_shows_two_levels(space: Workspace) -> None:
+    tree(space)
+    (space.root / "link").symlink_to(space.root / "src")
+    result = await space.call(LS)
+    assert result.output.split("\n") == [
+        ".github/",
+        "  ci.yml",
+        "src/",
+        "  deep/",
+        "  a.py",
+        "  b.py",
+        ".gitignore",
+        "data.bin",
+        "link@",
+        "[Ignored by git: build/, debug.log]",
+    ]
+
+
+async def test_ls_is_bounded(space: Workspace) -> None:
+    for number in range(500):
+        space.file(f"d/f{number:03}.txt")
+    assert "  ... 440 more" in (await space.call(LS)).output
+    inner = (await space.call(LS, path="d")).output.split("\n")
+    assert inner[-1] == "[400 of 500 names. For the rest list one of these directories.]"
+    assert len(inner) == 401
+
+
+async def test_ls_of_something_else(space: Workspace) -> None:
+    space.file("a.txt")
+    with pytest.raises(ToolError, match="is a file; use read"):
+        await space.call(LS, path="a.txt")
+    with pytest.raises(ToolError, match="does not exist"):
+        await space.call(LS, path="b")
+    (space.root / "empty").mkdir()
+    assert (await space.call(LS, path="empty")).output == "[The directory is empty.]"
+
+
+async def test_nested_ignore_files_and_exceptions(space: Workspace, engine: str) -> None:
+    space.file(".gitignore", "*.gen\n!keep.gen\n")
+    space.file("a/.gitignore", "/local\n")
+    space.file("a/local", "hit\n")
+    space.file("a/b/local", "hit\n")
+    space.file("a/x.gen", "hit\n")
+    space.file("a/keep.gen", "hit\n")
+    result = await space.call(GREP, pattern="hit")
+    assert result.output == "a/b/local:1: hit\na/keep.gen:1: hit"

@@ -1,0 +1,258 @@
+"""``write`` and ``edit`` on real files: what is refused, what is kept, what is told."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.tooling import Workspace
+from tui_agent.tools.base import Permission, ToolError
+from tui_agent.tools.edit import EditTool
+from tui_agent.tools.read import ReadTool
+from tui_agent.tools.registry import parse_arguments
+from tui_agent.tools.write import WriteInput, WriteTool
+
+READ, WRITE, EDIT = ReadTool(), WriteTool(), EditTool()
+TEXT = "def a():\n    return 1\n\n\ndef b():\n    return 2\n"
+
+
+def one(old: str, new: str, **more: bool) -> list[dict[str, object]]:
+    return [{"old": old, "new": new, **more}]
+
+
+# -- write --------------------------------------------------------------------------------------------------
+
+
+async def test_write_creates_directories(space: Workspace) -> None:
+    result = await space.call(WRITE, path="a/b/c.txt", content="x\ny\n")
+    assert (space.root / "a/b/c.txt").read_text() == "x\ny\n"
+    assert result.output == "Created a/b/c.txt (2 lines)."
+    assert result.metadata.additions == 2
+    assert result.metadata.modified_files == ("a/b/c.txt",)
+    assert result.metadata.diff == "--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+x\n+y\n"
+
+
+async def test_write_refuses_what_was_never_read(space: Workspace) -> None:
+    path = space.file("a.txt", "precious")
+    with pytest.raises(ToolError, match="was not read"):
+        await space.call(WRITE, path="a.txt", content="x")
+    assert path.read_text() == "precious"
+
+
+async def test_write_refuses_what_changed_since(space: Workspace) -> None:
+    path = space.file("a.txt", "old")
+    await space.call(READ, path="a.txt")
+    path.write_text("somebody else's")
+    with pytest.raises(ToolError, match=r"changed since it was read. Read it again"):
+        await space.call(WRITE, path="a.txt", content="x")
+    assert path.read_text() == "somebody else's"
+
+
+async def test_write_replaces_what_was_read_and_knows_it_then(space: Workspace) -> None:
+    path = space.file("a.txt", "1\n2\n")
+    await space.call(READ, path="a.txt")
+    result = await space.call(WRITE, path="a.txt", content="1\n3\n")
+    assert (result.metadata.additions, result.metadata.deletions) == (1, 1)
+    await space.call(WRITE, path="a.txt", content="4\n")
+    assert path.read_text() == "4\n"
+
+
+async def test_write_keeps_encoding_endings_mode_and_link(space: Workspace) -> None:
+    target = space.file("real.txt", "\ufeffé\r\nb\r\n")
+    target.chmod(0o750)
+    (space.root / "link.txt").symlink_to(target)
+    await space.call(READ, path="link.txt")
+    await space.call(WRITE, path="link.txt", content="ü\nc\n")
+    assert target.read_bytes() == "\ufeffü\r\nc\r\n".encode()
+    assert target.stat().st_mode & 0o777 == 0o750
+    assert (space.root / "link.txt").is_symlink()
+    assert sorted(path.name for path in space.root.iterdir()) == [".git", "link.txt", "real.txt"]
+
+
+async def test_write_says_when_the_encoding_has_to_change(space: Workspace) -> None:
+    path = space.file("a.txt", b"caf\xe9\n")
+    await space.call(READ, path="a.txt")
+    result = await space.call(WRITE, path="a.txt", content="→\n")
+    assert path.read_bytes() == "→\n".encode()
+    assert "latin-1 and is UTF-8 now" in result.output
+
+
+async def test_a_file_with_two_names_keeps_both(space: Workspace) -> None:
+    path = space.file("a.txt", "1\n")
+    os.link(path, space.root / "b.txt")
+    await space.call(EDIT, path="a.txt", edits=one("1", "2"))
+    assert (space.root / "b.txt").read_text() == "2\n"
+
+
+@pytest.mark.parametrize("path", ["sub", "sub/file.txt/x"])
+async def test_write_where_no_file_can_be(space: Workspace, path: str) -> None:
+    space.file("sub/file.txt", "1")
+    with pytest.raises(ToolError):
+        await space.call(WRITE, path=path, content="x")
+
+
+def test_write_asks_with_the_diff(space: Workspace) -> None:
+    (need,) = WRITE.needs(WriteInput(path="n.txt", content="x\n"), space.context())
+    assert (need.permission, need.pattern, need.detail_kind) == (Permission.EDIT, "n.txt", "diff")
+    assert need.detail.endswith("+x\n")
+
+
+# -- edit ---------------------------------------------------------------------------------------------------
+
+
+async def test_edits_apply_in_order_and_are_shown_with_line_numbers(space: Workspace) -> None:
+    path = space.file("a.py", TEXT)
+    edits = [{"old": "return 1", "new": "x = 1\n    return x"}, {"old": "    return x\n", "new": "    return x + 1\n"}]
+    result = await space.call(EDIT, path="a.py", edits=edits)
+    assert path.read_text() == TEXT.replace("return 1", "x = 1\n    return x + 1")
+    assert result.output == ("Edited a.py: 2 places, +2 -1. Now:\n1\tdef a():\n2\t    x = 1\n3\t    return x + 1\n4\t")
+    assert result.metadata.diff is not None
+    assert "-    return 1\n+    x = 1\n+    return x + 1\n" in result.metadata.diff
+    assert (result.metadata.additions, result.metadata.deletions) == (2, 1)
+
+
+async def test_all_edits_or_none(space: Workspace) -> None:
+    path = space.file("a.py", TEXT)
+    edits = [{"old": "return 1", "new": "return 9"}, {"old": "nowhere at all", "new": "x"}]
+    with pytest.raises(ToolError, match=r"^Edit 2 of 2: old was not found.*Nothing was changed\.$"):
+        await space.call(EDIT, path="a.py", edits=edits)
+    assert path.read_text() == TEXT
+
+
+@pytest.mark.parametrize(
+    ("edits", "message"),
+    [
+        (one("return 1", "return 1"), "old and new are the same"),
+        (one("", "x"), "old is empty"),
+        (one("    return", "x"), r"2 times \(lines 2, 6\)"),
+        ([{"old": "1", "new": "3"}, {"old": "3", "new": "1"}], "leave a.py as it is"),
+    ],
+)
+async def test_edits_that_make_no_sense(space: Workspace, edits: list[dict[str, object]], message: str) -> None:
+    path = space.file("a.py", TEXT)
+    with pytest.raises(ToolError, match=message):
+        await space.call(EDIT, path="a.py", edits=edits)
+    assert path.read_text() == TEXT
+
+
+async def test_edit_refuses_a_file_that_changed_since(space: Workspace) -> None:
+    path = space.file("a.py", TEXT)
+    await space.call(READ, path="a.py")
+    path.write_text(TEXT + "# by hand\n")
+    with pytest.raises(ToolError, match="Read it again"):
+        await space.call(EDIT, path="a.py", edits=one("return 1", "return 9"))
+    await space.call(READ, path="a.py")
+    await space.call(EDIT, path="a.py", edits=one("return 1", "return 9"))
+    await space.call(EDIT, path="a.py", edits=one("return 9", "return 8"))
+    assert path.read_text() == TEXT.replace("return 1", "return 8") + "# by hand\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("\ufeffa = 1\r\nb = 2".encode(), "\ufeffa = 9\r\nb = 2".encode()),
+        ("﻿a = 1\nb".encode("utf-16-le"), "﻿a = 9\nb".encode("utf-16-le")),
+        (b"caf\xe9\na = 1", b"caf\xe9\na = 9"),
+    ],
+)
+async def test_edit_keeps_encoding_mark_endings_and_missing_newline(
+    space: Workspace, before: bytes, after: bytes
+) -> None:
+    path = space.file("a.txt", before)
+    await space.call(EDIT, path="a.txt", edits=one("a = 1", "a = 9"))
+    assert path.read_bytes() == after
+
+
+async def test_edit_refuses_characters_the_encoding_lacks(space: Workspace) -> None:
+    path = space.file("a.txt", b"caf\xe9\n")
+    with pytest.raises(ToolError, match="latin-1, which has no '→'"):
+        await space.call(EDIT, path="a.txt", edits=one("caf", "→"))
+    assert path.read_bytes() == b"caf\xe9\n"
+
+
+async def test_a_loose_match_is_told(space: Workspace) -> None:
+    space.file("a.txt", "say “hi”\n")
+    result = await space.call(EDIT, path="a.txt", edits=one('say "hi"', "say nothing"))
+    assert "old differed from the file in typographic characters" in result.output
+
+
+async def test_a_long_change_is_told_in_part(space: Workspace) -> None:
+    space.file("a.txt", "start\n")
+    new = "\n".join(f"line {n}" for n in range(500))
+    result = await space.call(EDIT, path="a.txt", edits=one("start", new))
+    assert result.output.count("\n") < 20
+    assert "500\tline 499" in result.output
+
+
+async def test_single_edits_in_other_shapes(space: Workspace) -> None:
+    path = space.file("a.txt", "1\n")
+    await space.call(EDIT, path="a.txt", old_string="1", new_string="2")
+    await space.call(EDIT, file_path="a.txt", edits={"old": "2", "new": "3"})
+    await space.call(EDIT, path="a.txt", edits='[{"oldText": "3", "newText": "4"}]')
+    assert path.read_text() == "4\n"
+
+
+async def test_a_missing_file_is_guessed(space: Workspace) -> None:
+    space.file("src/main.py", "1")
+    with pytest.raises(ToolError, match=r"Did you mean src/main.py"):
+        await space.call(EDIT, path="src/mian.py", edits=one("1", "2"))
+
+
+async def test_a_read_only_file_stays(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = space.file("a.txt", "1\n")
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda p, mode: False if Path(p) == path else real(p, mode))
+    with pytest.raises(ToolError, match="permission denied"):
+        await space.call(EDIT, path="a.txt", edits=one("1", "2"))
+    assert path.read_text() == "1\n"
+
+
+async def test_a_failed_write_leaves_the_old_file(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = space.file("a.txt", "1\n")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ToolError, match="no space left"):
+        await space.call(EDIT, path="a.txt", edits=one("1", "2"))
+    assert path.read_text() == "1\n"
+    assert [entry.name for entry in space.root.iterdir() if entry.name.endswith(".tmp")] == []
+
+
+def test_edit_asks_with_the_diff_and_says_at_once_what_cannot_work(space: Workspace) -> None:
+    space.file("a.py", TEXT)
+    arguments = parse_arguments(EDIT, '{"path": "a.py", "edits": [{"old": "return 1", "new": "return 9"}]}')
+    (need,) = EDIT.needs(arguments, space.context())  # type: ignore[arg-type]
+    assert need.permission is Permission.EDIT
+    assert "+    return 9" in need.detail
+    bad = parse_arguments(EDIT, '{"path": "a.py", "edits": [{"old": "def a(x):", "new": "x"}]}')
+    with pytest.raises(ToolError, match="closest line is 1: 'def a"):
+        EDIT.needs(bad, space.context())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [".env", "../outside.txt"])
+def test_a_failing_edit_tells_nothing_of_a_file_nobody_allowed(space: Workspace, name: str) -> None:
+    space.file(name, "TOKEN = abc123\n")
+    arguments = parse_arguments(EDIT, f'{{"path": "{name}", "edits": [{{"old": "TOKEN = abc", "new": "x\\n"}}]}}')
+    assert EDIT.needs(arguments, space.context())[0].permission is Permission.EDIT  # type: ignore[arg-type]
+    wrong = parse_arguments(EDIT, f'{{"path": "{name}", "edits": [{{"old": "TOKEN = zzz", "new": "x"}}]}}')
+    needs = EDIT.needs(wrong, space.context())  # type: ignore[arg-type]
+    assert needs[0].detail == ""
+
+
+CONTENT = st.text(alphabet="ab \té“\r\n", max_size=80)
+
+
+@given(before=CONTENT, after=CONTENT, old=st.text(alphabet="XY", min_size=1, max_size=3), new=st.text("Zß", max_size=4))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_bytes_outside_the_edit_are_the_same(
+    space: Workspace, before: str, after: str, old: str, new: str
+) -> None:
+    raw = (before + old + after).encode()
+    path = space.file("p.txt", raw)
+    space.reads.note(path)
+    await space.call(EDIT, path="p.txt", edits=one(old, new))
+    assert path.read_bytes() == before.encode() + new.encode() + after.encode()
