@@ -90,6 +90,7 @@ class ContextKeeper:
         Raises:
             ContextFullError: it does not fit, and compaction is off, paused, or could not help.
         """
+        self._overflows = 0
         if self.pending is not None:
             focus, self.pending = self.pending, None
             await self.compact("manual", focus or None)
@@ -117,10 +118,6 @@ class ContextKeeper:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
             raise ContextFullError(f"{error.message} {outcome.problem}")
-
-    def after_answer(self) -> None:
-        """Note that a request was answered: overflows are no longer in a row."""
-        self._overflows = 0
 
     async def compact(self, trigger: Trigger, focus: str | None = None) -> Outcome:
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on."""
@@ -218,11 +215,10 @@ class ContextKeeper:
 
     def _in_turn(self) -> bool:
         """Whether the model is in the middle of its work: the newest message is a tool's."""
-        path = reversed(self._session.active_path())
-        newest = next(
-            (entry for entry in path if isinstance(entry, AssistantEntry | UserEntry | ToolResultEntry)), None
-        )
-        return isinstance(newest, ToolResultEntry)
+        for entry in reversed(self._session.active_path()):
+            if isinstance(entry, AssistantEntry | UserEntry | ToolResultEntry):
+                return isinstance(entry, ToolResultEntry)
+        return False
 
     def _images(self, request: ModelRequest) -> dict[str, bytes]:
         parts = (part for message in request.messages for part in message.content)
