@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tui_agent.context.carried import Budgets, CountText, carry, fit
 from tui_agent.context.compaction import fit_summary
+from tui_agent.context.files import file_operations
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import SummaryTask
 from tui_agent.context.summary_tasks import blocks_of
@@ -135,7 +136,8 @@ def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText
     settings = plan.settings.compaction
     text = fit_summary(summary, max(settings.summary_tokens(plan.budget), 64), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
-    details = carry(plan.entries, SummaryDetails(), replace(budgets, anchors=budgets.anchors // 2), count, text)
+    budgets = replace(budgets, anchors=budgets.anchors // 2)
+    details = carry(plan.entries, file_operations(plan.entries), SummaryDetails(), budgets, count, text)
     details = details.model_copy(update={"user_messages": (), "remembered": ()})
     return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
 

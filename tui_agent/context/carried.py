@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tui_agent.context.anchors import find_anchors, render_anchors
-from tui_agent.context.files import file_operations, shown_paths
+from tui_agent.context.files import FileOperations, shown_paths
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -63,6 +63,7 @@ class Budgets:
 
 def carry(
     summarised: Sequence[Entry],
+    files: FileOperations,
     earlier: SummaryDetails,
     budgets: Budgets,
     count: CountText,
@@ -70,10 +71,10 @@ def carry(
 ) -> SummaryDetails:
     """Return what is carried of the entries that are about to be summarised, on top of what was carried before.
 
+    ``files`` are cumulative already.
     ``shown`` is all text that stays in the model's view: what stands in it needs no anchor. Pinned entries are the
     plan's to add.
     """
-    files = file_operations(summarised, earlier)
     messages = _select_messages(_messages(summarised, earlier.user_messages), budgets.user_messages, count)
     state = _select_state(_state(summarised, earlier.state), budgets.state, count)
     anchors = find_anchors(summarised, earlier.remembered)

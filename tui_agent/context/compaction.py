@@ -198,7 +198,7 @@ def carried_details(
     pinned = _pinned(plan, templates or Templates())
     known = "\n".join([summary, shown_text(kept), *(pin.text for pin in pinned)])
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
-    details = carry(told, earlier, budgets, count, known)
+    details = carry(told, plan.files, earlier, budgets, count, known)
     return details.model_copy(update={"pinned": pinned})
 
 
@@ -297,7 +297,7 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
         kept=entries[start:],
         dropped=entries[:start],
         first_kept_id=entries[start].id,
-        files=file_operations(entries[:start], earlier),
+        files=file_operations(entries[:cut], earlier),
         tokens_summarised=sum(shown[:cut]),
         tokens_kept=sum(shown[cut:]),
     )

@@ -60,8 +60,10 @@ def next_cut(view: ContextView, shown: Sequence[int], start: int) -> int | None:
 def turn_start(view: ContextView, shown: Sequence[int], cut: int) -> int:
     """Return where the turn that a cut falls into starts: the cut itself when it is the start of a turn.
 
-    A turn whose start is no longer in view is not split by a cut: what precedes the cut is history.
+    A turn whose start is no longer in view is not split by a cut: what precedes the cut is history. A message sent
+    while a call was running starts no turn of its own here, because the call and its result are told together.
     """
     if starts_turn(view.entries[cut]):
         return cut
-    return next((i for i in range(cut - 1, -1, -1) if shown[i] and starts_turn(view.entries[i])), cut)
+    valid = valid_cuts(view, shown)
+    return next((i for i in range(cut - 1, -1, -1) if valid[i] and starts_turn(view.entries[i])), cut)

@@ -107,9 +107,9 @@ class PruneRules:
 def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE) -> PrunePlan | None:
     """Return what to prune, None when it is not worth it.
 
-    Walks back from the newest entry. Results of the last turns (unless under pressure), of the last steps, the newest
-    tokens of output, pinned entries and protected tools stay. An output that stands again later, because the same
-    call ran again, is only protected by the last steps.
+    Walks back from the newest entry. The newest tokens of output, pinned entries and protected tools stay, and the
+    results of the last turns or, under pressure, of the last steps. An output that stands again later, because the
+    same call ran again, is only protected by the last steps.
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
@@ -153,7 +153,8 @@ class _Zones:
         tokens = self._weights.of(entry)
         if not repeated:
             self._output += tokens
-        if self._steps < settings.protect_steps or tokens < LEAST_OUTPUT:
+        in_steps = self._steps < settings.protect_steps
+        if tokens < LEAST_OUTPUT or (in_steps and (repeated or self._rules.pressure)):
             return False
         if repeated:
             return True

@@ -1,0 +1,445 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import paths
+from tests.support.session_paths import PathBuilder, metadata
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import (
+    CompactionPlan,
+    PlanOptions,
+    Refusal,
+    RefusalReason,
+    carried_details,
+    compaction_entry,
+    fit_summary,
+    plan_compaction,
+    recut,
+    without_oldest_turn,
+)
+from tui_agent.context.settings import ContextSettings
+from tui_agent.session.entries import FilePart, ImagePart, SummaryDetails, TextPart, UserEntry
+
+SETTINGS = ContextSettings()
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def size(budget: int = 40_000, history: int = 38_000, fixed: int = 2_000) -> ContextSize:
+    window = budget + fixed + 5_000
+    return ContextSize(fixed, history, fixed + history, window, 5_000, budget + fixed, None, estimated=True)
+
+
+def plan(build: PathBuilder, keep: int | None = None, **fields) -> CompactionPlan | Refusal:
+    return plan_compaction(build.path, SETTINGS, size(), PlanOptions(keep_recent=keep, **fields))
+
+
+def planned(build: PathBuilder, keep: int | None = None, **fields) -> CompactionPlan:
+    found = plan(build, keep, **fields)
+    assert isinstance(found, CompactionPlan), found
+    return found
+
+
+def four_turns() -> PathBuilder:
+    build = PathBuilder()
+    for number in range(4):
+        build.user(f"question {number}", tokens=50)
+        build.say(f"answer {number}", tokens=50)
+    return build
+
+
+def ids(entries) -> list[int]:
+    return [entry.id for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("keep", "first_kept", "split"),
+    [
+        (50, 8, True),
+        (51, 7, False),
+        (100, 7, False),
+        (101, 6, True),
+        (150, 6, True),
+        (151, 5, False),
+        (300, 3, False),
+        (301, 2, True),
+        (350, 2, True),
+    ],
+)
+def test_worked_example(keep, first_kept, split):
+    found = planned(four_turns(), keep)
+    assert found.first_kept_id == first_kept
+    assert found.is_split_turn is split
+    assert ids(found.turn_prefix) == ([first_kept - 1] if split else [])
+    assert ids(found.history) == list(range(1, first_kept - (1 if split else 0)))
+    assert ids(found.kept) == list(range(first_kept, 9))
+
+
+@pytest.mark.parametrize("keep", [351, 400, 10_000])
+def test_worked_example_with_nothing_to_compact(keep):
+    found = plan(four_turns(), keep)
+    assert isinstance(found, Refusal)
+    assert found.reason is RefusalReason.NOTHING_TO_COMPACT
+
+
+def test_keep_recent_scales_with_the_budget():
+    build = four_turns()
+    small = plan_compaction(build.path, SETTINGS, size(budget=400))
+    assert isinstance(small, CompactionPlan)
+    assert (small.keep_recent, small.first_kept_id) == (100, 7)
+
+
+def test_a_cut_never_stands_at_a_tool_result():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    build.run("read", {"path": "a"}, "x", tokens=500)
+    last = build.call(("read", {"path": "b"}), ("read", {"path": "c"}), tokens=20)
+    for call in last.tool_calls:
+        build.result(call.call_id, "y", "read", tokens=300)
+    found = planned(build, keep=650)
+    assert found.first_kept_id == last.id
+    assert found.oversized is None
+
+
+def test_results_that_come_late_are_not_cut_off_from_their_call():
+    build = PathBuilder()
+    build.user("go", tokens=500)
+    asked = build.call(("bash", {"command": "x"}), tokens=500)
+    build.user("meanwhile", tokens=50, mid_run=True)
+    build.result(asked.tool_calls[0].call_id, "done", tokens=50)
+    build.say("ok", tokens=50)
+    found = planned(build, keep=140)
+    # The nearest place at or after is the message in the middle of the call; the answer after the result is next.
+    assert found.first_kept_id == build.path[-1].id
+    assert asked.id in ids(found.turn_prefix)
+
+
+def test_a_turn_starts_at_a_users_command_too_but_not_at_an_excluded_one():
+    build = PathBuilder()
+    build.user("one", tokens=100)
+    build.say("yes", tokens=100)
+    build.shell("make", "output")
+    build.say("built", tokens=100)
+    assert ids(planned(build, keep=100).turn_prefix) == [3]
+    hidden = PathBuilder()
+    hidden.user("one", tokens=100)
+    hidden.shell("make", "output", excluded=True)
+    hidden.say("yes", tokens=100)
+    assert ids(planned(hidden, keep=100).turn_prefix) == [1]
+
+
+def test_a_branch_summary_starts_a_turn():
+    build = PathBuilder()
+    build.user("one", tokens=100)
+    build.say("yes", tokens=100)
+    build.branch_summary("tried something else " * 20, from_id=99)
+    build.say("go on", tokens=100)
+    assert ids(planned(build, keep=100).turn_prefix) == [3]
+
+
+def test_invisible_entries_go_to_the_kept_side_after_the_turn_is_judged():
+    build = four_turns()
+    tail = build.path[6:]
+    build.path = build.path[:6]
+    change = build.model("other/model")
+    edit = build.edit(2, "pin")
+    build.path += [entry.model_copy(update={"id": entry.id + 10}) for entry in tail]
+    found = planned(build, keep=100)
+    assert not found.is_split_turn
+    assert found.first_kept_id == change.id
+    assert ids(found.kept)[:2] == [change.id, edit.id]
+
+
+def test_summarises_from_the_previous_compactions_first_kept_entry():
+    build = four_turns()
+    build.compaction("## Goal\nfirst summary", first_kept_id=5)
+    build.user("question 4", tokens=50)
+    build.say("answer 4", tokens=50)
+    found = planned(build, keep=100)
+    assert ids(found.history) == [5, 6, 7, 8]
+    assert found.previous_summary == "## Goal\nfirst summary"
+
+
+def test_an_older_compaction_within_the_kept_range_is_not_summarised_again():
+    build = four_turns()
+    build.compaction("first", first_kept_id=5)
+    build.user("question 4", tokens=50)
+    build.say("answer 4", tokens=50)
+    build.compaction("second", first_kept_id=7)
+    build.user("question 5", tokens=50)
+    build.say("answer 5", tokens=50)
+    found = planned(build, keep=100)
+    assert ids(found.history) == [7, 8, 10, 11]
+
+
+def test_refuses_when_nothing_was_said_since_the_last_compaction():
+    build = four_turns()
+    build.compaction("summary", first_kept_id=5)
+    build.model("other/model")
+    found = plan(build, keep=50)
+    assert isinstance(found, Refusal)
+    assert found.reason is RefusalReason.ALREADY_COMPACTED
+
+
+def test_refuses_an_empty_path():
+    found = plan(PathBuilder(), keep=50)
+    assert isinstance(found, Refusal)
+    assert found.reason is RefusalReason.NOTHING_TO_COMPACT
+
+
+def test_names_the_fixed_overhead_that_leaves_no_room():
+    overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))
+    full = ContextSize(21_000, 500, 21_500, 32_000, 11_000, 21_000, None, estimated=True)
+    found = plan_compaction(four_turns().path, SETTINGS, full, PlanOptions(overhead=overhead))
+    assert isinstance(found, Refusal)
+    assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k, skills 1.7k."
+
+
+def test_an_oversized_newest_result_is_cut_instead_of_giving_up():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
+    found = plan(build)
+    assert isinstance(found, Refusal)
+    assert found.prune is not None
+    assert found.prune.targets == (huge.id,)
+    assert found.prune.keep_chars == 30_000  # 10,000 tokens are kept
+
+
+def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
+    build = PathBuilder()
+    for number in range(10):
+        build.user(f"question {number}", tokens=2_000)
+        build.say("answer", tokens=100)
+    huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
+    found = planned(build)
+    assert found.oversized is not None
+    assert found.oversized.targets == (huge.id,)
+    assert ids(found.kept)[-1] == huge.id
+
+
+def test_pruned_results_count_as_placeholders():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    old = build.run("read", {"path": "a"}, "x" * 50_000, tokens=15_000)
+    for number in range(10):
+        build.user(f"question {number}", tokens=1_000)
+        build.say("answer", tokens=100)
+    without = planned(build)
+    build.prune(old.id)
+    assert planned(build).tokens_summarised < without.tokens_summarised - 14_000
+
+
+def test_the_plan_is_what_a_hook_needs():
+    build = PathBuilder()
+    build.user("read it", tokens=100)
+    build.run("read", {"path": "src/a.py"}, "text", metadata=metadata(read_files=("src/a.py",)))
+    build.checkpoint("src/generated.py")
+    build.say("done", tokens=100)
+    found = planned(build, keep=100, trigger="manual", instructions="the bug")
+    assert found.files.read == ("src/a.py",)
+    assert found.files.modified == ("src/generated.py",)
+    assert (found.trigger, found.instructions, found.tokens_before) == ("manual", "the bug", 38_000)
+    assert found.settings is SETTINGS
+
+
+def test_moving_the_cut_lists_what_no_summary_covers():
+    build = four_turns()
+    found = planned(build, keep=200)
+    shorter = recut(found, 100)
+    assert shorter is not None
+    assert ids(shorter.unsummarised) == [5, 6]
+    assert ids(shorter.kept) == [7, 8]
+    assert recut(shorter, 100) is None
+    last = without_oldest_turn(found)
+    assert last is not None
+    assert ids(last.kept) == [7, 8]
+    step = without_oldest_turn(last)
+    assert step is not None
+    assert ids(step.kept) == [8]
+    assert without_oldest_turn(step) is None
+
+
+def carry(build: PathBuilder, keep: int = 100, summary: str = "", budget: int = 40_000) -> SummaryDetails:
+    found = plan_compaction(build.path, SETTINGS, size(budget), PlanOptions(keep_recent=keep))
+    assert isinstance(found, CompactionPlan)
+    return carried_details(found, summary, words)
+
+
+def test_user_messages_are_carried_verbatim_but_synthetic_ones_are_not():
+    build = PathBuilder()
+    build.add(
+        UserEntry(
+            parts=(
+                TextPart(text="Port   the theme,\nplease"),
+                FilePart(path="a.md", text="long " * 500),
+                ImagePart(blob="b" * 64, mime="image/png", path="shot.png"),
+            ),
+            tokens=700,
+        )
+    )
+    build.user("Continue if you have next steps", synthetic="compaction")
+    build.user("Never touch main", mid_run=True)
+    build.say("ok", tokens=200)
+    assert carry(build).user_messages == (
+        "#1 Port   the theme,\nplease\n@a.md\n[image: shot.png]",
+        "#3 Never touch main",
+    )
+
+
+def test_the_first_message_stays_and_the_newest_fill_the_rest_of_the_budget():
+    build = PathBuilder()
+    for number in range(20):
+        build.user(f"message {number} " + "word " * 60, tokens=60)
+    build.say("ok", tokens=200)
+    carried = carry(build, budget=4_000).user_messages  # 400 tokens
+    assert carried[0].startswith("#1 message 0 ")
+    assert carried[-1].startswith("#20 message 19 ")
+    numbers = [int(text.split()[0][1:]) for text in carried[1:]]
+    assert numbers == list(range(numbers[0], 21))
+    assert sum(words(text) for text in carried) <= 400
+
+
+def test_a_huge_first_message_loses_its_middle():
+    build = PathBuilder()
+    build.user("START " + "word " * 5_000 + "END", tokens=6_000)
+    build.user("second message", tokens=5)
+    build.say("ok", tokens=200)
+    first, second = carry(build, budget=4_000).user_messages
+    assert first.startswith("#1 START")
+    assert first.endswith("END")
+    assert words(first) <= 400
+    assert second == "#2 second message"
+
+
+def test_what_was_carried_before_is_carried_on_exactly_once():
+    build = four_turns()
+    details = SummaryDetails(
+        read_files=("old.py",), modified_files=("made.py",), user_messages=("#1 question 0", "#2 from long ago")
+    )
+    build.compaction("summary", first_kept_id=5, details=details)
+    build.run("read", {"path": "new.py"}, "text", tokens=100)
+    build.user("newest", tokens=50)
+    build.say("yes", tokens=100)
+    carried = carry(build)
+    assert carried.read_files == ("old.py", "new.py")
+    assert carried.modified_files == ("made.py",)
+    assert carried.user_messages[:2] == ("#1 question 0", "#2 from long ago")
+    assert len(carried.user_messages) == len(set(carried.user_messages)) == 5
+
+
+def test_todo_list_and_skills_are_carried_as_they_stand():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    build.run("todo", {"items": []}, "[ ] first", tokens=10)
+    build.run("skill", {"name": "release"}, "How to release", title="release", tokens=10)
+    build.run("todo", {"items": []}, "[x] first [ ] second", tokens=10)
+    build.say("ok", tokens=200)
+    first = carry(build)
+    assert [(item.tool, item.name, item.text) for item in first.state] == [
+        ("skill", "release", "How to release"),
+        ("todo", "", "[x] first [ ] second"),
+    ]
+    build.compaction("summary", first_kept_id=build.path[-1].id, details=first)
+    build.user("more", tokens=100)
+    build.say("ok", tokens=200)
+    assert carry(build).state == first.state
+
+
+def test_pinned_entries_are_carried_verbatim_until_they_are_unpinned():
+    build = four_turns()
+    build.edit(2, "pin")
+    found = planned(build, keep=100)
+    details = carried_details(found, "", words)
+    assert [(pin.id, pin.text) for pin in details.pinned] == [(2, "answer 0")]
+    build.compaction("summary", found.first_kept_id, details=details)
+    build.user("next", tokens=100)
+    build.say("ok", tokens=100)
+    assert [pin.id for pin in carried_details(planned(build, keep=100), "", words).pinned] == [2]
+    build.edit(2, "restore")
+    build.say("ok", tokens=100)
+    assert carried_details(planned(build, keep=100), "", words).pinned == ()
+
+
+def test_dropped_and_masked_entries_leave_no_trace():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    secret = build.run("bash", {"command": "env"}, "error: token leakedValue42 at src/secret_file.py", tokens=50)
+    build.edit(secret.id, "drop")
+    build.user("SECRET message", tokens=50)
+    build.edit(build.path[-1].id, "mask")
+    build.say("ok", tokens=200)
+    found = planned(build, keep=100)
+    text = str(carried_details(found, "", words))
+    assert "leakedValue42" not in text
+    assert "SECRET" not in text
+
+
+def test_anchors_do_not_repeat_what_stays_in_view():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    build.say("look at src/summarised_file.py and src/kept_file.py and src/told_file.py", tokens=300)
+    build.user("next", tokens=50)
+    build.say("src/kept_file.py", tokens=100)
+    lines = "\n".join(carry(build, keep=100, summary="told: src/told_file.py").anchors)
+    assert "src/summarised_file.py" in lines
+    assert "kept_file" not in lines
+    assert "told_file" not in lines
+
+
+def test_an_entry_without_a_model_tells_every_step_by_rule():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    build.run("bash", {"command": "make"}, "boom", title="make", metadata=metadata(exit_code=2), tokens=300)
+    build.say("That failed.", tokens=10)
+    build.say("kept", tokens=200)
+    entry = compaction_entry(planned(build, keep=200), "", words)
+    assert entry.summary.splitlines() == ["- #3 bash make → exit 2", "- #4 That failed."]
+    assert entry.details.user_messages == ("#1 go",)
+
+
+def test_an_entry_without_a_model_keeps_what_the_last_one_said():
+    build = four_turns()
+    build.compaction("## Goal\nport it", first_kept_id=5)
+    build.user("next", tokens=100)
+    build.say("kept", tokens=200)
+    entry = compaction_entry(planned(build, keep=200), "", words)
+    assert entry.summary.startswith("## Goal\nport it")
+    assert "answer 3" in entry.summary
+
+
+def test_a_summary_over_its_budget_loses_the_oldest_done_items_first():
+    done = "\n".join(f"- [x] step {number} was finished" for number in range(50))
+    summary = f"## Goal\nport it\n\n## Progress\n### Done\n{done}\n\n## Next Steps\n1. ship"
+    fitted = fit_summary(summary, 100, words)
+    assert words(fitted) <= 100
+    assert "step 49" in fitted
+    assert "step 0 " not in fitted
+    assert fitted.endswith("1. ship")
+    assert fit_summary(summary, 10_000, words) == summary
+
+
+@given(paths(max_size=25), st.integers(0, 30_000), st.integers(1, 60_000))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_plans_are_deterministic_and_never_part_a_call_from_its_result(path, keep, budget):
+    options = PlanOptions(keep_recent=keep)
+    found = plan_compaction(path, SETTINGS, size(budget), options)
+    assert found == plan_compaction(list(path), SETTINGS, size(budget), options)
+    if isinstance(found, Refusal):
+        assert found.message
+        return
+    entries = found.view.entries
+    assert found.dropped + found.kept == entries
+    assert found.kept[0].id == found.first_kept_id
+    assert [e.id for e in (*found.history, *found.turn_prefix)] == [
+        e.id for e in found.dropped if e.id in {x.id for x in (*found.history, *found.turn_prefix)}
+    ]
+    kept = {entry.id for entry in found.kept}
+    for entry_id, row in found.view.results.items():
+        for result in row:
+            if result is not None:
+                assert (entry_id in kept) == (result.id in kept)
+    assert sum(1 for _ in found.history) + sum(1 for _ in found.turn_prefix) > 0

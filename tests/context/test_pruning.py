@@ -1,0 +1,275 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.entry_strategies import paths
+from tests.support.session_paths import PathBuilder, metadata
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.pruning import (
+    Moment,
+    Occasion,
+    PruneRules,
+    Superseded,
+    occasion,
+    plan_cut,
+    plan_image_prune,
+    plan_prune,
+    superseded_results,
+)
+from tui_agent.context.settings import ImageSettings, PruneSettings
+from tui_agent.context.view import resolve
+from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
+
+H = 400_000
+"""A history budget so large that the settings' numbers of tokens count, not their shares."""
+
+
+def rules(**fields):
+    fields.setdefault("settings", PruneSettings())
+    fields.setdefault("budget", H)
+    return PruneRules(**fields)
+
+
+def turns_of_results(*turns: list[int], tool="grep") -> PathBuilder:
+    """Return a path of turns, each with results of that many tokens."""
+    build = PathBuilder()
+    for number, sizes in enumerate(turns):
+        build.user(f"turn {number}")
+        for index, tokens in enumerate(sizes):
+            build.run(tool, {"pattern": f"{number}.{index}"}, f"out {number}.{index} " + "x" * 3_000, tokens=tokens)
+        build.say("done")
+    return build
+
+
+def results(build: PathBuilder) -> list[int]:
+    return [entry.id for entry in build.path if entry.kind == "tool_result"]
+
+
+def size(total: int, threshold: int | None = 100_000) -> ContextSize:
+    return ContextSize(0, total, total, 120_000, 20_000, threshold, None, estimated=True)
+
+
+def test_output_older_than_the_last_turns_and_the_newest_tokens_is_pruned():
+    build = turns_of_results([15_000, 15_000, 15_000], [15_000], [15_000], [15_000, 15_000])
+    plan = plan_prune(resolve(build.path), rules())
+    assert plan is not None
+    # From the newest back: 15k + 15k + 15k (two turns) + 15k are over 40k, so what is older than the last turns goes.
+    assert plan.targets == tuple(results(build)[:4])
+    assert plan.tokens_freed == 4 * (15_000 - 40)
+
+
+def test_two_turns_are_protected_however_large():
+    build = turns_of_results([100], [90_000] * 3, [90_000] * 3)
+    assert plan_prune(resolve(build.path), rules()) is None
+
+
+def test_under_pressure_turns_protect_nothing_but_the_last_steps_and_newest_tokens_do():
+    build = turns_of_results([50], [10_000] * 12)
+    assert plan_prune(resolve(build.path), rules()) is None
+    plan = plan_prune(resolve(build.path), rules(pressure=True))
+    assert plan is not None
+    assert plan.targets == tuple(results(build)[1:9])  # the first is too small, the newest four make 40k
+
+
+def test_the_last_four_steps_stay_even_when_they_are_over_the_newest_tokens():
+    build = turns_of_results([30_000] * 6)
+    plan = plan_prune(resolve(build.path), rules(pressure=True))
+    assert plan is not None
+    assert plan.targets == tuple(results(build)[:2])
+
+
+def test_nothing_happens_below_the_minimum():
+    build = turns_of_results([19_000], [25_000], [25_000])
+    assert plan_prune(resolve(build.path), rules()) is None
+    assert plan_prune(resolve(build.path), rules(minimum=1)) is not None
+
+
+def test_budgets_scale_with_the_window():
+    build = turns_of_results([800, 800], [800], [800])
+    assert plan_prune(resolve(build.path), rules(budget=H)) is None
+    plan = plan_prune(resolve(build.path), rules(budget=4_000))  # protects 1,000 tokens, asks for 480
+    assert plan is not None
+    assert plan.targets == tuple(results(build)[:2])
+
+
+@pytest.mark.parametrize("tool", ["skill", "todo", "recall"])
+def test_results_of_protected_tools_stay(tool):
+    build = turns_of_results([90_000], [50_000], [50_000], tool=tool)
+    assert plan_prune(resolve(build.path), rules()) is None
+
+
+def test_pinned_masked_and_dropped_results_stay_as_they_are():
+    build = turns_of_results([30_000, 30_000, 30_000, 30_000], [50_000], [50_000])
+    first, second, third, fourth = results(build)[:4]
+    build.edit(first, "pin")
+    build.edit(second, "mask")
+    build.edit(third, "drop")
+    plan = plan_prune(resolve(build.path), rules())
+    assert plan is not None
+    assert plan.targets == (fourth,)
+
+
+def test_the_walk_stops_at_a_summary():
+    build = turns_of_results([90_000])
+    build.compaction("summary", None)
+    for number in range(3):
+        build.user(f"again {number}")
+        build.run("grep", {"pattern": f"{number}"}, "y" * 3_000, tokens=45_000)
+    plan = plan_prune(resolve(build.path), rules())
+    assert plan is not None
+    assert plan.targets == (results(build)[1],)
+
+
+def test_already_pruned_results_are_not_counted_and_pruning_again_finds_nothing():
+    build = turns_of_results([15_000] * 4, [25_000], [25_000])
+    plan = plan_prune(resolve(build.path), rules())
+    assert plan is not None
+    build.add(plan.entry())
+    assert plan_prune(resolve(build.path), rules(minimum=1)) is None
+
+
+def test_a_result_that_was_only_cut_can_still_be_pruned():
+    build = turns_of_results([15_000] * 2, [25_000], [25_000])
+    cut = results(build)[0]
+    build.prune(cut, keep_chars=2_000)
+    plan = plan_prune(resolve(build.path), rules(minimum=1))
+    assert plan is not None
+    assert cut in plan.targets
+
+
+def test_superseded_results_come_first():
+    build = PathBuilder()
+    build.user("go")
+    build.run("grep", {"pattern": "a"}, "z" * 3_000, tokens=20_000)
+    stale = build.run("read", {"path": "src/a.py"}, "old", tokens=20_000)
+    build.run("edit", {"path": "src/a.py", "old": "x", "new": "y"}, "ok", metadata=metadata(path="src/a.py"))
+    for number in range(3):
+        build.user(str(number))
+        build.run("bash", {"command": str(number)}, "w", tokens=30_000)
+    plan = plan_prune(resolve(build.path), rules())
+    assert plan is not None
+    assert plan.targets[0] == stale.id
+    assert len(plan.targets) > 1
+
+
+def test_what_makes_a_result_stale():
+    build = PathBuilder()
+    build.user("go")
+    part = build.run("read", {"path": "a.py", "offset": 5}, "part")
+    whole = build.run("read", {"path": "a.py"}, "whole")
+    again = build.run("read", {"path": "a.py"}, "whole")
+    tested = build.run("bash", {"command": "pytest"}, "failed", status=ToolStatus.ERROR)
+    build.run("edit", {"path": "a.py", "old": "1", "new": "2"}, "ok")
+    build.run("bash", {"command": "pytest"}, "passed")
+    other = build.run("read", {"path": "b.py"}, "other")
+    build.run("read", {"path": "b.py", "offset": 100}, "part of it")
+    stale = superseded_results(resolve(build.path))
+    assert stale == {
+        part.id: Superseded.REPEATED,
+        whole.id: Superseded.REPEATED,
+        again.id: Superseded.CHANGED,
+        tested.id: Superseded.REPEATED,
+    }
+    assert other.id not in stale
+
+
+def test_a_repeated_read_is_pruned_even_within_the_last_turns():
+    build = PathBuilder()
+    build.user("go")
+    first = build.run("read", {"path": "a.py"}, "text", tokens=30_000)
+    for number in range(4):
+        build.run("bash", {"command": str(number)}, "ok")
+    build.run("read", {"path": "a.py"}, "text", tokens=30_000)
+    plan = plan_prune(resolve(build.path), rules())
+    assert plan is not None
+    assert plan.targets == (first.id,)
+
+
+@pytest.mark.parametrize(
+    ("when", "moment", "total", "expected"),
+    [
+        ("auto", Moment(), 74_000, None),
+        ("auto", Moment(), 76_000, Occasion.PRESSURE),
+        ("auto", Moment(cache_cold=True), 10_000, Occasion.COLD_CACHE),
+        ("auto", Moment(run_ended=True), 10_000, None),
+        ("auto", Moment(model_switched=True), 10_000, Occasion.MODEL_SWITCH),
+        ("run_end", Moment(run_ended=True), 10_000, Occasion.RUN_END),
+        ("run_end", Moment(cache_cold=True), 99_000, None),
+        ("off", Moment(run_ended=True, cache_cold=True, model_switched=True), 99_000, None),
+        ("off", Moment(asked=True), 10, Occasion.MANUAL),
+    ],
+)
+def test_when_pruning_may_happen(when, moment, total, expected):
+    assert occasion(PruneSettings(when=when), size(total), moment) is expected
+
+
+def test_pressure_without_a_threshold_is_measured_against_the_room_for_input():
+    assert occasion(PruneSettings(), size(76_000, threshold=None), Moment()) is Occasion.PRESSURE
+
+
+def image(number: int) -> ImagePart:
+    return ImagePart(blob=f"{number:064x}", mime="image/png", width=100, height=100, path=f"{number}.png")
+
+
+def test_too_many_images_lose_their_oldest_half():
+    build = PathBuilder()
+    ids = [build.add(UserEntry(parts=(TextPart(text="look"), image(number)))).id for number in range(6)]
+    limits = ImageSettings(max_count=5)
+    plan = plan_image_prune(resolve(build.path), limits, H, lambda _image: 10)
+    assert plan is not None
+    assert plan.targets == tuple(ids[:4])
+    build.add(plan.entry())
+    assert plan_image_prune(resolve(build.path), limits, H, lambda _image: 10) is None
+
+
+def test_images_too_heavy_for_the_budget_are_pruned_but_never_the_newest():
+    build = PathBuilder()
+    build.user("go")
+    old = build.run("read", {"path": "a.png"}, "image", attachments=(image(1),))
+    build.run("read", {"path": "b.png"}, "image", attachments=(image(2),))
+    plan = plan_image_prune(resolve(build.path), ImageSettings(), 4_000, lambda _image: 1_500)
+    assert plan is not None
+    assert plan.targets == (old.id,)
+
+
+def test_pinned_images_stay():
+    build = PathBuilder()
+    ids = [build.add(UserEntry(parts=(image(number),))).id for number in range(4)]
+    build.edit(ids[0], "pin")
+    plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=2), H, lambda _image: 1)
+    assert plan is not None
+    assert plan.targets == (ids[1], ids[2])
+
+
+def test_cutting_leaves_short_and_pinned_outputs_alone():
+    build = PathBuilder()
+    build.user("go")
+    long = build.run("bash", {"command": "1"}, "a" * 9_000, tokens=3_000)
+    build.run("bash", {"command": "2"}, "short")
+    pinned = build.run("bash", {"command": "3"}, "b" * 9_000)
+    build.edit(pinned.id, "pin")
+    plan = plan_cut(resolve(build.path), 2_000)
+    assert plan is not None
+    assert (plan.targets, plan.keep_chars) == ((long.id,), 2_000)
+    assert plan.tokens_freed == pytest.approx(3_000 * 7 / 9, abs=1)
+    build.add(plan.entry())
+    assert plan_cut(resolve(build.path), 2_000) is None
+
+
+@given(paths(max_size=25), st.integers(0, 20_000), st.booleans())
+def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, budget, pressure):
+    view = resolve(path)
+    of = rules(budget=budget, pressure=pressure, minimum=1)
+    plan = plan_prune(view, of)
+    assert plan == plan_prune(resolve(list(path)), of)
+    if plan is None:
+        return
+    by_id = {entry.id: entry for entry in view.entries}
+    answered = view.answered()
+    for target in plan.targets:
+        assert by_id[target].kind == "tool_result"
+        assert target in answered
+        assert view.state(target) in {"live", "pruned"}
+        assert by_id[target].tool not in of.settings.protected_tools
+    entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
+    assert plan_prune(resolve([*path, entry]), of) is None
