@@ -4,8 +4,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pathspec import GitIgnoreSpec
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 _ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
 _IGNORE_FILES = (".gitignore", ".ignore")
@@ -14,7 +16,7 @@ _IGNORE_FILES = (".gitignore", ".ignore")
 @dataclass(frozen=True, slots=True)
 class _Rules:
     base: str
-    spec: GitIgnoreSpec
+    spec: "GitIgnoreSpec"
 
     def verdict(self, path: str, *, directory: bool) -> bool | None:
         """Return True for ignored, False for taken back by ``!``, None for not mentioned."""
@@ -117,14 +119,19 @@ def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
         pending += [(child, rules.entering(child)) for child in reversed(children)]
 
 
-def _spec(lines: list[str]) -> GitIgnoreSpec:
+def _spec(lines: list[str]) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec
+
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
+        # Git passes over a line it does not understand.
         return GitIgnoreSpec.from_lines([line for line in lines if _is_pattern(line)])
 
 
 def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
     try:
         GitIgnoreSpec.from_lines([line])
     except ValueError:

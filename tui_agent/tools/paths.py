@@ -4,6 +4,7 @@ import difflib
 import fnmatch
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.tools.base import Permission, PermissionNeed, ToolContext, ToolError
@@ -95,7 +96,11 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
     """Return whether the file's name says that it holds secrets."""
-    name = os.path.basename(path).lower()  # noqa: PTH119 - called for every search hit, a Path costs ten times this
+    return _sensitive_name(os.path.basename(path).lower())  # noqa: PTH119 - called for every search hit
+
+
+@lru_cache(maxsize=4_096)
+def _sensitive_name(name: str) -> bool:
     if any(fnmatch.fnmatchcase(name, pattern) for pattern in HARMLESS_NAMES):
         return False
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in SENSITIVE_NAMES)
