@@ -71,6 +71,11 @@ class Assembly:
         self.has_content = self.has_content or bool(events)
         return events
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether what came can stand for a whole answer: something was said, and every call is complete."""
+        return self.has_content and all(_is_object("".join(call.pieces)) for call in self._calls)
+
     def end(self) -> list[Event]:
         """Return the events that end the answer: whole calls, why it ended, what to send back of the reasoning."""
         events: list[Event] = [[lines.CALL, call.call_id, call.tool, "".join(call.pieces)] for call in self._calls]
@@ -179,6 +184,13 @@ def _extend_details(details: list[dict[str, Any]], piece: Any) -> None:
             last[key] = last[key] + value if joined else (value if value is not None else last.get(key))
     else:
         details.append(dict(piece))
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _get(thing: Any, name: str) -> Any:

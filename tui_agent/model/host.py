@@ -9,22 +9,26 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import importlib
 import logging
 import os
 import select
+import socket
 import sys
 import threading
 import time
+import types
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from tui_agent.model import lines
 from tui_agent.model.assembly import Assembly, call_ids
-from tui_agent.model.failures import describe
-from tui_agent.model.lines import LineReader
+from tui_agent.model.meeting import listen
 from tui_agent.model.outlet import Channel, Outlet
 from tui_agent.model.redaction import RedactingFormatter
+from tui_agent.model.rehearsal import rehearse
+from tui_agent.model.serving import Connection, SharedHost, SlowError
 
 log = logging.getLogger("tui_agent.host")
 
@@ -34,16 +38,7 @@ _TURN = 0.004
 _GRACE = 2.0
 """Seconds to close connections after the parent is gone."""
 
-_READ = 1 << 18
-
-
-class _Slow(Exception):
-    """The provider took too long; ``cause`` and ``seconds`` as in ``errors.Failure``."""
-
-    def __init__(self, cause: str, seconds: float) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.seconds = seconds
+_ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
 
 # -- litellm ------------------------------------------------------------------------------------------------
@@ -57,11 +52,11 @@ def load() -> Any:
     os.environ["LITELLM_LOG"] = "ERROR"
     # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the import.
     gc.disable()
+    sys.modules[_ENCODING_MODULE] = _without_tokenizer()
     import litellm
 
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    # The first request would import it otherwise.
+    importlib.import_module("openai.resources.chat")
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     litellm.suppress_debug_info = True
@@ -77,6 +72,22 @@ def load() -> Any:
     return litellm
 
 
+class _Encoding:
+    """Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load."""
+
+    name = "cl100k_base"
+
+    def encode(self, text: str, **_: object) -> range:
+        """Return something as long as the tokens would about be."""
+        return range(len(text) // 4)
+
+
+def _without_tokenizer() -> types.ModuleType:
+    module = types.ModuleType(_ENCODING_MODULE)
+    module.__dict__["encoding"] = _Encoding()
+    return module
+
+
 def _no_rebuild(*_: object, **__: object) -> None:
     raise RuntimeError("the answer is put together by tui_agent.model.assembly")
 
@@ -90,7 +101,7 @@ class Caller:
         self._litellm = litellm
         self._timeout = httpx.Timeout
 
-    async def answer(self, call: dict[str, Any], limits: dict[str, float], channel: Channel) -> None:
+    async def answer(self, call: dict[str, Any], limits: dict[str, Any], channel: Channel) -> None:
         """Answer one request into a channel.
 
         Raises:
@@ -113,7 +124,7 @@ class Caller:
                     _skip_mcp_handler=True,
                 )
             await self._pump(stream, assembly, channel, limits)
-            _check_complete(stream, assembly)
+            _check_complete(stream, assembly, lenient=limits["lenient"])
             channel.send([lines.USAGE, _usage_of(stream)])
             for event in assembly.end():
                 channel.send(event)
@@ -121,7 +132,7 @@ class Caller:
             await _close(stream)
 
     @staticmethod
-    async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, float]) -> None:
+    async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, Any]) -> None:
         chunks = aiter(stream)
         turn_began = time.monotonic()
         wait, cause = limits["first_byte"], "timeout"
@@ -152,7 +163,7 @@ async def _within(seconds: float, cause: str) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise _Slow(cause, seconds) from None
+        raise SlowError(cause, seconds) from None
 
 
 async def _close(stream: Any) -> None:
@@ -167,13 +178,15 @@ async def _close(stream: Any) -> None:
         log.exception("closing a stream")
 
 
-def _check_complete(stream: Any, assembly: Assembly) -> None:
+def _check_complete(stream: Any, assembly: Assembly, *, lenient: bool) -> None:
     """Tell an answer that ended from one whose connection ended: litellm says "stop" to both.
 
-    Small servers leave the reason out, so a missing one counts only where nothing was said at all.
+    Small servers leave the reason out; from those (``lenient``) what can be used is taken for whole.
     """
-    if getattr(stream, "received_finish_reason", "unknown") is None and not assembly.has_content:
-        raise ConnectionResetError("the answer ended before it began")
+    if getattr(stream, "received_finish_reason", "unknown") is not None:
+        return
+    if not (lenient and assembly.is_usable):
+        raise ConnectionResetError("the answer ended without saying why")
 
 
 def _usage_of(stream: Any) -> dict[str, Any] | None:
@@ -197,111 +210,6 @@ def _usage_of(stream: Any) -> dict[str, Any] | None:
 
 def _field(thing: Any, name: str) -> Any:
     return thing.get(name) if isinstance(thing, dict) else getattr(thing, name, None)
-
-
-# -- connections --------------------------------------------------------------------------------------------
-
-
-class Connection:
-    """One program that talks to the host."""
-
-    def __init__(self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._caller = caller
-        self._reader = reader
-        self._writer = writer
-        self._outlet = Outlet(writer)
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-
-    async def serve(self, ready: dict[str, Any]) -> None:
-        """Serve until the program is gone or says so."""
-        self._host_says([lines.READY, ready])
-        writing = asyncio.create_task(self._outlet.run())
-        reading = asyncio.create_task(self._read())
-        try:
-            await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            tasks = [writing, reading, *self._tasks.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._writer.close()
-
-    async def _read(self) -> None:
-        incoming = LineReader()
-        while data := await self._reader.read(_READ):
-            for line in incoming.feed(data):
-                if line["op"] == "shutdown":
-                    return
-                self._take(line)
-
-    def _take(self, line: dict[str, Any]) -> None:
-        number = line["id"]
-        match line["op"]:
-            case "stream":
-                task = asyncio.create_task(self._answer(number, line["call"], line["limits"]))
-                self._tasks[number] = task
-                task.add_done_callback(lambda _task: self._tasks.pop(number, None))
-            case "cancel":
-                self._outlet.drop(number)
-                if task_of := self._tasks.get(number):
-                    task_of.cancel()
-            case "ack":
-                self._outlet.acknowledge(number, line["size"])
-            case "ping":
-                self._host_says([lines.PONG, number])
-
-    def _host_says(self, event: lines.Event) -> None:
-        self._writer.write(lines.encode([lines.HOST, [event]]))
-
-    async def _answer(self, number: int, call: dict[str, Any], limits: dict[str, float]) -> None:
-        channel = self._outlet.open(number)
-        channel.send([lines.ACCEPTED])
-        try:
-            await self._caller.answer(call, limits, channel)
-        except asyncio.CancelledError:
-            self._outlet.drop(number)
-            raise
-        except _Slow as slow:
-            channel.send([lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds}])
-        except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
-            failure = describe(error)
-            log.warning("request %s failed: %s", number, failure)
-            channel.send([lines.FAILED, failure])
-        finally:
-            self._outlet.close(number)
-
-
-class SharedHost:
-    """Serves many programs over a socket and ends when none came for a while."""
-
-    def __init__(self, caller: Caller, ready: dict[str, Any], keep_warm: float) -> None:
-        self._caller = caller
-        self._ready = ready
-        self._keep_warm = keep_warm
-        self._open = 0
-        self._ended = asyncio.Event()
-        self._alarm: asyncio.TimerHandle | None = None
-
-    async def serve(self, listener: Any) -> None:
-        """Serve until nobody was connected for ``keep_warm`` seconds."""
-        server = await asyncio.start_unix_server(self._connected, sock=listener)
-        self._set_alarm()
-        async with server:
-            await self._ended.wait()
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
-        if self._alarm is not None:
-            self._alarm.cancel()
-        try:
-            await Connection(self._caller, reader, writer).serve(self._ready)
-        finally:
-            self._open -= 1
-            self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        if self._open == 0:
-            self._alarm = asyncio.get_running_loop().call_later(self._keep_warm, self._ended.set)
 
 
 # -- the process --------------------------------------------------------------------------------------------
@@ -330,13 +238,54 @@ def _watch_parent(incoming: int) -> None:
     threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
-async def _serve_streams(caller: Caller, ready: dict[str, Any], incoming: int, outgoing: int) -> None:
+def _leave_starter(listener: socket.socket) -> None:
+    """Go on in a child of nobody, so that the program that started this host is not the one it belongs to."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    # Those who connect are told the process that listens: this one.
+    listener.listen(32)
+
+
+async def _serve_parent(caller: Caller, began: float, incoming: int, outgoing: int) -> None:
+    await _rehearse(caller)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", 0))
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(outgoing, "wb", 0))
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    await Connection(caller, reader, writer).serve(ready)
+    await Connection(caller, reader, writer).serve(_ready(began))
+
+
+async def _serve_socket(caller: Caller, began: float, listener: socket.socket, keep_warm: float) -> None:
+    await _rehearse(caller)
+    await SharedHost(caller, _ready(began), keep_warm).serve(listener)
+
+
+def _ready(began: float) -> dict[str, Any]:
+    return {"pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
+
+
+async def _rehearse(caller: Caller) -> None:
+    """Load what the first request would load. Without it everything works, only later."""
+    limits = {"connect": 5.0, "first_byte": 5.0, "stall": 5.0, "lenient": False}
+    try:
+        await rehearse(lambda call: caller.answer(call, limits, Outlet(_Nowhere()).open(0)))
+    except Exception:
+        log.exception("rehearsal")
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+class _Nowhere:
+    """A writer whose lines nobody reads."""
+
+    def write(self, data: bytes) -> None:
+        """Forget the bytes."""
+
+    async def drain(self) -> None:
+        """Have room always."""
 
 
 def _log_to_stderr() -> None:
@@ -354,12 +303,20 @@ def main() -> None:
     options = parser.parse_args()
     _log_to_stderr()
     incoming, outgoing = _take_standard_streams()
-    _watch_parent(incoming)
-    litellm = load()
-    ready = {"pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
-    caller = Caller(litellm)
+    listener = None
+    if options.socket is None:
+        _watch_parent(incoming)
+    else:
+        listener = listen(options.socket)
+        if listener is None:
+            return
+        _leave_starter(listener)
+    caller = Caller(load())
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve_streams(caller, ready, incoming, outgoing))
+        if listener is None:
+            asyncio.run(_serve_parent(caller, began, incoming, outgoing))
+        else:
+            asyncio.run(_serve_socket(caller, began, listener, options.keep_warm))
     # Threads of libraries must not hold the process.
     os._exit(0)
 

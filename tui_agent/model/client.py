@@ -1,0 +1,263 @@
+"""The model client the program uses: requests go to the model host, whatever happens to that process."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from tui_agent.context.request import ModelRequest
+from tui_agent.model import lines
+from tui_agent.model.errors import Failure, classify, concerns_reasoning
+from tui_agent.model.lines import Event, size_of
+from tui_agent.model.link import HostGoneError, Inbox, Link, join_shared, last_words, start_private
+from tui_agent.model.protocol import (
+    ErrorKind,
+    Finished,
+    ModelError,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.route import Route, Router, is_local
+from tui_agent.model.settings import HostSettings
+from tui_agent.model.usage import usage_of
+from tui_agent.model.wire import build_call
+
+log = logging.getLogger(__name__)
+
+_ACKNOWLEDGED_AT = lines.WINDOW // 4
+_MEETINGS = 3
+"""Times a shared host is looked for before the program has one of its own."""
+
+_RESTARTS = 3
+_RESTART_SPAN = 60.0
+"""Seconds in which an idle host is started anew at most ``_RESTARTS`` times before someone asks for it."""
+
+
+class HostClient:
+    """Answers requests through litellm in another process.
+
+    The process is started by ``warm`` or the first request, and again when it ends or hangs. ``log_path`` takes what
+    it writes; ``runtime_dir`` is where the socket of a host shared with other programs lies (``host.keep_warm``).
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        *,
+        host: HostSettings | None = None,
+        log_path: Path | None = None,
+        runtime_dir: Path | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._router = router
+        self._host = host or HostSettings()
+        self._log_path = log_path
+        self._runtime_dir = runtime_dir
+        self._now = now
+        self._numbers = itertools.count(1)
+        self._link: Link | None = None
+        self._starting: asyncio.Task[Link] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._restarts: list[float] = []
+        self._closed = False
+        self.ready_seconds: float | None = None
+        """Seconds the host took to be ready, by its own account; None until it is."""
+
+    # -- requests ---------------------------------------------------------------------------------------------
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Stream the answer to a request.
+
+        Reasoning that a provider refuses to take back is left out and the request sent once more, before anything
+        was answered: a conversation must not end because of a signature.
+
+        Raises:
+            ModelError: the request failed, before or in the middle of the answer.
+        """
+        route = self._router.route(request.model)
+        with_reasoning = any(message.reasoning for message in request.messages)
+        begun = done = False
+        while not done:
+            call = build_call(request, route, with_reasoning=with_reasoning)
+            try:
+                async with aclosing(self._attempt(call, route)) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+                done = True
+            except ModelError as error:
+                if begun or not with_reasoning or not concerns_reasoning(error):
+                    raise
+                log.warning("%s; sending again without it", error.message)
+                with_reasoning = False
+
+    async def _attempt(self, call: dict[str, Any], route: Route) -> AsyncGenerator[ModelEvent, None]:
+        link = await self._connected()
+        number = next(self._numbers)
+        inbox = link.open(number)
+        link.send({"op": "stream", "id": number, "call": call, "limits": self._limits(route)})
+        last, unacknowledged = "", 0
+        try:
+            while last not in lines.LAST:
+                event = await self._next(link, inbox)
+                last = event[0]
+                unacknowledged += size_of(event)
+                if unacknowledged >= _ACKNOWLEDGED_AT:
+                    link.send({"op": "ack", "id": number, "size": unacknowledged})
+                    unacknowledged = 0
+                if last == lines.FAILED:
+                    raise classify(Failure(**event[1]), route.target, now=self._now())
+                if (told := _told(event, route)) is not None:
+                    yield told
+        finally:
+            link.close(number)
+            if last not in lines.LAST:
+                link.send({"op": "cancel", "id": number})
+
+    async def _next(self, link: Link, inbox: Inbox) -> Event:
+        """Return the next event. A host that says nothing for long is asked for a sign of life, then ended."""
+        while True:
+            try:
+                return await asyncio.wait_for(inbox.get(), self._host.answer_timeout)
+            except HostGoneError as error:
+                raise self._gone(str(error)) from None
+            except TimeoutError:
+                await self._check(link)
+
+    async def _check(self, link: Link) -> None:
+        try:
+            await asyncio.wait_for(link.ping(next(self._numbers)), self._host.answer_timeout)
+        except HostGoneError as error:
+            raise self._gone(str(error)) from None
+        except TimeoutError:
+            log.warning("the model host hangs and is ended")
+            link.kill()
+            raise self._gone("it hung") from None
+
+    def _limits(self, route: Route) -> dict[str, Any]:
+        return {
+            "connect": self._host.connect_timeout,
+            "first_byte": self._host.first_byte_timeout,
+            "stall": self._host.stall_timeout,
+            "lenient": route.own_server or is_local(str(route.parameters.get("api_base", "https://api.invalid"))),
+        }
+
+    @staticmethod
+    def _gone(reason: str) -> ModelError:
+        return ModelError(ErrorKind.HOST, f"The process that talks to providers ended ({reason}); it is started anew.")
+
+    # -- the process ------------------------------------------------------------------------------------------
+
+    def warm(self) -> None:
+        """Start the host, if it isn't there, without waiting for it."""
+        if not self._closed and self._starting is None and (self._link is None or not self._link.is_alive):
+            self._starting = asyncio.create_task(self._start())
+            # A failure is told to the request that needs the host.
+            self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a request would be answered without waiting for the host."""
+        return self._link is not None and self._link.is_alive
+
+    @property
+    def pid(self) -> int | None:
+        """The host's process id, None while there is none."""
+        return self._link.pid if self._link is not None and self._link.is_alive else None
+
+    async def aclose(self) -> None:
+        """End the host, or leave it when it is shared."""
+        self._closed = True
+        for task in (self._starting, self._watching):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if self._link is not None:
+            await self._link.aclose()
+
+    async def _connected(self) -> Link:
+        if self._link is not None and self._link.is_alive:
+            return self._link
+        self.warm()
+        if self._starting is None:
+            raise ModelError(ErrorKind.HOST, "The program is ending.")
+        # One request that is given up must not stop the start that others wait for.
+        return await asyncio.shield(self._starting)
+
+    async def _start(self) -> Link:
+        try:
+            link = await self._begin()
+        except (OSError, HostGoneError, TimeoutError) as error:
+            raise self._no_start(error) from None
+        finally:
+            self._starting = None
+        self._link = link
+        self._watching = asyncio.create_task(self._watch(link))
+        return link
+
+    async def _begin(self) -> Link:
+        if self._runtime_dir is not None and self._host.keep_warm > 0:
+            for _ in range(_MEETINGS):
+                # A shared host may be ending just when it is found.
+                with contextlib.suppress(HostGoneError):
+                    return await self._wait_ready(await self._join(self._runtime_dir))
+        return await self._wait_ready(await start_private(self._router.environ, self._log_path))
+
+    async def _join(self, directory: Path) -> Link:
+        return await join_shared(self._router.environ, self._log_path, directory, self._host.keep_warm)
+
+    async def _wait_ready(self, link: Link) -> Link:
+        try:
+            facts = await asyncio.wait_for(link.wait_ready(), self._host.start_timeout)
+        except BaseException:
+            link.kill()
+            raise
+        self.ready_seconds = facts["seconds"]
+        return link
+
+    def _no_start(self, error: Exception) -> ModelError:
+        why = f"not ready within {self._host.start_timeout:.0f} s" if isinstance(error, TimeoutError) else str(error)
+        words = last_words(self._log_path)
+        where = f" See {self._log_path}." if self._log_path is not None else ""
+        said = f": {words}" if words else ""
+        return ModelError(ErrorKind.HOST, f"The process that talks to providers can't start ({why}){said}.{where}")
+
+    async def _watch(self, link: Link) -> None:
+        """Start a new host when an idle one ends, so that the next request finds one."""
+        await link.ended.wait()
+        if self._closed or self._link is not link:
+            return
+        now = time.monotonic()
+        self._restarts = [moment for moment in self._restarts if now - moment < _RESTART_SPAN]
+        if len(self._restarts) < _RESTARTS:
+            self._restarts.append(now)
+            self.warm()
+
+
+def _told(event: Event, route: Route) -> ModelEvent | None:  # noqa: PLR0911 - one arm per event
+    """Return what an event of the host means to the program."""
+    match event:
+        case [lines.TEXT, text]:
+            return TextDelta(text)
+        case [lines.THINKING, text]:
+            return ReasoningDelta(text)
+        case [lines.CALL_DELTA, index, call_id, tool, arguments]:
+            return ToolCallDelta(index, call_id, tool, arguments)
+        case [lines.CALL, call_id, tool, arguments]:
+            return ToolCallReady(call_id, tool, arguments)
+        case [lines.USAGE, reported]:
+            usage = usage_of(reported)
+            return None if usage is None else UsageReport(usage, route.info.cost(usage))
+        case [lines.FINISHED, reason, blob]:
+            return Finished(reason, blob)
+        case _:
+            return None

@@ -1,0 +1,89 @@
+"""Where keys come from: the environment or the configuration. Keys are never logged and never written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from tui_agent.model.providers import PROVIDERS, Provider, provider_of
+from tui_agent.model.settings import ModelSettings, ProviderSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key and where it was found, in words: a variable's name or a place in the configuration."""
+
+    secret: SecretStr
+    source: str
+
+
+class Keys:
+    """Finds the key of a provider or model.
+
+    A model's own setting counts before its provider's, the configuration before the provider's usual variables.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        providers: Mapping[str, ProviderSettings] | None = None,
+        models: Mapping[str, ModelSettings] | None = None,
+    ) -> None:
+        self._environ = environ
+        self._providers = dict(providers or {})
+        self._models = dict(models or {})
+
+    def find(self, provider: Provider, model: str | None = None) -> Key | None:
+        """Return the key for a model of a provider, None when there is none."""
+        for table, settings in self._tables(provider, model):
+            if settings.api_key is not None and settings.api_key.get_secret_value():
+                return Key(settings.api_key, f"api_key under [{table}]")
+            if settings.api_key_env and (value := self._environ.get(settings.api_key_env)):
+                return Key(SecretStr(value), settings.api_key_env)
+        for variable in provider.keys:
+            if value := self._environ.get(variable):
+                return Key(SecretStr(value), variable)
+        return None
+
+    def advice(self, provider: Provider, model: str | None = None) -> str:
+        """Return what to set so that the provider has a key."""
+        named = [settings.api_key_env for _table, settings in self._tables(provider, model) if settings.api_key_env]
+        variable = (named or list(provider.keys) or [f"{provider.id.upper()}_API_KEY"])[0]
+        return f"set {variable}, or api_key_env under [providers.{provider.id}] in config.toml"
+
+    def available(self) -> dict[str, str]:
+        """Return the providers that can be used now, and where the key of each was found."""
+        names = [*PROVIDERS, *(name for name in self._providers if name not in PROVIDERS)]
+        found: dict[str, str] = {}
+        for name in names:
+            provider = provider_of(name)
+            key = self.find(provider)
+            if key is not None:
+                found[provider.id] = key.source
+            elif provider.required and not self.missing_parameters(provider):
+                found[provider.id] = provider.parameters[provider.required[0]][0]
+        return found
+
+    def parameters(self, provider: Provider) -> dict[str, str]:
+        """Return what the environment says of a provider besides its key, as litellm names it."""
+        values = {
+            name: next((self._environ[variable] for variable in variables if self._environ.get(variable)), None)
+            for name, variables in provider.parameters.items()
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def missing_parameters(self, provider: Provider) -> list[str]:
+        """Return the variables a provider cannot do without that are not set."""
+        have = self.parameters(provider)
+        return [provider.parameters[name][0] for name in provider.required if name not in have]
+
+    def _tables(
+        self, provider: Provider, model: str | None
+    ) -> list[tuple[str, ModelSettings] | tuple[str, ProviderSettings]]:
+        tables: list[tuple[str, ModelSettings] | tuple[str, ProviderSettings]] = []
+        if model is not None and model in self._models:
+            tables.append((f'models."{model}"', self._models[model]))
+        if provider.id in self._providers:
+            tables.append((f"providers.{provider.id}", self._providers[provider.id]))
+        return tables

@@ -1,0 +1,284 @@
+"""The program's end of the line to a model host: starts or finds the process, hands its events to requests."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tui_agent.model import lines
+from tui_agent.model.lines import Event, LineReader
+from tui_agent.model.meeting import peer_pid, socket_path
+
+log = logging.getLogger(__name__)
+
+_READ = 1 << 18
+_LOG_LIMIT = 1 << 20
+_CONNECTS = 20
+_CONNECT_PAUSE = 0.05
+_GRACE = 2.0
+"""Seconds the process gets to end by itself."""
+
+_PASSED = {
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy",
+    "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG",
+}  # fmt: skip
+_LOOPBACK = "localhost,127.0.0.1,::1"
+
+
+class HostGoneError(Exception):
+    """The model host ended or cannot be reached; the message says what is known of why."""
+
+
+def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a model host: nothing secret, keys come with each request."""
+    kept = {name: value for name, value in environ.items() if name in _PASSED or name.startswith("LC_")}
+    for name in ("NO_PROXY", "no_proxy"):
+        # Servers on this machine are never behind the proxy.
+        kept[name] = f"{environ[name]},{_LOOPBACK}" if environ.get(name) else _LOOPBACK
+    kept["PYTHONPATH"] = str(Path(__file__).parents[2])
+    return kept
+
+
+class Inbox:
+    """The events of one request that wait to be taken."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+        self._gone: HostGoneError | None = None
+
+    def put(self, events: list[Event]) -> None:
+        """Add events."""
+        self._events.extend(events)
+        self._arrived.set()
+
+    def fail(self, error: HostGoneError) -> None:
+        """Let whoever waits know that nothing more comes."""
+        self._gone = error
+        self._arrived.set()
+
+    async def get(self) -> Event:
+        """Return the next event.
+
+        Raises:
+            HostGoneError: the host ended before there was one.
+        """
+        while not self._events:
+            if self._gone is not None:
+                raise self._gone
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._events.popleft()
+
+
+class Link:
+    """A connection to a model host that is ready to take requests."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        process: asyncio.subprocess.Process | None = None,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._process = process
+        self._inboxes: dict[int, Inbox] = {lines.HOST: Inbox()}
+        self._reading = asyncio.create_task(self._read())
+        self.pid: int | None = None if process is None else process.pid
+        self._killed = False
+        self.ended = asyncio.Event()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the host can still answer."""
+        return not self._killed and not self._reading.done()
+
+    def open(self, number: int) -> Inbox:
+        """Start taking the events of a request."""
+        inbox = self._inboxes[number] = Inbox()
+        return inbox
+
+    def close(self, number: int) -> None:
+        """Stop taking the events of a request."""
+        self._inboxes.pop(number, None)
+
+    def send(self, line: dict[str, Any]) -> None:
+        """Send a line; a host that is gone is noticed by reading."""
+        if self.is_alive and not self._writer.is_closing():
+            self._writer.write(lines.encode(line))
+
+    async def flush(self) -> None:
+        """Wait until the host has taken most of what was sent."""
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def wait_ready(self) -> dict[str, Any]:
+        """Wait until the host takes requests and return what it says of itself.
+
+        Raises:
+            HostGoneError: it ended instead.
+        """
+        event = await self._inboxes[lines.HOST].get()
+        facts: dict[str, Any] = event[1]
+        return facts
+
+    async def ping(self, number: int) -> None:
+        """Wait for a sign of life.
+
+        Raises:
+            HostGoneError: the host ended.
+        """
+        self.send({"op": "ping", "id": number})
+        while await self._inboxes[lines.HOST].get() != [lines.PONG, number]:
+            pass
+
+    def kill(self) -> None:
+        """End the host at once."""
+        self._killed = True
+        pid = self.pid
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+        elif pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._writer.close()
+
+    async def aclose(self) -> None:
+        """Leave the host; a private one ends."""
+        self.send({"op": "shutdown"})
+        self._writer.close()
+        try:
+            async with asyncio.timeout(_GRACE):
+                await self._reading
+                if self._process is not None:
+                    await self._process.wait()
+        except TimeoutError:
+            self.kill()
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _read(self) -> None:
+        incoming = LineReader()
+        try:
+            while data := await self._reader.read(_READ):
+                for number, events in incoming.feed(data):
+                    if inbox := self._inboxes.get(number):
+                        inbox.put(events)
+            reason = "it ended"
+        except (OSError, ValueError) as error:
+            reason = str(error)
+        await self._end(reason)
+
+    async def _end(self, reason: str) -> None:
+        if self._process is not None:
+            try:
+                status = await asyncio.wait_for(self._process.wait(), _GRACE)
+            except TimeoutError:
+                self._process.kill()
+                status = await self._process.wait()
+            reason = f"signal {-status}" if status < 0 else f"exit status {status}"
+        for inbox in self._inboxes.values():
+            inbox.fail(HostGoneError(reason))
+        self.ended.set()
+
+
+async def start_private(environ: Mapping[str, str], log_path: Path | None) -> Link:
+    """Start a host of this program's own, which ends with it.
+
+    Raises:
+        OSError: no process could be started.
+    """
+    with _log_file(log_path) as log_file:
+        process = await asyncio.create_subprocess_exec(
+            *_command(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log_file,
+            env=host_environment(environ),
+            cwd=Path(sys.executable).anchor,
+            # Ctrl+C in the terminal is the program's, not the host's.
+            start_new_session=True,
+        )
+    assert process.stdout is not None and process.stdin is not None  # noqa: S101, PT018 - both are pipes
+    return Link(process.stdout, process.stdin, process)
+
+
+async def join_shared(environ: Mapping[str, str], log_path: Path | None, directory: Path, keep_warm: float) -> Link:
+    """Connect to the host that the user's programs share, starting it when there is none.
+
+    Raises:
+        HostGoneError: no private socket can be had, or nobody answers at it.
+        OSError: no process could be started.
+    """
+    path = socket_path(directory, host_environment(environ))
+    if path is None:
+        raise HostGoneError(f"no private socket in {directory}")
+    if link := await _connect(path):
+        return link
+    with _log_file(log_path) as log_file:
+        starter = await asyncio.create_subprocess_exec(
+            *_command(),
+            f"--socket={path}",
+            f"--keep-warm={keep_warm}",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=log_file,
+            env=host_environment(environ),
+            cwd=Path(sys.executable).anchor,
+        )
+    # It leaves a child behind that has the socket, or found that another program's has it.
+    await starter.wait()
+    for _ in range(_CONNECTS):
+        if link := await _connect(path):
+            return link
+        await asyncio.sleep(_CONNECT_PAUSE)
+    raise HostGoneError("the shared host doesn't answer")
+
+
+async def _connect(path: Path) -> Link | None:
+    try:
+        reader, writer = await asyncio.open_unix_connection(str(path))
+    except OSError:
+        return None
+    link = Link(reader, writer)
+    link.pid = peer_pid(writer.get_extra_info("socket"))
+    return link
+
+
+def _command() -> tuple[str, ...]:
+    # -P keeps the working directory out of the import path.
+    return sys.executable, "-P", "-m", "tui_agent.model.host"
+
+
+@contextlib.contextmanager
+def _log_file(path: Path | None) -> Iterator[int]:
+    if path is None:
+        yield asyncio.subprocess.DEVNULL
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    too_long = path.exists() and path.stat().st_size > _LOG_LIMIT
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | (os.O_TRUNC if too_long else os.O_APPEND), 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def last_words(path: Path | None) -> str:
+    """Return the last line a host wrote to its log, which says why it ended, when it says something."""
+    try:
+        text = path.read_bytes()[-2000:].decode("utf-8", "replace") if path is not None else ""
+    except OSError:
+        return ""
+    found = [line.strip() for line in text.splitlines() if line.strip()]
+    return found[-1] if found else ""

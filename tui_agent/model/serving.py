@@ -1,0 +1,134 @@
+"""How the model host serves programs: requests of one connection side by side, connections of one socket."""
+
+import asyncio
+import logging
+import socket
+from typing import Any, Protocol
+
+from tui_agent.model import lines
+from tui_agent.model.failures import describe
+from tui_agent.model.lines import LineReader
+from tui_agent.model.outlet import Channel, Outlet
+
+log = logging.getLogger("tui_agent.host")
+
+_READ = 1 << 18
+
+
+class SlowError(Exception):
+    """The provider took too long; ``cause`` and ``seconds`` as in ``errors.Failure``."""
+
+    def __init__(self, cause: str, seconds: float) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.seconds = seconds
+
+
+class Answerer(Protocol):
+    """What answers requests."""
+
+    async def answer(self, call: dict[str, Any], limits: dict[str, Any], channel: Channel) -> None:
+        """Answer one request into a channel, or raise."""
+        ...
+
+
+class Connection:
+    """One program that talks to the host."""
+
+    def __init__(self, caller: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._caller = caller
+        self._reader = reader
+        self._writer = writer
+        self._outlet = Outlet(writer)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    async def serve(self, ready: dict[str, Any]) -> None:
+        """Serve until the program is gone or says so."""
+        self._host_says([lines.READY, ready])
+        writing = asyncio.create_task(self._outlet.run())
+        reading = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            tasks = [writing, reading, *self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._writer.close()
+
+    async def _read(self) -> None:
+        incoming = LineReader()
+        while data := await self._reader.read(_READ):
+            for line in incoming.feed(data):
+                if line["op"] == "shutdown":
+                    return
+                self._take(line)
+
+    def _take(self, line: dict[str, Any]) -> None:
+        number = line["id"]
+        match line["op"]:
+            case "stream":
+                task = asyncio.create_task(self._answer(number, line["call"], line["limits"]))
+                self._tasks[number] = task
+                task.add_done_callback(lambda _task: self._tasks.pop(number, None))
+            case "cancel":
+                self._outlet.drop(number)
+                if task_of := self._tasks.get(number):
+                    task_of.cancel()
+            case "ack":
+                self._outlet.acknowledge(number, line["size"])
+            case "ping":
+                self._host_says([lines.PONG, number])
+
+    def _host_says(self, event: lines.Event) -> None:
+        self._writer.write(lines.encode([lines.HOST, [event]]))
+
+    async def _answer(self, number: int, call: dict[str, Any], limits: dict[str, Any]) -> None:
+        channel = self._outlet.open(number)
+        channel.send([lines.ACCEPTED])
+        try:
+            await self._caller.answer(call, limits, channel)
+        except asyncio.CancelledError:
+            self._outlet.drop(number)
+            raise
+        except SlowError as slow:
+            channel.send([lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds}])
+        except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
+            failure = describe(error)
+            log.warning("request %s failed: %s", number, failure)
+            channel.send([lines.FAILED, failure])
+        finally:
+            self._outlet.close(number)
+
+
+class SharedHost:
+    """Serves many programs over a socket and ends when none came for a while."""
+
+    def __init__(self, caller: Answerer, ready: dict[str, Any], keep_warm: float) -> None:
+        self._caller = caller
+        self._ready = ready
+        self._keep_warm = keep_warm
+        self._open = 0
+        self._ended = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Serve until nobody was connected for ``keep_warm`` seconds."""
+        server = await asyncio.start_unix_server(self._connected, sock=listener)
+        self._set_alarm()
+        async with server:
+            await self._ended.wait()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        if self._alarm is not None:
+            self._alarm.cancel()
+        try:
+            await Connection(self._caller, reader, writer).serve(self._ready)
+        finally:
+            self._open -= 1
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._open == 0:
+            self._alarm = asyncio.get_running_loop().call_later(self._keep_warm, self._ended.set)
