@@ -1,12 +1,14 @@
 """Builds the application on a real store with fake agents, everything that moves held still."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from textual.message import Message
+from textual.pilot import Pilot
 
 from tests.support.fake_agent import FakeAgent, FakeCompactingAgent
 from tui_agent.session.session import Session
@@ -71,12 +73,16 @@ class Stage:
         return self.app.main
 
     def of(self, kind: type[Any]) -> list[Any]:
-        """Return the messages of a kind."""
-        return [message for message in self.messages if isinstance(message, kind)]
+        """Return the messages of a kind, each once however far it bubbled."""
+        found = {id(message): message for message in self.messages if isinstance(message, kind)}
+        return list(found.values())
 
-    def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> Any:
-        """Run the application; an asynchronous context manager that gives the pilot."""
-        return self.app.run_test(size=size, message_hook=self.messages.append, **arguments)
+    @asynccontextmanager
+    async def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> AsyncIterator[Pilot[int]]:
+        """Run the application and wait until its session is open."""
+        async with self.app.run_test(size=size, message_hook=self.messages.append, **arguments) as pilot:
+            await until(lambda: self.of(MainScreen.Opened), pilot)
+            yield pilot
 
 
 def make_stage(

@@ -202,13 +202,15 @@ class MainScreen(Screen[None]):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
+        if self.agent is None:
+            self.prompt.set_draft(message.text)
+            return
         self.notice.clear()
         match parse(message.text):
             case CommandIntent(name, arguments):
                 await self.run_command(name, arguments)
             case ShellIntent(command, excluded):
-                if self.agent is not None:
-                    self.run_soon(self.agent.run_shell(command, excluded=excluded))
+                self.run_soon(self.agent.run_shell(command, excluded=excluded))
             case MessageIntent(text) if has_mention(text):
                 self._send_with_files(text, message.follow_up)
             case MessageIntent(text):
@@ -227,7 +229,9 @@ class MainScreen(Screen[None]):
             self._submit(parts, follow_up=follow_up)
 
     def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
-        if self.agent is None or self.agent.session.read_only:
+        if self.agent is None:
+            return
+        if self.agent.session.read_only:
             self.say("This session is open for reading only; /fork goes on in a copy.", "warning")
             return
         self.undone.clear()

@@ -1,0 +1,407 @@
+"""The main screen: sessions, the agent's events, commands, quitting, errors."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.support.ui_app import NOW, make_stage, until
+from tui_agent.agent.events import (
+    AnswerDelta,
+    Notice,
+    QueueChanged,
+    RequestStarted,
+    RetryScheduled,
+    RunEnded,
+    RunStarted,
+)
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    TextPart,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.errors import StoreFull
+from tui_agent.session.session import Session
+from tui_agent.ui.commands import COMMANDS
+from tui_agent.ui.services import OpenHow, OpenRequest, Start
+
+
+def user(text: str) -> UserEntry:
+    return UserEntry(parts=(TextPart(text=text),))
+
+
+def answer(text: str, *, cached: int = 0) -> AssistantEntry:
+    usage = Usage(input=1_000 - cached, cache_read=cached, output=50)
+    return AssistantEntry(parts=(TextPart(text=text),), model="anthropic/claude-sonnet-4-5", usage=usage, cost=0.01)
+
+
+def screen_text(stage: object) -> str:
+    screen = stage.app.screen  # type: ignore[attr-defined]
+    return "\n".join("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
+
+
+# -- what is shown ------------------------------------------------------------------------------------------
+
+
+async def test_it_shows_where_it_is_and_what_the_next_request_is(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 24)) as pilot:
+        stage.agent.append(user("Why is it slow?"), answer("Because.", cached=920))
+        await pilot.pause()
+        text = screen_text(stage)
+        assert "Why is it slow?" in text.splitlines()[0]
+        assert "/home/ada/src/shop (main*)" in text
+        assert "~84.2k / 200k 42%" in text
+        assert "cache 92%" in text
+        assert "$0.42" in text
+        assert "build · claude-sonnet-4-5 · #2" in text
+
+
+async def test_the_whole_screen_is_a_handful_of_nodes(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        for number in range(100):
+            stage.agent.append(user(f"question {number}"), answer("# yes\n\n- a\n- b\n"))
+        await pilot.pause()
+        assert len(list(stage.app.screen.walk_children())) < 40
+
+
+async def test_the_status_line_says_what_goes_on_and_ticks_only_then(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        assert stage.main.status._timer is None
+        stage.agent.emit(RunStarted(), RequestStarted(1, "m"))
+        await pilot.pause()
+        assert "waiting 0 s" in screen_text(stage)
+        assert "escape interrupt" in screen_text(stage)
+        assert stage.main.status._timer is not None
+        stage.agent.emit(AnswerDelta("hello"))
+        await pilot.pause()
+        assert "streaming" in screen_text(stage)
+        stage.agent.emit(RetryScheduled(2, 4, 12.0, "busy"))
+        await pilot.pause()
+        assert "retry in 12 s (attempt 2 of 4)" in screen_text(stage)
+        stage.agent.emit(RunEnded("done"))
+        await pilot.pause()
+        assert stage.main.status._timer is None
+        assert "escape interrupt" not in screen_text(stage)
+
+
+async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"))
+        await pilot.pause()
+        assert "✗ The key was refused: set ANTHROPIC_API_KEY. [/x]  ctrl+r retry" in screen_text(stage)
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert stage.agent.calls == []  # nothing was ever sent: there is nothing to retry
+        stage.agent.append(user("hi"))
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert stage.agent.calls == ["retry"]
+        assert not stage.main.notice.display
+
+
+async def test_a_notice_with_an_action_names_the_command(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(Notice("The window is nearly full.", "warning", "compact"))
+        await pilot.pause()
+        assert "▲ The window is nearly full.   /compact" in screen_text(stage)
+
+
+async def test_a_full_disk_gives_the_text_back(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.failing = StoreFull("There is no room left on the disk.")
+        await pilot.press(*"keep me", "enter")
+        await pilot.pause()
+        assert "There is no room left on the disk." in screen_text(stage)
+        assert stage.main.prompt.text == "keep me"
+
+
+async def test_what_waits_in_the_queue_is_shown_and_counted(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), QueueChanged(tuple("abcdef"), ("g",)))
+        await pilot.pause()
+        assert "and 4 more" in screen_text(stage)
+        stage.agent.emit(QueueChanged())
+        await pilot.pause()
+        assert not stage.main.waiting.display
+
+
+# -- sessions -----------------------------------------------------------------------------------------------
+
+
+async def test_it_starts_with_a_prompt_of_the_command_line(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(prompt="do it"))
+    async with stage.run() as pilot:
+        await until(lambda: stage.agents and stage.agent.sent, pilot)
+        assert stage.agent.sent == [("do it", False)]
+
+
+async def test_the_host_is_warmed_after_the_first_paint(tmp_path: Path) -> None:
+    ready: list[bool] = []
+    stage = make_stage(tmp_path, on_ready=lambda: ready.append(stage.main.size.width > 0))
+    async with stage.run() as pilot:
+        await until(lambda: ready, pilot)
+        assert ready == [True]
+
+
+async def test_new_closes_the_session_that_was_open(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        first = stage.agent
+        first.append(user("old"))
+        await pilot.press(*"/new", "enter")
+        await until(lambda: len(stage.agents) == 2, pilot)
+        assert first.calls == ["aclose"]
+        assert stage.closed == [first.session.id]
+        await pilot.pause()
+        assert "New session" in screen_text(stage)
+        first.emit(Notice("late word of a closed session"))
+        await pilot.pause()
+        assert "late word" not in screen_text(stage)
+
+
+async def test_a_session_somebody_holds_can_be_forked(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    other = Session(stage.store, stage.store.create_session("/home/ada/src/shop").id, estimate=lambda _entry: 1)
+    other.append(user("theirs"))
+    other.hold()
+    async with stage.run() as pilot:
+        await stage.main.open(OpenRequest(other.id))
+        await pilot.pause()
+        assert "Read it only" in screen_text(stage)
+        await pilot.press("down", "enter")
+        await until(lambda: len(stage.agents) == 2, pilot)
+        assert stage.requests[-1] == OpenRequest(other.id, OpenHow.FORK)
+        assert stage.agent.session.id != other.id
+
+
+async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+
+    def open_session(request: OpenRequest) -> Session:
+        known = stage.store.create_session("/home/ada/src/shop").id
+        return Session(stage.store, known, estimate=lambda _entry: 1, read_only=True)
+
+    stage = make_stage(tmp_path, open_session=open_session, close_session=lambda _session: None)
+    async with stage.run() as pilot:
+        await pilot.press(*"hello", "enter")
+        await pilot.pause()
+        assert stage.agent.sent == []
+        assert "read only" in screen_text(stage)
+
+
+# -- commands -----------------------------------------------------------------------------------------------
+
+
+async def test_an_unknown_command_is_answered_with_close_names(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press(*"/modle", "enter")
+        await pilot.pause()
+        assert "There is no command /modle. Did you mean /mode or /model?" in screen_text(stage)
+        assert stage.agent.sent == []
+
+
+async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(user("hi"), answer("there"))
+        for command in COMMANDS:
+            if command.name in {"quit", "new", "fork"}:
+                continue
+            await stage.main.run_command(command.name, "")
+            await pilot.pause()
+            while len(stage.app.screen_stack) > 1:
+                stage.app.pop_screen()
+                await pilot.pause()
+        assert stage.app.is_running
+
+
+async def test_commands_that_the_agent_cannot_do_do_not_exist(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, can_compact=False)
+    async with stage.run() as pilot:
+        assert "compact" not in [command.name for command in stage.main.commands]
+        assert "[ Compact ]" not in screen_text(stage)
+        await pilot.press(*"/compact", "enter")
+        await pilot.pause()
+        assert "There is no command /compact" in screen_text(stage)
+
+
+async def test_compact_takes_a_focus(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press(*"/compact the tests", "enter")
+        await pilot.pause()
+        assert stage.agent.calls == ["compact the tests"]
+
+
+async def test_the_compact_button_and_the_gauge_are_clicked(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 24)) as pilot:
+        await pilot.click("Gauge", offset=(94, 0))
+        await pilot.pause()
+        assert stage.agent.calls == ["compact None"]
+        await pilot.click("Gauge", offset=(10, 0))
+        await pilot.pause()
+        assert "kept free for the answer" in screen_text(stage)
+
+
+async def test_undo_takes_the_last_turn_into_the_prompt_and_redo_brings_it_back(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"), answer("a"), user("second"), answer("b"))
+        await stage.main.run_command("undo", "")
+        await pilot.pause()
+        assert stage.agent.session.leaf == 2
+        assert stage.main.prompt.text == "second"
+        await stage.main.run_command("undo", "")
+        assert stage.agent.session.leaf is None
+        await stage.main.run_command("redo", "")
+        await stage.main.run_command("redo", "")
+        await pilot.pause()
+        assert stage.agent.session.leaf == 4
+        assert stage.main.prompt.text == ""
+
+
+async def test_undo_of_a_compaction_at_the_end_leaves_the_prompt_alone(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"), answer("a"))
+        stage.agent.append(
+            CompactionEntry(summary="s", first_kept_id=2, tokens_before=9, tokens_after=3, trigger="manual")
+        )
+        await stage.main.run_command("undo", "")
+        await pilot.pause()
+        assert stage.agent.session.leaf == 2
+        assert stage.main.prompt.text == ""
+
+
+async def test_undo_during_a_run_is_refused(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"))
+        stage.agent.emit(RunStarted())
+        await pilot.pause()
+        await stage.main.run_command("undo", "")
+        await pilot.pause()
+        assert stage.agent.session.leaf == 1
+        assert "press Escape first" in screen_text(stage)
+
+
+async def test_mode_and_rename(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("shift+tab")
+        await pilot.pause()
+        assert stage.agent.mode == "plan"
+        await pilot.press(*"/rename My title", "enter")
+        await pilot.pause()
+        assert "My title" in screen_text(stage).splitlines()[0]
+        assert stage.agent.session.info.title == "My title"
+
+
+async def test_copy_takes_the_last_answer_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    stage = make_stage(tmp_path)
+    async with stage.run(notifications=True) as pilot:
+        stage.agent.append(user("q"), answer("a **b**\n\n- c"))
+        await pilot.press("f3")
+        await until(lambda: stage.of(type(stage.app).Copied), pilot)
+        assert stage.app.clipboard == "a **b**\n\n- c"
+        assert (tmp_path / "state" / "copied.txt").read_text() == "a **b**\n\n- c"
+
+
+async def test_the_palette_offers_the_table(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        await pilot.press(*"cost")
+        await until(lambda: "tokens and dollars spent" in screen_text(stage), pilot)
+        await pilot.press("enter")
+        await until(lambda: "Nothing was sent yet." in screen_text(stage), pilot)
+
+
+async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run():
+        titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+        assert titles == {command.title for command in COMMANDS}
+
+
+def test_names_keys_and_aliases_are_unique() -> None:
+    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
+    keys = [command.key for command in COMMANDS if command.key]
+    assert len(names) == len(set(names))
+    assert len(keys) == len(set(keys))
+
+
+# -- quitting and mistakes ----------------------------------------------------------------------------------
+
+
+async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_path: Path) -> None:
+    now = NOW
+    stage = make_stage(tmp_path, clock=lambda: now)
+    async with stage.run() as pilot:
+        await pilot.press(*"text", "ctrl+c")
+        await pilot.pause()
+        assert stage.main.prompt.text == ""
+        now += 3.0
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert stage.app._exit is False
+        now += 1.0
+        await pilot.press("ctrl+c")
+        assert stage.app._exit is True
+
+
+async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press(*"some text", "f7", "ctrl+c")
+        await pilot.pause()
+        assert stage.app.clipboard == "some text"
+        assert stage.main.prompt.text == "some text"
+
+
+async def test_ctrl_q_quits_and_asks_only_during_a_run(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted())
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert "The agent is working." in screen_text(stage)
+        assert stage.app._exit is False
+        await pilot.press("enter")
+        await pilot.pause()
+        assert stage.app._exit is True
+    assert "aclose" in stage.agent.calls
+    assert stage.closed == [stage.agent.session.id]
+
+
+async def test_a_mistake_of_the_program_is_logged_and_never_shown_as_a_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = make_stage(tmp_path)
+
+    def broken() -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    with caplog.at_level(logging.CRITICAL), pytest.raises(ZeroDivisionError):
+        async with stage.run() as pilot:
+            stage.main.call_later(broken)
+            await pilot.pause()
+            await pilot.pause()
+    assert "a mistake of ours" in caplog.text
+    assert "Traceback" not in capsys.readouterr().err
+    panic = "".join(str(renderable) for renderable in stage.app._exit_renderables)
+    assert "Traceback" not in panic

@@ -1,0 +1,233 @@
+"""The permission question: what it shows, when it takes keys, and what each answer sends."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.ui_app import STILL, make_stage
+from tui_agent.agent.events import (
+    Decision,
+    PermissionAnswer,
+    PermissionAsked,
+    PermissionRequest,
+    PermissionSettled,
+    RunStarted,
+)
+from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.ui.widgets.permission import PermissionPrompt
+
+COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
+
+
+def bash(call_id: str = "c1", command: str = COMMAND) -> PermissionRequest:
+    return PermissionRequest(
+        call_id=call_id,
+        tool="bash",
+        title="rm -rf build",
+        needs=(PermissionNeed(Permission.BASH, command, command, "command"),),
+        reason="it runs a command",
+        rules=("allow bash: rm -rf build && make [all]",),
+    )
+
+
+def edit() -> PermissionRequest:
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old [bold]\n+new [/bold]"
+    return PermissionRequest(
+        call_id="c2",
+        tool="edit",
+        title="x.py",
+        needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),),
+        reason="it changes a file",
+        rules=("allow edit: *",),
+    )
+
+
+def screen_text(stage: object) -> str:
+    """Return what is on the screen."""
+    screen = stage.app.screen  # type: ignore[attr-defined]
+    return "\n".join(
+        "".join(segment.text for segment in strip) for strip in screen._compositor.render_strips()
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "decision"),
+    [
+        ("1", Decision.ONCE),
+        ("y", Decision.ONCE),
+        ("2", Decision.SESSION),
+        ("a", Decision.SESSION),
+        ("3", Decision.DENY),
+        ("n", Decision.DENY),
+    ],
+)
+async def test_a_key_answers(tmp_path: Path, key: str, decision: Decision) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press(key)
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(decision))]
+        assert not stage.main.question.display
+        assert stage.main.prompt.has_focus
+
+
+async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        text = screen_text(stage)
+        assert "rm -rf build && make [all]" in text
+        assert "echo ␛]0;owned␇ ⟨U+202E⟩done" in text
+        assert "\x1b" not in text
+        assert "it runs a command" in text
+        assert "always in this session: allow bash: rm -rf build && make [all]" in text
+
+
+async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(edit()))
+        await pilot.pause()
+        assert "-old [bold]" in screen_text(stage)
+        assert "+new [/bold]" in screen_text(stage)
+        content = stage.main.question._details.render()
+        styles = {content.plain[span.start : span.end]: str(span.style) for span in content.spans}
+        assert styles["-old [bold]"] != styles["+new [/bold]"]
+
+
+async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, settings=replace(STILL, permission_grace=3600.0))
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press("y", "1")
+        assert stage.agent.answers == []
+        assert stage.main.prompt.text == "y1"
+        assert stage.main.question.display
+
+
+async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> None:
+    now = 1_000.0
+    stage = make_stage(tmp_path, settings=replace(STILL, typing_pause=0.7), clock=lambda: now)
+    async with stage.run() as pilot:
+        await pilot.press("h")
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.press("y")
+        await pilot.pause()
+        assert stage.main.prompt.text == "hy"
+        assert not stage.main.question.armed
+        now += 0.6
+        stage.main.question._try_to_arm()
+        assert not stage.main.question.armed
+        now += 0.2
+        stage.main.question._try_to_arm()
+        await pilot.pause()
+        assert stage.main.question.armed
+        await pilot.press("y")
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
+        assert stage.main.prompt.text == "hy"
+        assert stage.main.prompt.has_focus
+
+
+async def test_no_with_a_note(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press("4", *"use make clean", "enter")
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.DENY, "use make clean"))]
+
+
+async def test_escape_leaves_the_note_first_then_stops_the_run(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press("e", "x", "escape")
+        await pilot.pause()
+        assert stage.agent.calls == []
+        assert stage.main.question.display
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.agent.calls == ["interrupt"]
+        assert not stage.main.question.display
+        assert stage.main.prompt.has_focus
+
+
+async def test_questions_queue(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()), PermissionAsked(edit()))
+        await pilot.pause()
+        assert "(1 more)" in screen_text(stage)
+        await pilot.press("y")
+        await pilot.pause()
+        assert "Change x.py?" in screen_text(stage)
+        await pilot.press("n")
+        await pilot.pause()
+        assert [call_id for call_id, _answer in stage.agent.answers] == ["c1", "c2"]
+
+
+async def test_a_question_settled_elsewhere_goes_away(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        stage.agent.emit(PermissionSettled("c1", Decision.DENY))
+        await pilot.pause()
+        assert not stage.main.question.display
+        assert stage.main.prompt.has_focus
+
+
+async def test_a_click_answers(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.click("PermissionChoices", offset=(5, 2))
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.DENY))]
+
+
+async def test_without_a_rule_always_cannot_be_chosen(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(replace(bash(), rules=())))
+        await pilot.pause()
+        await pilot.press("a")
+        await pilot.pause()
+        assert stage.agent.answers == []
+        assert stage.of(PermissionPrompt.Answered) == []
+
+
+async def test_typing_into_the_prompt_while_a_question_waits_steers(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.click("Prompt")
+        await pilot.press(*"why", "enter")
+        await pilot.pause()
+        assert stage.agent.sent == [("why", False)]
+        assert stage.main.question.display
+
+
+async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path) -> None:
+    diff = "\n".join(f"+line {number}" for number in range(300))
+    request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(request))
+        await pilot.pause()
+        assert "1 yes, once" in screen_text(stage)
+        assert "line 0" in screen_text(stage)
+        await pilot.press("pagedown", "pagedown")
+        await pilot.pause()
+        assert "+line 0 " not in screen_text(stage)
+        assert "1 yes, once" in screen_text(stage)

@@ -1,0 +1,219 @@
+"""The rules of the interface that need no screen."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.fake_agent import SIZE
+from tui_agent.agent.events import (
+    AnswerDelta,
+    Decision,
+    PermissionAsked,
+    PermissionRequest,
+    PermissionSettled,
+    RequestStarted,
+    RetryScheduled,
+    RunEnded,
+    RunStarted,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
+from tui_agent.context.budget import ContextSize
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.ui import format as shown
+from tui_agent.ui.inbox import Inbox
+from tui_agent.ui.prompting.attachments import mentions
+from tui_agent.ui.prompting.completion import CommandName, rank_files, rank_names, token_at
+from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.ui.prompting.paste import PasteStore
+from tui_agent.ui.run_state import RunState, describe, next_state
+from tui_agent.ui.terminal import background_is_light, title_sequence
+from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0"), (812, "812"), (1_000, "1k"), (84_249, "84.2k"), (200_000, "200k"), (999_999, "1M"), (1_048_576, "1.05M")],
+)
+def test_tokens_are_short(count: int, text: str) -> None:
+    assert shown.tokens(count) == text
+
+
+@given(st.text())
+def test_one_line_is_one_harmless_line(text: str) -> None:
+    line = shown.one_line(text, 40)
+    assert len(line) <= 40
+    assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in line)
+    assert not any(character in line for character in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@pytest.mark.parametrize(
+    ("text", "intent"),
+    [
+        ("  ", None),
+        ("hello\nworld ", MessageIntent("hello\nworld")),
+        ("/help", CommandIntent("help", "")),
+        ("/Model  openai/x ", CommandIntent("model", "openai/x")),
+        ("/compact keep\nthe names", CommandIntent("compact", "keep\nthe names")),
+        ("/usr/lib is full", MessageIntent("/usr/lib is full")),
+        (" /help", MessageIntent("/help")),
+        ("!ls", ShellIntent("ls", excluded=False)),
+        ("!! env ", ShellIntent("env", excluded=True)),
+        ("!", None),
+    ],
+)
+def test_what_a_prompt_means(text: str, intent: object) -> None:
+    assert parse(text) == intent
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=5))
+def test_chips_give_back_exactly_what_was_pasted(texts: list[str]) -> None:
+    pastes = PasteStore()
+    chips = [pastes.fold(text) for text in texts]
+    assert pastes.expand(" ".join(chips)) == " ".join(texts)
+
+
+def test_a_chip_the_user_typed_stays_text() -> None:
+    assert PasteStore().expand("[pasted 20 lines]") == "[pasted 20 lines]"
+
+
+def test_mentions_end_before_punctuation_and_may_be_quoted() -> None:
+    assert mentions('see @a.py, (@b/c.md) and @"my notes.txt"; not me@there') == ["a.py", "b/c.md", "my notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "query"),
+    [("/mo", "command", "mo"), ("see @src/a", "file", "src/a"), ('@"my no', "file", "my no"), ("@", "file", "")],
+)
+def test_the_word_being_completed(line: str, kind: str, query: str) -> None:
+    token = token_at([line], 0, len(line))
+    assert token is not None
+    assert (token.kind, token.query) == (kind, query)
+
+
+@pytest.mark.parametrize("line", ["a/b", "/usr/lib", "me@there", "/help me", "plain"])
+def test_nothing_to_complete(line: str) -> None:
+    assert token_at([line], 0, len(line)) is None
+
+
+def test_files_rank_by_name_before_directory() -> None:
+    paths = ["views/deep/other.py", "src/auth/views.py", "a/v/i/e/w/s.txt", "tests/test_views.py"]
+    assert [found.label for found in rank_files("views", paths)][:2] == ["src/auth/views.py", "tests/test_views.py"]
+
+
+def test_ranking_repeated_letters_ends() -> None:
+    paths = ["a" * 120 + f"/{number}/" + "ab" * 40 for number in range(300)]
+    assert len(rank_files("a" * 30 + "b", paths)) == 50
+
+
+def test_commands_rank_by_their_beginning() -> None:
+    commands = [CommandName("compact", ""), CommandName("model", ""), CommandName("mode", "")]
+    assert [found.label for found in rank_names("mo", commands)] == ["/model", "/mode"]
+
+
+# -- gauge --------------------------------------------------------------------------------------------------
+
+
+sizes = st.builds(
+    ContextSize,
+    fixed=st.integers(0, 300_000),
+    history=st.integers(0, 300_000),
+    total=st.integers(0, 900_000),
+    window=st.integers(0, 1_000_000),
+    reserve=st.integers(0, 300_000),
+    threshold=st.none() | st.integers(-10, 1_000_000),
+    exact_until=st.none(),
+    estimated=st.booleans(),
+)
+
+
+@given(sizes, st.integers(0, 200))
+def test_the_bar_has_exactly_the_width_it_is_given(size: ContextSize, width: int) -> None:
+    cells = sum(count for _part, count in bar(size, width))
+    assert cells == (width if size.window and width >= 4 else 0)
+
+
+def test_the_bar_shows_every_part() -> None:
+    assert bar(SIZE, 40) == [("fixed", 2), ("history", 15), ("free", 15), ("tick", 1), ("free", 3), ("reserve", 4)]
+
+
+def test_numbers_say_when_they_are_estimated_and_high() -> None:
+    assert numbers(SIZE) == "~84.2k / 200k 42%"
+    exact = ContextSize(1_000, 180_000, 181_000, 200_000, 0, None, 7, estimated=False)
+    assert numbers(exact) == "181k / 200k ‼ 90%"
+    assert numbers(ContextSize(0, 0, 150_000, 200_000, 0, None, 7, estimated=False)) == "150k / 200k ▲ 75%"
+
+
+def test_an_assumed_window_is_said() -> None:
+    size = ContextSize(0, 0, 10, 32_768, 0, None, None, estimated=True, window_origin="assumed")
+    assert extras(GaugeReading(size, 0.92, 0.004)) == ["$0.0040", "cache 92%", "window assumed"]
+
+
+# -- what goes on -------------------------------------------------------------------------------------------
+
+
+def test_the_status_follows_a_run() -> None:
+    request = PermissionRequest("1", "bash", "", (), "", ())
+    steps = [
+        (RunStarted(), "waiting 0 s"),
+        (RequestStarted(1, "m"), "waiting 0 s"),
+        (RetryScheduled(2, 4, 12.0, "busy"), "retry in 12 s (attempt 2 of 4)"),
+        (RequestStarted(1, "m"), "waiting 0 s"),
+        (AnswerDelta("x"), "streaming 0 s"),
+        (PermissionAsked(request), "asks about bash"),
+        (PermissionSettled("1", Decision.ONCE), "waiting 0 s"),
+        (ToolStarted("1", "bash", "", ""), "running bash 0 s"),
+        (ToolStarted("2", "grep", "", ""), "running bash + grep 0 s"),
+        (ToolFinished("1", "bash", "completed", ToolMetadata(), 1.0), "running grep 0 s"),
+        (ToolFinished("2", "grep", "completed", ToolMetadata(), 1.0), "waiting 0 s"),
+        (RunEnded("done"), ""),
+    ]
+    state = RunState()
+    for event, text in steps:
+        state = next_state(state, event, 100.0)
+        assert describe(state, 100.0) == text
+
+
+def test_the_status_counts_seconds() -> None:
+    state = next_state(RunState(), RequestStarted(1, "m"), 100.0)
+    assert describe(state, 103.9) == "waiting 3 s"
+    assert describe(state, 227.0) == "waiting 2:07"
+    retry = next_state(state, RetryScheduled(1, 3, 12.0, ""), 100.0)
+    assert describe(retry, 105.0) == "retry in 7 s (attempt 1 of 3)"
+
+
+def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
+    class Receiver:
+        posted = 0
+
+        def post_message(self, _message: object) -> None:
+            self.posted += 1
+
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    for event in (AnswerDelta("a"), AnswerDelta("b"), ToolOutput("1", "x"), ToolOutput("1", "y"), ToolOutput("2", "z")):
+        inbox.put(event)
+    assert receiver.posted == 1
+    assert inbox.take() == [AnswerDelta("ab"), ToolOutput("1", "xy"), ToolOutput("2", "z")]
+    assert inbox.take() == []
+
+
+# -- terminal -----------------------------------------------------------------------------------------------
+
+
+def test_a_title_cannot_end_its_sequence() -> None:
+    assert title_sequence("a\x07\x1b]52;c;x\x9c\nb") == "\x1b]2;a␇␛]52;c;x⟨U+009C⟩ b\x07"
+
+
+@pytest.mark.parametrize(("value", "light"), [("0;15", True), ("15;0", False), ("0;default;15", True), ("", None)])
+def test_the_background_is_read_from_the_environment(value: str, light: bool | None) -> None:
+    assert background_is_light({"COLORFGBG": value}) is light
+
+
+def test_home_is_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/ada"))
+    assert shown.short_path("/home/ada/src") == "~/src"
+    assert shown.short_path("/home/adam") == "/home/adam"
