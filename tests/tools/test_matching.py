@@ -92,6 +92,10 @@ def test_indented_match_without_a_last_newline_keeps_the_file_s() -> None:
     assert edited("  a\r\n  b\r\nc\r\n", "a\nb", "a\nB") == "  a\r\n  B\r\nc\r\n"
 
 
+def test_an_indented_match_keeps_the_bytes_of_lines_it_leaves_alone() -> None:
+    assert edited("  a  \n  b\n  “c”\n", "a\nb\n“c”\n", "a\nB\n“c”\n") == "  a  \n  B\n  “c”\n"
+
+
 def test_line_numbers_copied_from_read_are_taken_off() -> None:
     done = replace(CODE, Replacement("2\t    x = 1\n3\t    return x", "2\t    x = 9\n3\t    return x"))
     assert done.text == CODE.replace("x = 1", "x = 9")

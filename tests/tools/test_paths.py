@@ -40,6 +40,20 @@ def test_leaving_through_a_link_and_dots(space: Workspace, tmp_path: Path) -> No
     assert (Permission.EXTERNAL_DIRECTORY, str(tmp_path.resolve() / "other")) in patterns(space, "link/../x.txt")
 
 
+def test_a_project_that_a_link_leads_to(space: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "name").symlink_to(space.root)
+    context = space.context()
+    context.project = context.cwd = tmp_path / "name"
+    for raw in ("a.txt", str(space.root / "a.txt"), str(tmp_path / "name" / "a.txt")):
+        location = locate(raw, context)
+        assert (location.shown, location.pattern, location.inside) == ("a.txt", "a.txt", True)
+
+
+def test_a_path_that_can_not_be_looked_at(space: Workspace) -> None:
+    assert patterns(space, "x" * 5_000) == [(Permission.READ, "x" * 5_000)]
+    assert patterns(space, "@" + "x" * 5_000)[0][0] is Permission.READ
+
+
 def test_a_link_to_a_secret_is_asked_for_under_both_names(space: Workspace) -> None:
     space.file(".env", "KEY=1")
     (space.root / "notes.txt").symlink_to(space.root / ".env")

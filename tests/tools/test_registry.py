@@ -88,6 +88,7 @@ def test_raw_line_breaks_in_strings() -> None:
         ("edit", '{"path": "a", "edits": []}', "edits: tuple should have at least 1 item"),
         ("bash", '{"command": "ls', "not valid JSON: Unterminated string"),
         ("bash", "[1]", "must be one JSON object"),
+        ("bash", '{"command": "echo \\ud83d"}', "half of a surrogate pair"),
         ("bash", "null", "must be one JSON object"),
         ("bash", '{"command": "x", "timeout": 0}', "timeout: input should be greater than 0"),
         ("bash", "[" * 100_000, "must be one JSON object|not valid JSON"),

@@ -117,6 +117,29 @@ async def test_grep_strange_file_names(space: Workspace, engine: str) -> None:
     assert (await space.call(GREP, pattern="hit")).output == "a:1: b.txt:1: hit"
 
 
+async def test_file_names_that_are_not_text(space: Workspace, engine: str) -> None:
+    """Output has to fit into UTF-8 whatever a file is called."""
+    (space.root / os.fsdecode(b"bad\xff.txt")).write_text("hit\n")
+    for result in (
+        await space.call(GREP, pattern="hit"),
+        await space.call(GLOB, pattern="*.txt"),
+        await space.call(LS),
+    ):
+        assert "bad\ufffd.txt" in result.output
+    with pytest.raises(ToolError, match="Did you mean bad\ufffd"):
+        await space.call(LS, path="bad.txt")
+
+
+async def test_links_are_not_followed(space: Workspace, engine: str) -> None:
+    outside = space.root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("hit\n")
+    (space.root / "link").symlink_to(outside)
+    (space.root / "file").symlink_to(outside / "secret.txt")
+    assert (await space.call(GREP, pattern="hit")).output == "No matches."
+    assert (await space.call(GLOB, pattern="**/*")).metadata.count == 0
+
+
 def test_a_glob_can_not_leave_the_project_unseen(space: Workspace) -> None:
     for needs in (
         GREP.needs(GrepInput(pattern="x", glob="../../etc/*"), space.context()),

@@ -88,13 +88,18 @@ def _ending(run: Run, timeout: float) -> str:
         return f"[Stopped after {timeout:g} s with everything it started. Give a longer timeout or run it with &.]"
     notes = []
     if run.exit_code is not None and run.exit_code < 0:
-        notes.append(f"[Ended by {signal.Signals(-run.exit_code).name}.]")
+        notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")
     elif run.exit_code:
         notes.append(f"[Exit code {run.exit_code}.]")
     if run.background:
         pids = ", ".join(map(str, run.background[:10]))
         notes.append(f"[Still running in the background, its further output is lost: {pids}.]")
     return "\n".join(notes)
+
+
+def _signal_name(number: int) -> str:
+    known = {member.value: member.name for member in signal.Signals}
+    return known.get(number, f"signal {number}")
 
 
 def _checked(command: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tui_agent.tools.base import Permission, PermissionNeed, ToolError
-from tui_agent.tools.paths import Location, explain, is_sensitive, path_needs
+from tui_agent.tools.paths import Location, explain, is_directory, is_sensitive, path_needs
 
 MAX_CHANGED_BYTES = 10_000_000
 """Largest file that is changed in memory."""
@@ -35,7 +35,7 @@ def refuse_unless_file(location: Location) -> None:
     Raises:
         ToolError: it is a directory or a device.
     """
-    if location.real.is_dir():
+    if is_directory(location.real):
         raise ToolError(f"{location.shown} is a directory.")
     if not location.real.is_file():
         raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")

@@ -142,7 +142,7 @@ async def _with_ripgrep(arguments: GrepInput, scope: Scope) -> _Found:
             number, colon, text = rest.partition(b":")
             if not separator or not colon:
                 continue
-            path = raw_path.decode("utf-8", "replace").removeprefix("./")
+            path = raw_path.decode("utf-8", "surrogateescape").removeprefix("./")
             if is_sensitive(path) and not shown_secrets:
                 secrets[path] = None
             elif shown_secrets or scope.takes(path):

@@ -36,7 +36,8 @@ class IgnoreRules:
 
         Nothing is inherited by a directory that is ignored itself: whoever names it wants to see it.
         """
-        repository = next((parent for parent in (directory, *directory.parents) if (parent / ".git").exists()), None)
+        parents = (directory, *directory.parents)
+        repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
         if repository is None or repository == directory:
             return cls()
         inner = directory.relative_to(repository).parts[:-1]
@@ -109,7 +110,7 @@ def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
         except OSError:
             continue
         for row in listing:
-            if row.directory or (row.link and os.path.isdir(row.path)):  # noqa: PTH112
+            if row.directory or row.link:
                 continue
             if count == limit:
                 return

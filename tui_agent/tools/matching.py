@@ -129,14 +129,14 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
         window = lines[max(begin, 0) : begin + len(old)]
         if _folded_line(line) != key[first] or begin < 0 or [_folded_line(row) for row in window] != key:
             continue
-        new = _shifted(old, window, wanted.new)
-        if new is None:
+        moved_old, moved_new = (_shifted(old, window, part) for part in (wanted.old, wanted.new))
+        if moved_old is None or moved_new is None:
             continue
         start, end = starts[begin], starts[begin] + sum(map(len, window))
         if not wanted.old.endswith("\n"):
             end -= len(window[-1]) - len(window[-1].rstrip("\r\n"))
-        moved = Replacement("".join(window), new)
-        spans.append(_Span(start, end, _keeping_unchanged(text, (start, end), moved)))
+        new = _keeping_unchanged(text, (start, end), Replacement(moved_old, moved_new))
+        spans.append(_Span(start, end, new))
     return spans
 
 

@@ -69,19 +69,27 @@ def locate(raw: str, context: ToolContext) -> Location:
     text = raw.strip()
     if not text or "\0" in text:
         raise ToolError("path is empty or holds a NUL character")
-    path = Path(os.path.normpath(context.cwd / _expanded(text, context.cwd)))
-    # Resolved from the text as it was written: normalising ``link/..`` first would leave the wrong directory.
-    real = Path(os.path.realpath(context.cwd / _expanded(text, context.cwd)))
+    written = context.cwd / _expanded(text, context.cwd)
+    path, real = Path(os.path.normpath(written)), Path(os.path.realpath(written))
     project = Path(os.path.realpath(context.project))
-    inside = real.is_relative_to(project)
+    if os.path.realpath(path) != str(real) or (
+        real.is_relative_to(project) and not path.is_relative_to(context.project)
+    ):
+        # ``link/..`` is the parent of where the link leads; and a project has several names when a link leads to it.
+        path = real
     return Location(
         path=path,
         real=real,
-        shown=_relative(path, context.cwd),
-        pattern=_relative(path, context.project),
+        shown=_relative(path, context.cwd, Path(os.path.realpath(context.cwd))),
+        pattern=_relative(path, context.project, project),
         real_pattern=_relative(real, project),
-        inside=inside,
+        inside=real.is_relative_to(project),
     )
+
+
+def is_directory(path: Path) -> bool:
+    """Return whether there is a directory; False as well when that can't be found out."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where the way to it is closed
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
@@ -90,7 +98,7 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
     needs = tuple(PermissionNeed(permission, pattern) for pattern in patterns)
     if location.inside:
         return needs
-    directory = location.real if location.real.is_dir() else location.real.parent
+    directory = location.real if is_directory(location.real) else location.real.parent
     return (*needs, PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(location.real)))
 
 
@@ -126,7 +134,12 @@ def suggest(location: Location, context: ToolContext) -> list[str]:
         found += sorted(files, key=lambda path: (-_common_parts(path, location.shown), path))
         if not found:
             found += _close_names(name, context)
-    return list(dict.fromkeys(found))[:_SUGGESTIONS]
+    return [valid_text(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
+
+
+def valid_text(name: str) -> str:
+    """Return a file name that can be stored and sent: bytes that are no UTF-8 become replacement characters."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def explain(error: OSError, shown: str) -> ToolError:
@@ -136,7 +149,7 @@ def explain(error: OSError, shown: str) -> ToolError:
 
 
 def _expanded(text: str, cwd: Path) -> Path:
-    if text.startswith("@") and not (cwd / text).exists():
+    if text.startswith("@") and not os.path.lexists(cwd / text):
         text = text[1:]
     try:
         return Path(text).expanduser()
@@ -144,8 +157,9 @@ def _expanded(text: str, cwd: Path) -> Path:
         raise ToolError(f"{text}: no such home directory.") from error
 
 
-def _relative(path: Path, base: Path) -> str:
-    return path.relative_to(base).as_posix() if path.is_relative_to(base) else path.as_posix()
+def _relative(path: Path, *bases: Path) -> str:
+    base = next((base for base in bases if path.is_relative_to(base)), None)
+    return path.as_posix() if base is None else path.relative_to(base).as_posix()
 
 
 def _close_siblings(path: Path) -> list[str]:

@@ -75,6 +75,7 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
     value: Any = text.strip() or "{}"
     for _ in range(1 + _NESTED_JSON):
         if isinstance(value, dict):
+            _refuse_halves(tool, value)
             return value
         if not isinstance(value, str):
             break
@@ -89,6 +90,16 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
         except RecursionError:
             break
     raise ToolError(f"{tool.name}: the arguments must be one JSON object. {_fields(tool)}")
+
+
+def _refuse_halves(tool: Tool[Any], values: dict[str, Any]) -> None:
+    """Stop arguments that no file, process or store could take."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ToolError(
+            f"{tool.name}: a string holds half of a surrogate pair (\\ud800-\\udfff); send the character itself."
+        ) from None
 
 
 def _tidied(tool: Tool[Any], values: dict[str, Any]) -> dict[str, Any]:

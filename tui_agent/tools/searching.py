@@ -9,7 +9,7 @@ from pathlib import Path
 from tui_agent.tools.base import Permission, PermissionNeed, ToolContext, ToolError
 from tui_agent.tools.globs import compile_glob, split_glob
 from tui_agent.tools.ignore import walk_files
-from tui_agent.tools.paths import Location, locate, missing, path_needs
+from tui_agent.tools.paths import Location, is_directory, locate, missing, path_needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class Scope:
     @property
     def directory(self) -> Path:
         """Where the search runs."""
-        return self.location.real if self.location.real.is_dir() else self.location.real.parent
+        return self.location.real if is_directory(self.location.real) else self.location.real.parent
 
     @property
     def single_file(self) -> str | None:
         """The name of the one file to search, when the path is one."""
-        return None if self.location.real.is_dir() else self.location.real.name
+        return None if is_directory(self.location.real) else self.location.real.name
 
     def takes(self, path: str) -> bool:
         """Return whether a path relative to the directory matches the glob."""
@@ -79,5 +79,5 @@ def check_exists(scope: Scope, context: ToolContext) -> None:
     Raises:
         ToolError: the path does not exist.
     """
-    if not scope.location.real.exists():
+    if not os.path.lexists(scope.location.real):
         raise missing(scope.location, context)

@@ -125,7 +125,7 @@ def replace_file(path: Path, data: bytes) -> None:
         OSError: it can't be written; the old content is still there.
     """
     target = Path(os.path.realpath(path))
-    before = target.stat() if target.exists() else None
+    before = target.stat() if os.path.lexists(target) else None
     if before and not os.access(target, os.W_OK):
         raise PermissionError(13, "Permission denied", str(target))
     if before and (before.st_nlink > 1 or not os.access(target.parent, os.W_OK)):
