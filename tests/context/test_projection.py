@@ -154,10 +154,11 @@ def test_the_summary_carries_state_and_only_the_newest_files():
     entry = compaction(2, None, read_files=("old.py", "new.py"), modified_files=("m.py",), shown_files=1, state=state)
 
     text = shapes([user(1), entry])[0][1]
-    assert "<read-files>\nnew.py\n</read-files>" in text
+    assert "new.py\n</read-files>" in text
+    assert "old.py" not in text
     assert "<modified-files>\nm.py\n</modified-files>" in text
     assert "<todo>\n[ ] tests\n</todo>" in text
-    assert '<skill name="release">\nBump first.\n</skill>' in text
+    assert "<skill>\nrelease\nBump first.\n</skill>" in text
 
 
 def test_a_summary_without_carried_facts_has_no_empty_blocks():

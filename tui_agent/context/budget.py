@@ -1,7 +1,23 @@
 """The one measure of how big the context is, and the thresholds derived from it."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Literal
+
+from tui_agent.context.estimate import VIEW_CHANGING, Asked, Estimate, appended_tokens, estimate_path
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.session.entries import AssistantEntry, Entry, ReasoningPart, SystemEntry
+
+PLAUSIBLE_USAGE = (0.2, 5.0)
+"""Reported over estimated tokens of a request; a report outside this is taken for a server's mistake."""
+PLAUSIBLE_SLACK = 2_000
+"""Tokens a report may always be off."""
+
+_SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
+_PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +58,243 @@ class ContextSize:
     def budget(self) -> int:
         """H: the tokens history may take before compaction."""
         return max(0, (self.threshold if self.threshold is not None else self.window - self.reserve) - self.fixed)
+
+
+class OverReason(StrEnum):
+    """Why a size can be over its window."""
+
+    ASSUMED_WINDOW = "assumed_window"
+    """The window is a guess."""
+    SMALLER_WINDOW = "smaller_window"
+    """The window was set or learnt to be smaller than the catalog's after the history had grown."""
+    ESTIMATE = "estimate"
+    """The size is estimated and may be too high."""
+    FULL = "full"
+    """It really is."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextRequest:
+    """What the next request would be with more content: the answer to "compact first?"."""
+
+    total: int
+    over_threshold: bool
+    over_window: bool
+    pressure: float
+    """The total as a share of the threshold (of the window less the reserve when there is none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPart:
+    """One part of the fixed overhead: a system block or a section of one, or a tool."""
+
+    label: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """The fixed overhead and what it leaves. ``parts`` are the largest first."""
+
+    tokens: int
+    budget: int
+    crowded: bool
+    """The history budget is below ``compaction.minimum_budget``: worth a warning at the start."""
+    parts: tuple[FixedPart, ...]
+
+
+def known_limits(
+    model: str,
+    settings: ContextSettings,
+    *,
+    catalog: ModelLimits | None = None,
+    learnt: int | None = None,
+) -> ModelLimits:
+    """Return a model's limits: the smallest window of the catalog's, the user's and one learnt from an overflow.
+
+    A model nobody knows has ``settings.unknown_window``, marked as assumed.
+    """
+    limits = within(catalog or ModelLimits(model, settings.unknown_window, origin="assumed"), settings)
+    if catalog is None and limits.origin == "assumed" and (own := settings.for_model(model).window):
+        limits = replace(limits, window=own, origin="config")
+    if learnt and (limits.origin == "assumed" or learnt < limits.window):
+        return replace(limits, window=learnt, origin="learnt")
+    return limits
+
+
+def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
+    """Return the limits with the user's own window, where that is smaller."""
+    own = settings.for_model(limits.model).window
+    if own is None or own >= limits.window:
+        return limits
+    return replace(limits, window=own, origin="config")
+
+
+def reserve(limits: ModelLimits, settings: ContextSettings) -> int:
+    """Return the tokens kept free for the answer."""
+    return settings.for_model(limits.model).compaction.reserve(limits.window, limits.max_output)
+
+
+def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
+    """Return the tokens at which automatic compaction acts, None when it never does."""
+    compaction = settings.for_model(limits.model).compaction
+    return compaction.threshold_at(limits.window, reserve(limits, settings))
+
+
+def measure(
+    path: Sequence[Entry],
+    limits: ModelLimits,
+    settings: ContextSettings,
+    counter: TokenCounter,
+) -> ContextSize:
+    """Measure the next request of a path.
+
+    The newest report of the provider that still holds, plus an estimate of what was appended since; without one, an
+    estimate of everything.
+    """
+    return Meter(limits, settings, counter).measure(path)
+
+
+def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
+    """Return the estimate of a whole request without regard to reports: what a report is compared with to learn."""
+    return counter.calibrated(estimate_path(path, counter, Asked(limits.model, limits.vision)).total)
+
+
+@dataclass(slots=True)
+class Meter:
+    """Measures one growing path again and again; only what was appended costs time.
+
+    What it remembers never changes a result: ``measure`` with a fresh one gives the same.
+    """
+
+    limits: ModelLimits
+    settings: ContextSettings
+    counter: TokenCounter
+    _estimate: Estimate | None = field(default=None, init=False)
+    _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
+
+    def measure(self, path: Sequence[Entry]) -> ContextSize:
+        """Measure the next request of a path."""
+        limits = within(self.limits, self.settings)
+        asked = Asked(limits.model, limits.vision)
+        anchor = find_anchor(path, limits.model)
+        if anchor is None:
+            self._estimate = estimate_path(path, self.counter, asked, self._estimate)
+            fixed = self.counter.calibrated(self._estimate.head)
+            total = self.counter.calibrated(self._estimate.total)
+            exact_until, estimated = None, True
+        else:
+            appended = appended_tokens(path[anchor:], self.counter, asked)
+            fixed = self.counter.calibrated(self._fixed(path))
+            total = reported_tokens(path[anchor]) + self.counter.calibrated(appended)
+            exact_until, estimated = path[anchor].id, appended > 0
+        return ContextSize(
+            fixed=min(fixed, total),
+            history=max(0, total - fixed),
+            total=total,
+            window=limits.window,
+            reserve=reserve(limits, self.settings),
+            threshold=threshold(limits, self.settings),
+            exact_until=exact_until,
+            estimated=estimated,
+            window_origin=limits.origin,
+        )
+
+    def estimate_tokens(self, path: Sequence[Entry]) -> int:
+        """Return the estimate of the whole request without regard to reports."""
+        asked = Asked(self.limits.model, self.limits.vision)
+        self._estimate = estimate_path(path, self.counter, asked, self._estimate)
+        return self.counter.calibrated(self._estimate.total)
+
+    def _fixed(self, path: Sequence[Entry]) -> int:
+        system = next((entry for entry in reversed(path) if entry.kind == "system"), None)
+        if not isinstance(system, SystemEntry):
+            return 0
+        if self._head is None or self._head[0] is not system:
+            self._head = (system, system.tokens or self.counter.head(system))
+        return self._head[1]
+
+
+def find_anchor(path: Sequence[Entry], model: str) -> int | None:
+    """Return the position of the newest answer whose reported usage still tells the context's size.
+
+    It does not when the answer failed, was cut off or came from another model, when the report is missing or absurd,
+    and when the view changed after it.
+    """
+    for at in range(len(path) - 1, -1, -1):
+        entry = path[at]
+        if entry.kind in VIEW_CHANGING:
+            return None
+        if isinstance(entry, AssistantEntry) and entry.model == model and _is_valid(entry):
+            return at
+    return None
+
+
+def reported_tokens(entry: Entry) -> int:
+    """Return what a report says the next request starts from: all that was read and written.
+
+    Reasoning that does not go back to the model is not part of it.
+    """
+    if not isinstance(entry, AssistantEntry) or entry.usage is None:
+        return 0
+    goes_back = any(isinstance(part, ReasoningPart) and part.blob for part in entry.parts)
+    return entry.usage.total - (0 if goes_back else min(entry.usage.reasoning, entry.usage.output))
+
+
+def check_next(size: ContextSize, incoming: int = 0) -> NextRequest:
+    """Return how the next request stands to its limits with ``incoming`` tokens more."""
+    total = size.total + incoming
+    room = size.window - size.reserve
+    limit = size.threshold if size.threshold is not None else room
+    return NextRequest(
+        total=total,
+        over_threshold=size.threshold is not None and total > size.threshold,
+        over_window=total > max(room, 1),
+        pressure=total / max(limit, 1),
+    )
+
+
+def over_reason(size: ContextSize) -> OverReason | None:
+    """Return why a size is over its window, None when it is not."""
+    if size.total <= size.window:
+        return None
+    if size.window_origin == "assumed":
+        return OverReason.ASSUMED_WINDOW
+    if size.window_origin in ("config", "learnt"):
+        return OverReason.SMALLER_WINDOW
+    return OverReason.ESTIMATE if size.estimated else OverReason.FULL
+
+
+def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter) -> Overhead:
+    """Return the fixed overhead of every request and its largest parts."""
+    limits = within(limits, settings)
+    tokens = counter.calibrated(counter.head(system))
+    at = threshold(limits, settings)
+    budget = max(0, (limits.window - reserve(limits, settings) if at is None else at) - tokens)
+    parts = sorted(_parts(system, counter), key=lambda part: -part.tokens)
+    minimum = settings.for_model(limits.model).compaction.minimum_budget
+    return Overhead(tokens, budget, budget < minimum, tuple(parts))
+
+
+def _is_valid(entry: AssistantEntry) -> bool:
+    if entry.error is not None or entry.interrupted or entry.finish in ("error", "interrupted"):
+        return False
+    if entry.usage is None or entry.usage.prompt <= 0:
+        return False
+    if not entry.estimate:
+        return True
+    low, high = (entry.estimate * share for share in PLAUSIBLE_USAGE)
+    return low - PLAUSIBLE_SLACK <= entry.usage.prompt <= high + PLAUSIBLE_SLACK
+
+
+def _parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
+    parts = [FixedPart(f"tool {tool.name}", counter.schema(tool)) for tool in system.tools]
+    for number, block in enumerate(system.blocks):
+        sections = [(match[1], match[2], match[0]) for match in _SECTION.finditer(block)]
+        for name, attributes, text in sections:
+            path = _PATH.search(attributes)
+            parts.append(FixedPart(path[1] if path else name, counter.text(text)))
+        rest = _SECTION.sub("", block)
+        if rest.strip():
+            parts.append(FixedPart("agent prompt" if number == 0 else "environment", counter.text(rest)))
+    return parts

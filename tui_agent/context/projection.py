@@ -41,6 +41,7 @@ from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
     BranchSummaryEntry,
+    CompactionEntry,
     Entry,
     ImagePart,
     ShellEntry,
@@ -144,6 +145,11 @@ class Builder:
                 self._put_user((ContentText(branch_text(entry, self._shown(entry), self.templates)),), entry.id)
             case _:
                 pass
+
+    def result(self, entry: ToolResultEntry) -> None:
+        """Add a result without its call."""
+        if self._is_shown(entry):
+            self._put_results((RequestToolCall("", "", "{}"),), (entry,), 0)
 
     def finished(self) -> list[Message]:
         """Return the messages, in alternating roles if the server insists."""
@@ -262,6 +268,22 @@ def system_messages(system: SystemEntry, traits: ModelTraits) -> list[Message]:
     if traits.single_system:
         texts = ["\n\n".join(texts)]
     return [Message("system", (ContentText(text),), origin=(system.id,)) for text in texts]
+
+
+def messages_of(entry: Entry, view: ContextView, traits: ModelTraits, templates: Templates) -> list[Message]:
+    """Return the messages of a request that come from one entry of a view.
+
+    A call's stand-in for a missing result comes from the entry of the call.
+    """
+    builder = Builder(view, traits, templates)
+    if isinstance(entry, ToolResultEntry):
+        builder.result(entry)
+        return builder.messages
+    if isinstance(entry, CompactionEntry):
+        builder.summary()
+    else:
+        builder.add(entry)
+    return [message for message in builder.messages if message.origin == (entry.id,)]
 
 
 def tool_name(name: str) -> str:

@@ -23,7 +23,6 @@ from tui_agent.session.entries import (
     PinnedText,
     ReasoningPart,
     ShellEntry,
-    StateText,
     SummaryDetails,
     TextPart,
     ToolResultEntry,
@@ -299,15 +298,6 @@ def _cut(text: str, shown: Shown) -> str:
 def _block(name: str, rows: Iterable[str]) -> str:
     body = "\n".join(rows)
     return f"<{name}>\n{body}\n</{name}>" if body else ""
-
-
-def _newest(paths: Sequence[str], count: int | None) -> Sequence[str]:
-    return paths if count is None else paths[max(0, len(paths) - count) :]
-
-
-def _state_block(state: StateText) -> str:
-    name = f' name="{_line(state.name)}"' if state.name else ""
-    return f"<{state.tool}{name}>\n{state.text}\n</{state.tool}>" if state.text.strip() else ""
 
 
 def _parse_object(arguments: str) -> dict[str, Any] | None:

@@ -1,0 +1,339 @@
+"""How many tokens a text, an image or an entry takes, as well as it can be known without asking the provider.
+
+Text is counted with the byte-pair encodings that litellm ships (read as files: neither litellm nor the network is
+touched), then multiplied by a factor that is learnt per model from what the provider reported. An entry's own
+``tokens`` field holds the count without the factor, so that it never goes stale when the factor moves.
+"""
+
+import binascii
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_agent.context.projection import ModelTraits, messages_of, system_messages
+from tui_agent.context.request import ContentText, ImageRef, Message, wire_tool
+from tui_agent.context.templates import Templates
+from tui_agent.context.view import ContextView, resolve
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    ImagePart,
+    SystemEntry,
+    ToolResultEntry,
+    ToolSchema,
+    UserEntry,
+)
+
+if TYPE_CHECKING:
+    import tiktoken
+
+MESSAGE_TOKENS = 4
+"""Tokens around each message: start, role, separator, end (OpenAI cookbook, "How to count tokens with tiktoken")."""
+CALL_TOKENS = 8
+"""Tokens around each tool call: its id, its place in the message."""
+REQUEST_TOKENS = 3
+"""Tokens that open the answer (same source)."""
+TOOLS_TOKENS = 12
+"""Tokens around the list of tools."""
+UNKNOWN_IMAGE_TOKENS = 1_100
+"""An image of unknown size: between the smallest and the largest of the usual providers."""
+
+FACTOR_RANGE = (0.5, 2.5)
+"""Limits of a calibration factor."""
+PLAUSIBLE_RANGE = (0.25, 5.0)
+"""A factor outside this means that the report or the estimate is wrong, and nothing is learnt."""
+LEARNING_RATE = 0.5
+"""Share of the difference that one report corrects."""
+CLAUDE_FACTOR = 1.2
+LEAST_TO_LEARN = 200
+"""Tokens of a request below which the overhead's guess would drown what is to be learnt."""
+
+CHUNK_CHARS = 32_768
+"""Text is encoded in pieces: a single run without spaces costs more than its length."""
+EXACT_CHARS = 262_144
+"""Longer texts are sampled; nothing this long gets into a request whole."""
+SAMPLES = 64
+
+_ENCODING_FILES = {
+    # The SHA-1 of the URL tiktoken would load each from: its cache's naming, and so litellm's.
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+}
+_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_PATTERNS = {
+    # How each encoding splits text before merging bytes: part of its definition (tiktoken_ext/openai_public.py).
+    "o200k_base": "|".join(
+        (
+            rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]*[{_LOWER}]+{_CONTRACTIONS}",
+            rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]+[{_LOWER}]*{_CONTRACTIONS}",
+            r"\p{N}{1,3}",
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+            r"\s*[\r\n]+",
+            r"\s+(?!\S)",
+            r"\s+",
+        )
+    ),
+    "cl100k_base": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+        r"|\s+(?!\S)|\s"
+    ),
+}
+_CL100K_MODEL = re.compile(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|text-embedding)")
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
+
+
+_ALONE = resolve(())
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounter:
+    """Counts in a model's tokens. ``factor`` corrects the encoding to what the provider reports.
+
+    Every method returns corrected tokens, but for ``estimate``.
+    """
+
+    model: str
+    factor: float = 1.0
+    templates: Templates = Templates()
+
+    def text(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return self.calibrated(self._text(text))
+
+    def message(self, message: Message) -> int:
+        """Return the tokens of a message of a request; images, of which it knows no size, count as usual ones."""
+        images = sum(isinstance(part, ImageRef) for part in message.content)
+        return self.calibrated(self._message(message) + images * UNKNOWN_IMAGE_TOKENS)
+
+    def schema(self, tool: ToolSchema) -> int:
+        """Return the tokens of one tool in the request's list."""
+        return self.calibrated(self._schema(tool))
+
+    def entry(self, entry: Entry) -> int:
+        """Return the tokens an entry takes in a request while nothing hides it.
+
+        Costs nothing for a stored entry: what it was counted with when it was appended is on it.
+        """
+        return self.calibrated(entry.tokens or self.estimate(entry))
+
+    def estimate(self, entry: Entry) -> int:
+        """Return the uncorrected tokens of an entry, which is what its ``tokens`` field holds."""
+        if isinstance(entry, SystemEntry):
+            return self.head(entry)
+        messages = self.told(entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,)))
+        count = self.messages(messages) + self.images(entry)
+        if isinstance(entry, AssistantEntry) and entry.usage and any(m.reasoning for m in messages):
+            # An encrypted blob says nothing of its size; the provider's report does.
+            readable = sum(self._text(_readable(blob)) for m in messages for blob in m.reasoning)
+            count += max(0, entry.usage.reasoning - readable)
+        return count
+
+    def told(self, entry: Entry, view: ContextView, *, model: str | None = None, vision: bool = True) -> list[Message]:
+        """Return the messages that come from an entry of a view, without stand-ins for missing results.
+
+        ``model`` is the one that is asked; without it, the one that made the entry.
+        """
+        if model is None:
+            model = entry.model if isinstance(entry, AssistantEntry) else self.model
+        messages = messages_of(entry, view, ModelTraits(model, vision=vision), self.templates)
+        if isinstance(entry, ToolResultEntry):
+            return messages
+        return [message for message in messages if message.role != "tool"]
+
+    def head(self, system: SystemEntry) -> int:
+        """Return the uncorrected tokens of a request's head: system messages and tools."""
+        blocks = sum(self._message(message) for message in system_messages(system, ModelTraits(self.model)))
+        tools = sum(map(self._schema, system.tools))
+        return blocks + tools + (TOOLS_TOKENS if system.tools else 0)
+
+    def messages(self, messages: Iterable[Message]) -> int:
+        """Return the uncorrected tokens of messages, images apart."""
+        return sum(map(self._message, messages))
+
+    def images(self, entry: Entry) -> int:
+        """Return the uncorrected tokens of an entry's images."""
+        return sum(map(self._image, images_of(entry)))
+
+    def calibrated(self, tokens: int) -> int:
+        """Return uncorrected tokens as the model's."""
+        return round(tokens * self.factor)
+
+    def learn(self, *, estimate: int, reported: int) -> "TokenCounter":
+        """Return the counter with its factor improved; see ``calibrate``."""
+        return replace(self, factor=calibrate(self.factor, estimate=estimate, reported=reported))
+
+    def warm(self) -> None:
+        """Load the encoding now (about 0.2 s, on any thread) instead of with the first count."""
+        _encoding(encoding_name(self.model))
+
+    def _text(self, text: str) -> int:
+        return count_text(text, encoding_name(self.model)) if text else 0
+
+    def _message(self, message: Message) -> int:
+        count = MESSAGE_TOKENS
+        for part in message.content:
+            if isinstance(part, ContentText):
+                count += self._text(part.text)
+        for call in message.tool_calls:
+            count += CALL_TOKENS + self._text(call.tool) + self._text(call.arguments)
+        for blob in message.reasoning:
+            count += self._text(_readable(blob))
+        return count
+
+    def _schema(self, tool: ToolSchema) -> int:
+        return self._text(json.dumps(wire_tool(tool), ensure_ascii=False))
+
+    def _image(self, image: ImagePart) -> int:
+        return image_tokens(image.width, image.height, self.model)
+
+
+def calibrate(factor: float, *, estimate: int, reported: int) -> float:
+    """Return a factor moved towards what one report asks for.
+
+    ``estimate`` is the whole request counted with ``factor`` (not the gauge's number, which builds on earlier
+    reports), ``reported`` what the provider says it read. Absurd and tiny reports change nothing.
+    """
+    if estimate < LEAST_TO_LEARN or reported < LEAST_TO_LEARN or factor <= 0:
+        return factor
+    wanted = factor * reported / estimate
+    if not PLAUSIBLE_RANGE[0] <= wanted <= PLAUSIBLE_RANGE[1]:
+        return factor
+    moved = factor + LEARNING_RATE * (wanted - factor)
+    return min(max(moved, FACTOR_RANGE[0]), FACTOR_RANGE[1])
+
+
+def initial_factor(model: str) -> float:
+    """Return the factor of a model of which nothing was learnt yet.
+
+    Claude's tokens are smaller than OpenAI's: 16 % more of them for English, 30 % for Python
+    (https://venturebeat.com/ai/hidden-costs-in-ai-deployment-why-claude-models-may-be-20-30-more-expensive-than-gpt-in-enterprise-settings/).
+    """
+    return CLAUDE_FACTOR if "claude" in model else 1.0
+
+
+def encoding_name(model: str) -> str:
+    """Return the encoding that is, or comes nearest to, a model's own."""
+    return "cl100k_base" if _CL100K_MODEL.search(model) else "o200k_base"
+
+
+def count_text(text: str, encoding: str = "o200k_base") -> int:
+    """Return the tokens of a text in an encoding; linear in time, and never more than about 0.2 s."""
+    if len(text) <= EXACT_CHARS:
+        return sum(_count(piece, encoding) for piece in _pieces(text))
+    step = len(text) / SAMPLES
+    size = EXACT_CHARS // SAMPLES
+    sampled = sum(_count(text[round(i * step) : round(i * step) + size], encoding) for i in range(SAMPLES))
+    return round(sampled * len(text) / (size * SAMPLES))
+
+
+def image_tokens(width: int, height: int, model: str) -> int:
+    """Return the tokens of an image by the provider's published rule.
+
+    Claude: patches of 28 pixels after fitting the long edge to 1,568 pixels (2,576 from 4.7 on)
+    (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels, or 85 + 170 per tile
+    of 512 after fitting into 2,048 and the short side to 768 (https://platform.openai.com/docs/guides/images-vision).
+    Gemini: about 1,100 for any size (https://ai.google.dev/gemini-api/docs/media-resolution). Others: as Claude.
+    """
+    if width <= 0 or height <= 0:
+        return UNKNOWN_IMAGE_TOKENS
+    if "gemini" in model:
+        return 1_100
+    if re.search(r"gpt-4o|gpt-4\.1(?!-)|gpt-4\.5|gpt-4-turbo|(?:^|/)o[13]", model):
+        return _tiles(width, height)
+    if "gpt-" in model:
+        return min(round(_patches(width, height, 32) * 1.2), 3_000)
+    claude = _CLAUDE.search(model)
+    modern = claude is not None and (int(claude[1]), int(claude[2] or 0)) >= (4, 7)
+    edge, most = (2_576, 4_784) if modern else (1_568, 1_568)
+    scale = min(1.0, edge / max(width, height))
+    return min(_patches(width * scale, height * scale, 28), most)
+
+
+def _patches(width: float, height: float, size: int) -> int:
+    return math.ceil(width / size) * math.ceil(height / size)
+
+
+def _tiles(width: float, height: float) -> int:
+    scale = min(1.0, 2_048 / max(width, height))
+    scale *= min(1.0, 768 / (min(width, height) * scale))
+    return 85 + 170 * _patches(width * scale, height * scale, 512)
+
+
+def images_of(entry: Entry) -> Sequence[ImagePart]:
+    """Return the images an entry holds."""
+    match entry:
+        case UserEntry():
+            return [part for part in entry.parts if isinstance(part, ImagePart)]
+        case ToolResultEntry():
+            return entry.attachments
+        case _:
+            return ()
+
+
+def _readable(blob: str) -> str:
+    """Return the text within a provider's reasoning blob; signatures and encrypted parts are not read as text."""
+    try:
+        value = json.loads(blob)
+    except (ValueError, RecursionError):
+        return ""
+    texts: list[str] = []
+    _collect(value, texts)
+    return "\n".join(texts)
+
+
+def _collect(value: Any, texts: list[str]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _collect(item, texts)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, str) and key in ("thinking", "text", "reasoning", "reasoning_content"):
+                texts.append(item)
+            elif not isinstance(item, str):
+                _collect(item, texts)
+
+
+def _pieces(text: str) -> Iterable[str]:
+    start = 0
+    while len(text) - start > CHUNK_CHARS:
+        end = text.rfind("\n", start + CHUNK_CHARS // 2, start + CHUNK_CHARS) + 1
+        end = end if end > start else start + CHUNK_CHARS
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _count(text: str, name: str) -> int:
+    encoding = _encoding(name)
+    if encoding is None:
+        narrow = len(text.encode("ascii", "ignore"))
+        return math.ceil(narrow / 3.6 + (len(text) - narrow) * 0.8)
+    return len(encoding.encode_ordinary(text))
+
+
+@lru_cache(maxsize=2)
+def _encoding(name: str) -> "tiktoken.Encoding | None":
+    """Return an encoding, or None when its files are not there; counts are rougher then."""
+    try:
+        import tiktoken
+
+        path = _encoding_folder() / _ENCODING_FILES[name]
+        words = path.read_bytes().split()
+        ranks = dict(zip(map(binascii.a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
+        return tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+    except (ImportError, OSError, ValueError):
+        return None
+
+
+def _encoding_folder() -> Path:
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("litellm")
+    return Path(spec.origin).parent / "litellm_core_utils" / "tokenizers"
