@@ -1,0 +1,1 @@
+"""Measures speed and size of the real program. Run ``python -m benchmarks``."""

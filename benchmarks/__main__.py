@@ -1,0 +1,53 @@
+"""``python -m benchmarks [--json] [NAME...]``: run benchmarks and print one table, or JSON."""
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+
+from benchmarks.machine import describe
+from benchmarks.report import Row, table
+
+BENCHMARKS = {
+    "start-up": "start_up",
+    "keys": "keys",
+    "turns": "turns",
+    "streaming": "streaming",
+    "idle": "idle",
+    "sessions": "sessions",
+    "context": "context",
+    "headless": "headless",
+}
+"""Name on the command line and module of each benchmark, in the order they run."""
+
+
+def main() -> int:
+    """Run what the arguments name; the exit code is 1 when a target is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; all without one")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(BENCHMARKS):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    machine = describe()
+    start = time.perf_counter()
+    rows = list(_measured(options.names or list(BENCHMARKS)))
+    seconds = time.perf_counter() - start
+    if options.json:
+        print(json.dumps({"machine": machine, "seconds": seconds, "rows": [row.as_json() for row in rows]}, indent=1))
+    else:
+        print("\n".join(f"{name}: {value}" for name, value in machine.items()))
+        print(f"\n{table(rows)}\n\n{len(rows)} numbers in {seconds:.0f} s; medians unless the note says otherwise")
+    return int(any(row.ok is False for row in rows))
+
+
+def _measured(names: list[str]) -> Iterator[Row]:
+    for name in names:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        yield from importlib.import_module(f"benchmarks.{BENCHMARKS[name]}").run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

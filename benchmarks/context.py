@@ -1,0 +1,69 @@
+"""The context engine alone: projecting and measuring a long path, and what the first request carries."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.report import Row, milliseconds
+from benchmarks.sessions import exchange
+from tui_agent.agent.system_prompt import Place, render_head
+from tui_agent.context.budget import ModelLimits, measure
+from tui_agent.context.projection import ModelTraits, Templates, project
+from tui_agent.context.request import request_bytes
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.resources import prompt
+from tui_agent.session.entries import Entry, SystemEntry, TextPart, UserEntry, preview_of
+from tui_agent.tools.registry import builtin_tools
+
+NAME = "context"
+ENTRIES = 2_000
+MODEL = "gpt-4o"
+
+
+def run() -> Iterator[Row]:
+    """Measure pure functions in this process."""
+    counter = TokenCounter(MODEL)
+    head = _head()
+    path = _recorded((head, *exchange(0, ENTRIES)), counter)
+    traits, templates = ModelTraits(model=MODEL), Templates.load(prompt)
+    projected = milliseconds(_seconds(lambda: project(path, traits, templates)) for _ in range(9))
+    size = len(request_bytes(project(path, traits, templates)))
+    yield Row(NAME, f"project() on {ENTRIES:,} entries", projected, "ms", 20, f"a request of {size / 1000:,.0f} kB")
+    limits, settings = ModelLimits(MODEL, 1_000_000), ContextSettings()
+    measured = []
+    for number in range(9):
+        added = UserEntry(parts=(TextPart(text=f"one more {number}"),))
+        path = _recorded((*path, added), counter)
+        measured.append(_seconds(lambda path=path: measure(path, limits, settings, counter)))
+    yield Row(NAME, "measure() after one append", milliseconds(measured), "ms", 2)
+    fixed = measure([head], limits, settings, counter).fixed
+    yield Row(NAME, "head and all tool schemas", fixed, "tokens", 2_500, f"{len(head.tools)} tools")
+
+
+def _head() -> SystemEntry:
+    here = Path.cwd()
+    return render_head(prompt, builtin_tools(), Place(here, here, 0), model=MODEL, mode="build")
+
+
+def _recorded(entries: Sequence[Entry], counter: TokenCounter) -> list[Entry]:
+    """Return entries as the store returns them: numbered, chained, with preview and tokens."""
+    return [
+        entry
+        if entry.id
+        else entry.model_copy(
+            update={
+                "id": number,
+                "parent_id": number - 1 or None,
+                "preview": preview_of(entry),
+                "tokens": counter.entry(entry),
+            }
+        )
+        for number, entry in enumerate(entries, start=1)
+    ]
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start

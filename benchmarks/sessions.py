@@ -1,0 +1,122 @@
+"""Long sessions: what they weigh, how fast they open, how they take focus and resizing."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+
+from benchmarks.program import PROMPT_HINT, Sandbox, pss, sandbox
+from benchmarks.report import Row, milliseconds
+from tests.support.terminal import Terminal
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+NAME = "sessions"
+LAST = "THE-LAST-ANSWER"
+
+
+def run() -> Iterator[Row]:
+    """Measure a session of 2,000 and one of 100,000 entries."""
+    with sandbox() as box:
+        session = fill_session(box, 2_000)
+        with box.ready("-r", session) as terminal:
+            process = psutil.Process(terminal.process.pid)
+            yield Row("memory", "UI in a session of 2,000 entries", pss(process), "MB", 110, "PSS")
+            yield Row(NAME, "resize with 2,000 entries", _resized(terminal), "ms", 300, "until it rests")
+            yield Row(NAME, "terminal focus out and in", _refocused(terminal), "ms", 50, "until it rests")
+    with sandbox() as box:
+        entries = 100_000
+        session = fill_session(box, entries)
+        opened = [_open_seconds(box, session) for _ in range(3)]
+        empty = [_open_seconds(box, None) for _ in range(3)]
+        extra = milliseconds(opened) - milliseconds(empty)
+        yield Row(
+            NAME, f"open {entries:,} entries", milliseconds(opened), "ms", 500, f"{extra:.0f} more than an empty one"
+        )
+
+
+def fill_session(box: Sandbox, entries: int) -> str:
+    """Write a session of that many entries into the sandbox's database and return its id."""
+    store = Store(box.database / "sessions.db")
+    try:
+        info = store.create_session(box.project)
+        session = Session(store, info.id, estimate=lambda entry: len(entry.preview) // 4)
+        session.hold()
+        made = 0
+        for start in range(0, entries, 2_000):
+            batch = list(exchange(start, min(2_000, entries - start)))
+            session.append_many(batch)
+            made += len(batch)
+        session.append(AssistantEntry(parts=(TextPart(text=LAST),), model="openai/bench"))
+        session.release()
+        return info.id
+    finally:
+        store.close()
+
+
+def exchange(start: int, count: int) -> Iterator[Entry]:
+    """Yield ``count`` entries of a believable conversation: a question, calls with results, an answer."""
+    for number in range(start, start + count):
+        match number % 8:
+            case 0:
+                yield UserEntry(parts=(TextPart(text=f"Question {number}: why does the cart lose an item?"),))
+            case 1 | 3 | 5:
+                yield AssistantEntry(
+                    parts=(ToolCallPart(call_id=f"call{number}", tool="grep", arguments='{"pattern": "cart"}'),),
+                    model="openai/bench",
+                    finish="tool_calls",
+                )
+            case 2 | 4 | 6:
+                yield ToolResultEntry(
+                    call_id=f"call{number - 1}",
+                    tool="grep",
+                    status=ToolStatus.COMPLETED,
+                    output="\n".join(f"src/cart.py:{line}: item {number}" for line in range(12)),
+                    title='"cart"',
+                )
+            case _:
+                text = (
+                    f"Answer {number}: it is in **src/cart.py**.\n\n```python\ntotal = {number}\n```\n\n- one\n- two\n"
+                )
+                yield AssistantEntry(
+                    parts=(TextPart(text=text * 2),), model="openai/bench", usage=Usage(input=900, output=90)
+                )
+
+
+def _open_seconds(box: Sandbox, session: str | None) -> float:
+    start = time.perf_counter()
+    with box.terminal(*(("-r", session) if session else ())) as terminal:
+        terminal.wait_for(LAST if session else PROMPT_HINT)
+        return time.perf_counter() - start
+
+
+def _resized(terminal: Terminal) -> float:
+    return _until_rest(terminal, lambda: terminal.resize(90, 30))
+
+
+def _refocused(terminal: Terminal) -> float:
+    def refocus() -> None:
+        terminal.type("\x1b[O")
+        terminal.type("\x1b[I")
+
+    return _until_rest(terminal, refocus)
+
+
+def _until_rest(terminal: Terminal, action: Callable[[], None]) -> float:
+    """Return the milliseconds from an action until the last byte that the program wrote because of it."""
+    terminal.wait_quiet(0.5)
+    start = last = time.perf_counter()
+    action()
+    while terminal.pump(0.4):
+        last = time.perf_counter()
+    return (last - start) * 1000

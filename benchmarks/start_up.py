@@ -1,0 +1,48 @@
+"""Process start until the prompt shows a typed letter, beside an empty Textual application in the same run."""
+
+import sys
+import time
+from collections.abc import Iterator
+from statistics import median
+
+from benchmarks.program import EMPTY_APP, Sandbox, sandbox
+from benchmarks.report import Row
+from tests.support.terminal import Terminal
+
+ROUNDS = 7
+NAME = "start-up"
+
+
+def run() -> Iterator[Row]:
+    """Measure both programs in turn, so that both see the same load."""
+    with sandbox() as box:
+        for size in ((80, 24), (200, 50)):
+            ours, empty = [], []
+            for _ in range(ROUNDS + 1):
+                empty.append(_until_a_key_is_shown(_empty(box, size)))
+                ours.append(_until_a_key_is_shown(box.terminal(size=size)))
+            at = f"{size[0]}x{size[1]}"
+            base, mine = median(empty[1:]), median(ours[1:])
+            yield Row(NAME, f"prompt accepts keys, {at}", mine * 1000, "ms", 500, f"median of {ROUNDS}")
+            yield Row(NAME, f"ratio to an empty app, {at}", mine / base, "x", 1.4, f"empty app {base * 1000:.0f} ms")
+
+
+def _empty(box: Sandbox, size: tuple[int, int]) -> Terminal:
+    return Terminal([sys.executable, EMPTY_APP], size=size, env=box.env, cwd=box.project, echo=False)
+
+
+def _until_a_key_is_shown(terminal: Terminal) -> float:
+    """Send letters from the first output on, until the program shows one; return the seconds since its start."""
+    start = time.perf_counter()
+    with terminal:
+        terminal.wait_until(lambda: b"\x1b[?1004h" in terminal.raw, "the alternate screen")
+        sent = time.perf_counter()
+        terminal.type("Ω")
+        while "Ω".encode() not in terminal.raw:
+            terminal.pump(0.005)
+            if time.perf_counter() - sent > 0.02:
+                terminal.type("Ω")
+                sent = time.perf_counter()
+            if sent - start > 60:
+                raise AssertionError(f"no key was ever shown\n{terminal.framed()}")
+        return time.perf_counter() - start

@@ -1,0 +1,82 @@
+"""One turn: Enter until the first token, a tool call until the next request, and what the requests hold."""
+
+import itertools
+import subprocess
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from benchmarks.program import Sandbox, ask, sandbox
+from benchmarks.report import Row, milliseconds, percentile
+from tests.support.model_script import Call, Recorded, Turn
+
+NAME = "turns"
+ROUNDS = 15
+CALLS = 12
+
+
+def run() -> Iterator[Row]:
+    """Measure turns against a server that answers at once."""
+    with sandbox() as box:
+        yield from _first_token(box)
+        yield from _tool_round_trip(box)
+
+
+def _first_token(box: Sandbox) -> Iterator[Row]:
+    with box.ready() as terminal:
+        terminal.pump(0.0)
+        first = ask(terminal, "the very first turn", "You said: the very first turn")
+        yield Row(NAME, "Enter → first token, first turn", first * 1000, "ms", note="host loading included")
+        terminal.wait_quiet(0.5)
+        marks = [f"mark{number}x" for number in range(ROUNDS)]
+        delays = []
+        for mark in marks:
+            box.server.play(Turn(text=f"{mark} and so on"))
+            delays.append(ask(terminal, "go", mark))
+            terminal.wait_quiet(0.2)
+        note = f"median of {ROUNDS}; worst {percentile(delays, 1) * 1000:.0f} ms"
+        yield Row(NAME, "Enter → first token, host warm", milliseconds(delays), "ms", 25, note)
+
+
+def _tool_round_trip(box: Sandbox) -> Iterator[Row]:
+    """Time from the last byte of an answer with a call until the next request arrives, less the command itself."""
+    finished: list[float] = []
+    arrived: list[float] = []
+
+    def script(_request: Recorded) -> Turn:
+        arrived.append(time.perf_counter())
+        finished.append(box.server.finished_at)
+        if len(arrived) <= CALLS:
+            return Turn(tool_calls=(Call("bash", {"command": f"echo hi {len(arrived)}"}),))
+        return Turn(text="ALL-CALLS-DONE")
+
+    with box.warm() as terminal:
+        box.server.play_function(script)
+        ask(terminal, "go", "ALL-CALLS-DONE")
+        calls = list(box.server.calls)
+    # The first request follows a person, not a tool.
+    waits = [arrival - end for arrival, end in zip(arrived[1:], finished[1:], strict=True)]
+    command = median(_command_seconds() for _ in range(9))
+    note = f"median of {len(waits)}; `echo hi` itself takes {command * 1000:.1f} ms"
+    yield Row(NAME, "tool round trip beyond the command", (median(waits) - command) * 1000, "ms", 20, note)
+    yield from _prefixes(calls)
+
+
+def _command_seconds() -> float:
+    start = time.perf_counter()
+    subprocess.run(["bash", "-c", "echo hi"], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def _prefixes(calls: list[Recorded]) -> Iterator[Row]:
+    """Check that each request only appends to the one before, and weigh the fixed part of the first."""
+    held = [_extends(before.json, after.json) for before, after in itertools.pairwise(calls)]
+    broken = 100 * (1 - sum(held) / len(held))
+    yield Row(NAME, "requests that change what was sent before", broken, "%", 0, f"of {len(held)}")
+
+
+def _extends(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    messages = before["messages"]
+    same_head = all(before.get(key) == after.get(key) for key in ("tools", "model", "tool_choice"))
+    return same_head and after["messages"][: len(messages)] == messages

@@ -1,0 +1,201 @@
+"""Draws the pictures in docs/images: the real application with the demo model, every clock held still.
+
+The same checkout gives the same files on any machine: sizes, times and directories are fixed.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
+HOME = Path("/home/ada")
+"""Home directory that the pictures show; nothing is written there."""
+SHOWN = HOME / "src" / "shop"
+"""Where the project seems to be."""
+
+sys.path.insert(0, str(ROOT))
+os.environ |= {"HOME": str(HOME), "TZ": "UTC"}
+
+from textual.pilot import Pilot  # noqa: E402 - the home directory must be set before
+
+from tui_agent.agent.agent import Agent  # noqa: E402
+from tui_agent.agent.events import PermissionAsked, RunEnded  # noqa: E402
+from tui_agent.agent.ports import AgentPorts  # noqa: E402
+from tui_agent.context.budget import ModelLimits  # noqa: E402
+from tui_agent.context.tokens import TokenCounter  # noqa: E402
+from tui_agent.model.demo import (  # noqa: E402
+    DEMO_MAX_OUTPUT,
+    DEMO_MODEL,
+    DEMO_WINDOW,
+    DemoClient,
+    create_demo_workspace,
+)
+from tui_agent.resources import prompt  # noqa: E402
+from tui_agent.session.session import Session  # noqa: E402
+from tui_agent.session.store import Store  # noqa: E402
+from tui_agent.tools.registry import builtin_tools  # noqa: E402
+from tui_agent.ui.app import TuiAgentApp  # noqa: E402
+from tui_agent.ui.services import AppServices, OpenRequest, UiSettings  # noqa: E402
+
+NOW = 1_790_000_000
+"""Seconds since the epoch on every clock."""
+WIDE, SMALL = (120, 36), (80, 24)
+TIMEOUT = 60
+
+PYTHON = """#!/bin/sh
+# Runs the real interpreter; only the time that the tests took and the place are always the same.
+"{python}" -B "$@" 2>&1 | sed -E -e 's/ in [0-9.]+s$/ in 0.001s/' -e "s|$PWD|{shown}|g"
+"""
+
+
+class DemoSizes:
+    """The demo model's sizes; nothing is learnt."""
+
+    def limits(self, model: str) -> ModelLimits:
+        return ModelLimits(model, DEMO_WINDOW, DEMO_MAX_OUTPUT)
+
+    def counter(self, model: str) -> TokenCounter:
+        return TokenCounter(model)
+
+    def learn(self, model: str, *, estimate: int, reported: int) -> None:
+        del model, estimate, reported
+
+    def learn_window(self, model: str, window: int) -> None:
+        del model, window
+
+
+def shown_prompt(name: str) -> str:
+    """Return a prompt that names the place shown instead of the real one, so that it counts the same everywhere."""
+    return prompt(name).replace("$cwd", str(SHOWN)).replace("$project", str(SHOWN)).replace("$platform", "Linux x86_64")
+
+
+@dataclass
+class Scene:
+    """The application on its way to a picture."""
+
+    app: TuiAgentApp
+    pilot: Pilot[int]
+    agents: list[Agent]
+
+    async def say(self, text: str, until: type[object], *, keys: tuple[str, ...] = ()) -> None:
+        """Send a message, press a key for each question, and wait for an event after the last."""
+        await self._after(PermissionAsked if keys else until, lambda: self.app.main.send(text))
+        for position, key in enumerate(keys, start=1):
+            event = PermissionAsked if position < len(keys) else until
+            await self._after(event, lambda key=key: self.pilot.press(key))
+
+    async def _after(self, event: type[object], action: Callable[[], Awaitable[None] | None]) -> None:
+        """Do something and wait until an event of the agent has reached the screen."""
+        happened = asyncio.Event()
+        leave = self.agents[-1].subscribe(lambda seen: happened.set() if isinstance(seen, event) else None)
+        done = action()
+        if done is not None:
+            await done
+        await asyncio.wait_for(happened.wait(), TIMEOUT)
+        leave()
+        await self.pilot.pause()
+        await self.pilot.pause()
+
+
+async def conversation(scene: Scene) -> None:
+    """The bug is fixed: reading, a command, a diff, the explanation."""
+    await scene.say("fix the bug", RunEnded, keys=("y", "y", "y"))
+
+
+async def permission(scene: Scene) -> None:
+    """A question with a diff."""
+    await scene.say("fix the bug", PermissionAsked, keys=("y",))
+
+
+async def markdown(scene: Scene) -> None:
+    """The showcase of Markdown."""
+    await scene.say("hello", RunEnded)
+    await scene.say("show markdown", RunEnded)
+
+
+PICTURES: dict[str, tuple[tuple[int, int], Callable[[Scene], Awaitable[None]]]] = {
+    "conversation": (WIDE, conversation),
+    "conversation-80x24": (SMALL, conversation),
+    "permission": (WIDE, permission),
+    "permission-80x24": (SMALL, permission),
+    "markdown": (WIDE, markdown),
+}
+"""File name, size of the terminal, and how to get there."""
+
+
+@asynccontextmanager
+async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-def]
+    """Run the application on a new demo project."""
+    project = root / "shop"
+    project.mkdir()
+    create_demo_workspace(project)
+    programs = root / "bin"
+    programs.mkdir()
+    python = programs / "python3"
+    python.write_text(PYTHON.format(python=sys.executable, shown=SHOWN), encoding="utf-8")
+    python.chmod(0o755)
+    store = Store(root / "sessions.db", clock=lambda: NOW * 1000)
+    agents: list[Agent] = []
+
+    def open_session(request: OpenRequest) -> Session:
+        del request
+        return Session(store, store.create_session(SHOWN).id, estimate=TokenCounter(DEMO_MODEL).entry)
+
+    def make_agent(session: Session) -> Agent:
+        ports = AgentPorts(
+            client=DemoClient(pace=0),
+            tools=builtin_tools(),
+            directory=DemoSizes(),
+            prompt=shown_prompt,
+            cwd=project,
+            project=project,
+            put_blob=store.put_blob,
+            blob=store.blob,
+            environment={"PATH": f"{programs}:/usr/bin:/bin"},
+            clock=lambda: NOW * 1000,
+        )
+        agents.append(Agent(session, ports, model=DEMO_MODEL))
+        return agents[-1]
+
+    services = AppServices(
+        store=store,
+        open_session=open_session,
+        make_agent=make_agent,
+        cwd=SHOWN,
+        clock=lambda: float(NOW),
+        settings=UiSettings(
+            theme="textual-dark", reduced_motion=True, permission_grace=0, typing_pause=0, cursor_blink=False
+        ),
+    )
+    app = TuiAgentApp(services)
+    async with app.run_test(size=size) as pilot:
+        async with asyncio.timeout(TIMEOUT):
+            while not agents:
+                await pilot.pause()
+        yield Scene(app, pilot, agents)
+    store.close()
+
+
+async def draw(directory: Path) -> None:
+    """Draw every picture into a directory."""
+    with tempfile.TemporaryDirectory() as name:
+        for picture, (size, act) in PICTURES.items():
+            root = Path(name) / picture
+            root.mkdir()
+            async with stage(root, size) as scene:
+                await act(scene)
+                svg = scene.app.export_screenshot(title="tui-agent")
+            (directory / f"{picture}.svg").write_text(svg, encoding="utf-8")
+            print(f"{picture}.svg")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
+    target.mkdir(parents=True, exist_ok=True)
+    asyncio.run(draw(target))

@@ -1,0 +1,83 @@
+"""The demo model on the real loop with the real tools: what a newcomer sees must really happen."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tui_agent.agent.events import Decision, PermissionAnswer
+from tui_agent.model.demo import DemoClient, create_demo_workspace
+from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
+
+YES, NO = PermissionAnswer(Decision.ONCE), PermissionAnswer(Decision.DENY)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    directory = tmp_path / "project"
+    directory.mkdir()
+    create_demo_workspace(directory)
+    return directory
+
+
+def last_text(harness) -> str:
+    answer = harness.path()[-1]
+    assert isinstance(answer, AssistantEntry)
+    return answer.text
+
+
+def tools_run(harness) -> list[tuple[str, ToolStatus]]:
+    return [(entry.tool, entry.status) for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+async def test_the_bug_is_really_fixed(tmp_path: Path, project: Path) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES)
+    ended = await harness.say("fix the bug")
+    assert ended.reason == "done"
+    done = ToolStatus.COMPLETED
+    failed = ToolStatus.ERROR
+    statuses = dict(tools_run(harness)[4:6])
+    assert [tool for tool, _ in tools_run(harness)] == ["ls", "grep", "read", "read", "bash", "edit", "bash"]
+    assert statuses["bash"] in {done, failed}
+    assert statuses["edit"] is done
+    assert "all tests pass" in last_text(harness)
+    assert "item.price * item.quantity" in (project / "shop" / "cart.py").read_text(encoding="utf-8")
+
+
+async def test_refused_it_changes_nothing(tmp_path: Path, project: Path) -> None:
+    before = (project / "shop" / "cart.py").read_text(encoding="utf-8")
+    harness = make_agent(tmp_path, DemoClient(pace=0), answer=NO)
+    await harness.say("fix the bug")
+    assert "Nothing was changed" in last_text(harness)
+    assert (project / "shop" / "cart.py").read_text(encoding="utf-8") == before
+
+
+async def test_it_can_be_broken_and_fixed_again_in_one_session(tmp_path: Path, project: Path) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES)
+    await harness.say("fix the bug")
+    await harness.say("fix the bug")
+    assert "nothing left to fix" in last_text(harness)
+    await harness.say("break it")
+    await harness.say("run the tests")
+    assert "One test fails" in last_text(harness)
+    await harness.say("fix the bug")
+    assert "all tests pass" in last_text(harness)
+
+
+async def test_explain_reads_without_asking(tmp_path: Path, project: Path) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0))
+    await harness.say("explain")
+    assert tools_run(harness) == [("read", ToolStatus.COMPLETED)] * 2
+    assert "never looks at `quantity`" in last_text(harness)
+
+
+async def test_the_gauge_moves_with_what_the_demo_reports(tmp_path: Path, project: Path) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES)
+    await harness.say("hello")
+    before = harness.agent.context_size().total
+    await harness.say("fix the bug")
+    after = harness.agent.context_size()
+    assert after.total > before
+    usages = [entry.usage for entry in harness.path() if isinstance(entry, AssistantEntry)]
+    assert all(usages)
+    assert usages[-1].cache_read > usages[-1].input

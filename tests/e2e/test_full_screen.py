@@ -1,0 +1,175 @@
+"""The real program in a real terminal, from its start to its end."""
+
+import sqlite3
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.model_script import Call, Fault, Turn
+from tests.support.model_server import ModelServer
+from tests.support.place import PROMPT_HINT, Place
+from tests.support.terminal import TIMEOUT, Terminal
+
+
+def ask(terminal: Terminal, text: str) -> None:
+    terminal.type(text)
+    terminal.wait_for(text)
+    terminal.press("enter")
+
+
+def quit_program(terminal: Terminal) -> None:
+    terminal.press("ctrl+q")
+    assert terminal.wait_exit() == 0
+
+
+def test_it_starts_takes_keys_and_gives_the_terminal_back(place: Place) -> None:
+    terminal = place.start(size=(80, 24))
+    terminal.type("hello there")
+    terminal.wait_for("hello there")
+    assert terminal.modes[1049]
+    terminal.press("ctrl+u")
+    quit_program(terminal)
+    assert not any(terminal.modes.get(mode) for mode in (1049, 1000, 1002, 1003, 1004, 1006, 2004))
+    assert terminal.modes[25]
+    assert "Traceback" not in terminal.text
+
+
+def test_the_demo_fixes_a_real_file_after_being_allowed_to(place: Place) -> None:
+    terminal = place.start("--demo")
+    cart = the_cart(place)
+    broken = cart.read_text(encoding="utf-8")
+    ask(terminal, "fix the bug")
+    terminal.wait_for("Run python3 -m unittest?")
+    assert cart.read_text(encoding="utf-8") == broken
+    terminal.press("y")
+    terminal.wait_for("Change shop/cart.py?")
+    assert "item.price * item.quantity" in terminal.text
+    assert cart.read_text(encoding="utf-8") == broken
+    terminal.press("y")
+    terminal.wait_for("Run python3 -m unittest?")
+    terminal.press("y")
+    terminal.wait_for("all tests pass")
+    assert "item.price * item.quantity for item in self.items" in cart.read_text(encoding="utf-8")
+    quit_program(terminal)
+
+
+def test_the_demo_leaves_the_file_alone_when_refused(place: Place) -> None:
+    terminal = place.start("--demo")
+    cart = the_cart(place)
+    broken = cart.read_text(encoding="utf-8")
+    ask(terminal, "fix the bug")
+    terminal.wait_for("Run python3 -m unittest?")
+    terminal.press("n")
+    terminal.wait_for("Change shop/cart.py?")
+    terminal.press("n")
+    terminal.wait_for("Nothing was changed")
+    assert cart.read_text(encoding="utf-8") == broken
+    quit_program(terminal)
+
+
+def test_quit_and_continue_shows_the_same(place: Place, server: ModelServer) -> None:
+    place.configure(server.openai_url)
+    terminal = place.start()
+    ask(terminal, "remember the lighthouse")
+    terminal.wait_for("You said: remember the lighthouse")
+    before = conversation(terminal)
+    quit_program(terminal)
+    again = place.start("-c")
+    again.wait_for("You said: remember the lighthouse")
+    assert conversation(again) == before
+    ask(again, "and now the harbour")
+    again.wait_for("You said: and now the harbour")
+    assert len(server.calls[-1].json["messages"]) > len(server.calls[0].json["messages"])
+    quit_program(again)
+
+
+def test_what_was_streamed_survives_a_crash(place: Place, server: ModelServer) -> None:
+    place.configure(server.openai_url)
+    server.play(Turn(text="The tide table says high water at noon.", fault=Fault("stall", after=6)))
+    terminal = place.start()
+    ask(terminal, "when is high water?")
+    terminal.wait_for("The tide table")
+    terminal.wait_until(lambda: "tide table" in draft(place), "the draft in the store")
+    children = psutil.Process(terminal.process.pid).children(recursive=True)
+    terminal.kill()
+    _, alive = psutil.wait_procs(children, timeout=TIMEOUT)
+    assert not alive, "the model host outlives the program"
+    again = place.start("-c")
+    again.wait_for("The tide table")
+    again.wait_for("nterrupted")
+    server.play(Turn(text="It goes on."))
+    ask(again, "go on")
+    again.wait_for("It goes on.")
+    quit_program(again)
+
+
+@pytest.mark.parametrize("size", [(10, 3), (60, 20), (200, 60)])
+def test_a_resize_while_an_answer_streams_loses_nothing(
+    place: Place, server: ModelServer, size: tuple[int, int]
+) -> None:
+    place.configure(server.openai_url)
+    words = " ".join(f"word{number}" for number in range(80))
+    server.play(Turn(text=f"{words} the-very-end", delay=0.005))
+    terminal = place.start()
+    ask(terminal, "go")
+    terminal.wait_for("word5")
+    terminal.resize(*size)
+    terminal.pump(0.2)
+    terminal.resize(100, 30)
+    terminal.wait_for("the-very-end")
+    terminal.wait_for(PROMPT_HINT)
+    assert "word40" in terminal.text
+    quit_program(terminal)
+
+
+def test_escape_stops_an_answer_and_the_session_goes_on(place: Place, server: ModelServer) -> None:
+    place.configure(server.openai_url)
+    server.play(Turn(text="One two three four five.", fault=Fault("stall", after=3)), Turn(text="Here again."))
+    terminal = place.start()
+    ask(terminal, "count")
+    terminal.wait_for("One two")
+    terminal.press("escape")
+    terminal.wait_for("nterrupted")
+    assert server.wait(lambda server: server.calls[0].aborted)
+    ask(terminal, "once more")
+    terminal.wait_for("Here again.")
+    quit_program(terminal)
+
+
+def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(place: Place, server: ModelServer) -> None:
+    place.configure(server.openai_url, more='[permissions]\nbash = "allow"\n')
+    nasty = "\x1b]0;stolen\x07\x1b]52;c;c3RvbGVu\x07\x1b[?1049l"
+    server.play(
+        Turn(
+            tool_calls=(Call("bash", {"command": r"printf '\033]52;c;c3RvbGVu\a\033]0;stolen\a\033[?1049lx[bold]y'"}),)
+        ),
+        Turn(text=f"before {nasty} after [red]it[/red]"),
+    )
+    terminal = place.start()
+    ask(terminal, "go")
+    terminal.wait_for("[red]it[/red]")
+    assert b"c3RvbGVu" not in terminal.raw
+    assert b"]0;stolen" not in terminal.raw
+    assert terminal.modes[1049]
+    quit_program(terminal)
+
+
+def the_cart(place: Place) -> Path:
+    (cart,) = place.root.glob("**/shop/cart.py")
+    return cart
+
+
+def conversation(terminal: Terminal) -> list[str]:
+    """The rows between the header and the prompt that hold words."""
+    terminal.wait_quiet(0.5)
+    rows = terminal.lines
+    end = next(index for index, row in enumerate(rows) if PROMPT_HINT in row)
+    return [row.strip() for row in rows[1:end] if any(letter.isalpha() for letter in row)]
+
+
+def draft(place: Place) -> str:
+    """What the store holds of the answer being streamed."""
+    (database,) = (place.root / "data").glob("*.db")
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+        return "".join(row[0] for row in connection.execute("SELECT body FROM drafts"))

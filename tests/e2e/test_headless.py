@@ -1,0 +1,135 @@
+"""Runs without a screen: the real litellm against a scripted server, and what a script around it relies on."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.model_script import Call, Fault, Turn, echo, status
+from tests.support.model_server import ModelServer
+from tests.support.place import MODEL, Place
+
+
+@pytest.fixture
+def place(shared_place: Place, shared_server: ModelServer) -> Place:
+    """One model host stays warm for all tests of this module."""
+    shared_place.configure(shared_server.openai_url, keep_warm=20)
+    shared_server.play_function(echo)
+    return shared_place
+
+
+def test_it_prints_the_answer_and_nothing_else(place: Place) -> None:
+    done = place.run("-p", "hello")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
+
+
+def test_standard_input_is_added_to_the_prompt(place: Place, shared_server: ModelServer) -> None:
+    done = place.run("-p", "Review this", stdin="line of code\n")
+    assert done.returncode == 0
+    assert shared_server.calls[-1].prompt == "Review this\n\nline of code"
+
+
+def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, shared_server: ModelServer) -> None:
+    shared_server.play(Turn(tool_calls=(Call("bash", {"command": "echo from-the-tool"}),)), Turn(text="Done."))
+    done = place.run("-p", "run it", "--json", "--allow", "bash")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert events[0]["type"] == "run_started"
+    assert events[-1]["type"] == "run_ended"
+    entries = [event["entry"] for event in events if event["type"] == "entry_appended"]
+    assert [entry["kind"] for entry in entries if entry["kind"] != "system"] == [
+        "user",
+        "assistant",
+        "tool_result",
+        "assistant",
+    ]
+    assert "from-the-tool" in next(entry["output"] for entry in entries if entry["kind"] == "tool_result")
+    assert "".join(event["text"] for event in events if event["type"] == "answer_delta") == "Done."
+
+
+def test_the_run_is_recorded_and_can_be_continued(place: Place, shared_server: ModelServer) -> None:
+    assert place.run("-p", "the first message").returncode == 0
+    assert place.run("-c", "-p", "the second message").returncode == 0
+    texts = json.dumps(shared_server.calls[-1].json["messages"])
+    assert "You said: the first message" in texts
+
+
+def test_what_is_not_allowed_is_refused_and_the_exit_code_says_so(place: Place, shared_server: ModelServer) -> None:
+    shared_server.play(Turn(tool_calls=(Call("bash", {"command": "touch made"}),)), Turn(text="I could not."))
+    done = place.run("-p", "make it")
+    assert done.returncode == 3
+    assert "--allow" in done.stderr
+    assert not (place.project / "made").exists()
+
+
+def test_a_wrong_key_is_one_sentence(place: Place, shared_server: ModelServer) -> None:
+    shared_server.play(status(401, "Incorrect API key provided"))
+    done = place.run("-p", "hello")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert "sk-of-the-test" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--json",), ("-c", "-r", "x", "-p", "y"), ("-p", ""), ("-p", "x", "--cwd", "nowhere"), ("--no-such-option",)],
+)
+def test_wrong_arguments_are_one_sentence(place: Place, arguments: tuple[str, ...]) -> None:
+    done = place.run(*arguments)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_broken_configuration_is_one_sentence_and_stays_as_it_is(place: Place) -> None:
+    path = place.root / "config" / "config.toml"
+    path.write_text("model = [", encoding="utf-8")
+    done = place.run("-p", "hello")
+    assert done.returncode == 2
+    assert str(path) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert path.read_text(encoding="utf-8") == "model = ["
+
+
+def test_the_demo_answers_without_key_and_network(place: Place) -> None:
+    place.configure("http://127.0.0.1:9/v1")
+    done = place.run("--demo", "-p", "hello")
+    assert done.returncode == 0
+    assert "I am a script, not a model" in done.stdout
+
+
+def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, shared_server: ModelServer) -> None:
+    shared_server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)))
+    with subprocess.Popen(
+        [sys.executable, "-m", "tui_agent", "-p", "count", "--json"],
+        cwd=place.project,
+        env=place.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if '"answer_delta"' in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stdout.read()
+        assert process.wait(30) == 130
+    ended = json.loads(rest.splitlines()[-1])
+    assert ended["reason"] == "interrupted"
+    assert shared_server.wait(lambda server: server.calls[0].aborted)
+
+
+def test_the_full_screen_program_refuses_to_run_without_a_terminal(place: Place) -> None:
+    done = place.run()
+    assert done.returncode == 2
+    assert "-p" in done.stderr
+
+
+def test_the_model_is_the_one_named(place: Place, shared_server: ModelServer) -> None:
+    assert place.run("-p", "hello", "-m", MODEL).returncode == 0
+    assert shared_server.calls[-1].json["model"] == MODEL.partition("/")[2]

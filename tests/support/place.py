@@ -1,0 +1,85 @@
+"""A place to run the real program in: directories of its own, a configuration, the programs started there."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.terminal import Terminal
+
+PROMPT_HINT = "Ask anything"
+MODEL = "openai/scripted"
+
+CONFIG = """
+model = "{model}"
+[models."{model}"]
+base_url = "{url}"
+api_key = "sk-of-the-test"
+context_window = 100000
+[retry]
+attempts = 1
+[ui]
+reduced_motion = true
+permission_grace = 0
+typing_pause = 0
+[host]
+keep_warm = {keep_warm}
+"""
+
+
+@dataclass
+class Place:
+    """Directories of one user on one machine, and the programs started there."""
+
+    root: Path
+    terminals: list[Terminal] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name in ("project", "config", "data", "scratch"):
+            (self.root / name).mkdir()
+        self.configure("http://127.0.0.1:9/v1")
+
+    @property
+    def project(self) -> Path:
+        return self.root / "project"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "HOME": str(self.root),
+            "TMPDIR": str(self.root / "scratch"),
+            "TUI_AGENT_CONFIG_DIR": str(self.root / "config"),
+            "TUI_AGENT_DATA_DIR": str(self.root / "data"),
+            "TEXTUAL_ANIMATIONS": "none",
+        }
+
+    def configure(self, url: str, *, keep_warm: int = 0, more: str = "") -> None:
+        """Write the user's configuration: a model behind an address."""
+        text = CONFIG.format(model=MODEL, url=url, keep_warm=keep_warm) + more
+        (self.root / "config" / "config.toml").write_text(text, encoding="utf-8")
+
+    def start(self, *arguments: str, size: tuple[int, int] = (100, 30)) -> Terminal:
+        """Start the program in a terminal and wait for its prompt."""
+        command = [sys.executable, "-m", "tui_agent", *arguments]
+        terminal = Terminal(command, size=size, env=self.env, cwd=self.project)
+        self.terminals.append(terminal)
+        terminal.wait_for(PROMPT_HINT)
+        return terminal
+
+    def run(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run the program without a terminal until it ends."""
+        return subprocess.run(
+            [sys.executable, "-m", "tui_agent", *arguments],
+            cwd=self.project,
+            env={"PATH": os.environ["PATH"], **self.env},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
+
+    def close(self) -> None:
+        for terminal in self.terminals:
+            terminal.close()
