@@ -31,6 +31,9 @@ __all__ = ["Database", "SchemaTarget", "salvage"]
 T = TypeVar("T")
 
 _CACHE_KIB = 8 * 1024
+_JOURNAL_BYTES = 16 * 1024 * 1024
+"""What stays of the write-ahead log after a huge transaction, a fork of a long session say."""
+
 _MINIMUM_SQLITE = (3, 37, 0)
 """The first version with STRICT tables."""
 
@@ -170,6 +173,7 @@ class Database:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         return connection
 
     # -- opening --------------------------------------------------------------------------------------------

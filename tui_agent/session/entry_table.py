@@ -16,6 +16,7 @@ from tui_agent.session.search import index_text
 __all__ = [
     "append",
     "chunks",
+    "entry_count",
     "exists",
     "headers",
     "headers_of",
@@ -131,6 +132,12 @@ def last_id(connection: sqlite3.Connection, session: int) -> int:
     return last
 
 
+def entry_count(connection: sqlite3.Connection, session: int) -> int:
+    """Return how many entries were appended to a session."""
+    row = connection.execute("SELECT entry_count FROM sessions WHERE number = ?", (session,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[Any]:
     """Return (id, parent_id, kind) of the entries with ids from ``first`` to ``last``, ascending."""
     return connection.execute(
@@ -144,8 +151,8 @@ def headers(connection: sqlite3.Connection, session: int, first: int, last: int)
     rows = connection.execute(
         f"SELECT {_HEADER_COLUMNS} FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",  # noqa: S608
         (session, first, last),
-    ).fetchall()
-    return [EntryHeader(*row) for row in rows]
+    )
+    return list(map(EntryHeader._make, rows))
 
 
 def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int]) -> list[EntryHeader]:
@@ -157,7 +164,7 @@ def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int])
             "WHERE session = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
             (session, json.dumps(chunk)),
         )
-        found.extend(EntryHeader(*row) for row in rows)
+        found.extend(map(EntryHeader._make, rows))
     return found
 
 
@@ -172,7 +179,8 @@ def load(
     for chunk in chunks(ids):
         rows = connection.execute(
             "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
-            "FROM json_each(?) AS wanted JOIN entries AS e ON e.session = ? AND e.id = wanted.value "
+            # CROSS keeps SQLite from going through the whole session instead of the wanted ids.
+            "FROM json_each(?) AS wanted CROSS JOIN entries AS e ON e.session = ? AND e.id = wanted.value "
             "LEFT JOIN bodies AS b ON b.key = ? + e.id",
             (json.dumps(chunk), session, key_range(session)[0]),
         )

@@ -2,6 +2,7 @@
 
 # ruff: noqa: N818 - these names say what is the case, and most of them are no errors to whoever meets them
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -106,10 +107,8 @@ class SessionHeld(StoreError):
     """A live program works on the session. ``since`` is milliseconds since the epoch."""
 
     def __init__(self, session_id: str, pid: int, host: str, since: int) -> None:
-        super().__init__(
-            f"Session {session_id} is open in another program (process {pid} on {host}): "
-            "open it read-only, fork it, or take it over."
-        )
+        where = "already open here" if pid == os.getpid() else f"open in another program (process {pid} on {host})"
+        super().__init__(f"Session {session_id} is {where}: open it read-only, fork it, or take it over.")
         self.session_id = session_id
         self.pid = pid
         self.host = host

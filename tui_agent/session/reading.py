@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from sqlite3 import Connection
 from typing import TypeVar
 
@@ -35,8 +34,12 @@ class EntryReader:
 
     @property
     def damaged(self) -> int:
-        """Entries found so far that can't be read or have lost their parent."""
-        return len(self._unreadable | self._spine.reattached)
+        """Entries that are gone or have lost their parent, and those found so far that can't be read."""
+        spine = self.spine()
+        with self._store.reader() as connection:
+            stored = entry_table.entry_count(connection, self._number)
+        present = {entry_id for entry_id in self._unreadable if entry_id in spine}
+        return len(present | spine.reattached) + max(0, stored - spine.count)
 
     def is_unreadable(self, entry_id: int) -> bool:
         """Whether an entry was found to be there and unreadable."""
@@ -44,8 +47,7 @@ class EntryReader:
 
     def spine(self) -> Spine:
         """Return the shape of the tree, what other programs appended included."""
-        with self._store.reader() as connection:
-            last = entry_table.last_id(connection, self._number)
+        last = self._last_id()
         # Forked sessions begin with a greater last id than their last entry's; asking again costs little.
         if last > self._spine.last:
             self._spine.extend(self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows))
@@ -90,15 +92,22 @@ class EntryReader:
 
     def skeleton(self) -> list[EntryHeader]:
         """Return all headers, ascending; what was returned before is not read again."""
-        spine = self.spine()
         first = self._skeleton[-1].id + 1 if self._skeleton else 1
-        if first <= spine.last:
-            self._skeleton.extend(self._repaired(self._fetch(range(first, spine.last + 1), entry_table.headers)))
+        last = self._last_id()
+        if first <= last:
+            headers = self._fetch(range(first, last + 1), entry_table.headers)
+            new = [header for header in headers if header.id > self._spine.last]
+            self._spine.extend((header.id, header.parent_id, header.kind) for header in new)
+            self._skeleton += self._repaired(headers)
         return list(self._skeleton)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
         """Return the headers of some entries, given in ascending order; unreadable ones are left out."""
         return self._repaired(salvage(self._load_headers, ids, self._unreadable.add)) if ids else []
+
+    def _last_id(self) -> int:
+        with self._store.reader() as connection:
+            return entry_table.last_id(connection, self._number)
 
     def _load(self, ids: Sequence[int]) -> list[Entry]:
         with self._store.reader() as connection:
@@ -121,6 +130,6 @@ class EntryReader:
         if not spine.reattached:
             return headers
         return [
-            replace(header, parent_id=spine.parent(header.id)) if header.id in spine.reattached else header
+            header._replace(parent_id=spine.parent(header.id)) if header.id in spine.reattached else header
             for header in headers
         ]

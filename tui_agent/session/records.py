@@ -1,16 +1,17 @@
 """The small records that cross the session layer's border beside entries."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tui_agent.session.entries import ToolCallPart
 
 __all__ = ["DraftText", "EntryHeader", "Holder", "LeafMove", "SearchHit", "SessionInfo"]
 
 
-@dataclass(frozen=True, slots=True)
-class EntryHeader:
+class EntryHeader(NamedTuple):
     """What lists, heights and the tree need of an entry; reading it never parses the entry.
+
+    It is a named tuple because a tree of 100,000 is made at once.
 
     ``tokens`` is the estimate stored with the entry, ``created_at`` milliseconds since the epoch, ``size`` the
     characters a reader sees of the entry, for height estimates.

@@ -1,7 +1,7 @@
 """How an entry becomes rows and comes back."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,9 +23,10 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     UserEntry,
+    preview_of,
 )
 
-__all__ = ["BodyError", "blobs_of", "body_of", "entry_from", "model_of", "size_of", "storable", "text_of"]
+__all__ = ["BodyError", "blobs_of", "body_of", "completed", "entry_from", "model_of", "size_of", "storable", "text_of"]
 
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
 """Fields that live in columns and therefore not in the body."""
@@ -33,6 +34,19 @@ _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
 
 class BodyError(Exception):
     """A stored body is not the JSON of an entry."""
+
+
+def completed(entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]) -> Entry:
+    """Return an entry as it is stored: with its id, parent and preview, and with time and tokens if it has none."""
+    return entry.model_copy(
+        update={
+            "id": entry_id,
+            "parent_id": parent,
+            "created_at": entry.created_at or at,
+            "tokens": entry.tokens or estimate(entry),
+            "preview": storable(preview_of(entry)),
+        }
+    )
 
 
 def body_of(entry: Entry) -> str:

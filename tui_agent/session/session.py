@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from tui_agent.session import drafts, entry_table, holding, navigation
 from tui_agent.session.drafts import StoredDraft
-from tui_agent.session.entries import AssistantEntry, Entry, preview_of
+from tui_agent.session.entries import AssistantEntry, Entry
 from tui_agent.session.errors import (
     EntryDamaged,
     EntryNotFound,
@@ -20,7 +20,7 @@ from tui_agent.session.leaf_path import LeafPath
 from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import DraftText, EntryHeader, LeafMove, SearchHit, SessionInfo
-from tui_agent.session.rows import storable
+from tui_agent.session.rows import completed, storable
 from tui_agent.session.store import Store
 
 __all__ = ["HERE", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
@@ -98,7 +98,7 @@ class Session:
 
     @property
     def damaged(self) -> int:
-        """Entries found so far that can't be read or lost their parent; the others are not affected."""
+        """Entries that are gone or lost their parent, and those found so far that can't be read; others are fine."""
         return self._reader.damaged
 
     def set_title(self, title: str) -> None:
@@ -152,7 +152,7 @@ class Session:
                 return []
             first = entry_table.reserve(connection, self._number, len(entries))
             for entry_id, entry in enumerate(entries, first):
-                complete.append(self._complete(entry, entry_id, parent, at))
+                complete.append(completed(entry, entry_id, parent, at, self._estimate))
                 parent = entry_id
             entry_table.append(connection, self._number, complete)
             if moves_leaf:
@@ -162,17 +162,6 @@ class Session:
         if moves_leaf:
             self._path.extend(complete)
         return complete
-
-    def _complete(self, entry: Entry, entry_id: int, parent: int | None, at: int) -> Entry:
-        return entry.model_copy(
-            update={
-                "id": entry_id,
-                "parent_id": parent,
-                "created_at": entry.created_at or at,
-                "tokens": entry.tokens or self._estimate(entry),
-                "preview": storable(preview_of(entry)),
-            }
-        )
 
     # -- reading --------------------------------------------------------------------------------------------
 
@@ -309,6 +298,7 @@ class Session:
 
     def save_draft(self, text: DraftText) -> None:
         """Keep an answer that is being streamed below the leaf, in place of the last draft."""
+        self._refuse_if_read_only()
         self._store.announce()
         with self._changing() as connection:
             draft = StoredDraft(self._writer, self.leaf, text)
@@ -400,5 +390,7 @@ class Session:
             raise
 
     def _refuse_if_read_only(self) -> None:
+        if self._store.read_only is not None:
+            raise self._store.read_only
         if self._read_only:
             raise StoreReadOnly(f"Session {self.id} is open for reading only.")
