@@ -331,14 +331,14 @@ async def test_a_command_of_the_user_is_told_to_the_model_unless_excluded(tmp_pa
 async def test_going_back_starts_a_branch_and_the_old_one_stays(tmp_path: Path) -> None:
     client = ScriptedClient([Reply("One."), Reply("Two.")])
     harness = make_agent(tmp_path, client)
-    await harness.say("first")
+    await harness.say("the left way")
     head = harness.path()[0].id
     harness.agent.move(head)
     await harness.say("instead")
     texts = [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)]
     assert texts == ["instead", "Two."]
     assert len(harness.session.skeleton()) == 5
-    assert "first" not in request_bytes(client.requests[1]).decode()
+    assert "the left way" not in request_bytes(client.requests[1]).decode()
 
 
 async def test_a_full_context_stops_with_choices(tmp_path: Path) -> None:
@@ -354,6 +354,6 @@ async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path,
         lambda request: Reply("Fine.") if "again" in request.messages[-1].text else Reply(error=ModelError(kind, "No."))
     )
     harness = make_agent(tmp_path, client, sleep=no_wait)
-    assert (await harness.say("go")).error == "No."
+    assert ((await harness.say("go")).error or "").startswith("No.")
     assert (await harness.say("again")).reason == "done"
     assert len(harness.of(RequestStarted)) >= 2

@@ -7,6 +7,7 @@ that failed with content and is tried again stays in the tree beside the path, s
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import cast
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import (
@@ -201,7 +202,7 @@ class Answerer:
 
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
         self._end_attempt()
-        saved = self._session.append(entry)
+        saved = cast("AssistantEntry", self._session.append(entry))
         self._channel.emit(EntryAppended(saved))
         return saved
 

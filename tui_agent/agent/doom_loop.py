@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
+from tui_agent.context.arguments import parse_object
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, ToolStatus, UserEntry
 
 IDENTICAL_CALLS = 3
@@ -77,11 +78,8 @@ class HeadlessAnswer(StrEnum):
 
 def canonical_arguments(arguments: str) -> str | None:
     """Return JSON arguments with sorted keys and no spaces, or None when they are not a JSON object."""
-    try:
-        values = json.loads(arguments or "{}", parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(values, dict):
+    values = parse_object(arguments or "{}")
+    if values is None:
         return None
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -237,7 +235,3 @@ def _same_results(calls: Sequence[_Call], length: int, rounds: int) -> bool:
     known = calls[len(calls) - length * rounds :]
     places = ({call.result for call in known[place::length] if call.result} for place in range(length))
     return all(len(results) <= 1 for results in places)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)

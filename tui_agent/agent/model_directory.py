@@ -37,11 +37,10 @@ class CatalogDirectory:
     def limits(self, model: str) -> ModelLimits:
         """Return a model's sizes: the smaller of the known window and one learnt from an overflow."""
         info = self._catalog.info(model)
-        window, origin = info.context_window, info.origin
         learnt = self._learnt.windows.get(model)
-        if learnt is not None and learnt < window:
-            window, origin = learnt, "learnt"
-        return ModelLimits(model, window, info.max_output, origin, info.vision)
+        if learnt is not None and learnt < info.context_window:
+            return ModelLimits(model, learnt, info.max_output, "learnt", info.vision)
+        return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision)
 
     def counter(self, model: str) -> TokenCounter:
         """Return the model's token counter with the factor learnt so far."""

@@ -37,18 +37,26 @@ def run(argv: list[str]) -> int:
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:
+    """Return what does the command; each is imported only when it is asked for."""
     match arguments.command:
         case "sessions":
-            from tui_agent.cli.sessions import run_sessions as command
+            from tui_agent.cli.sessions import run_sessions
+
+            return run_sessions
         case "models":
-            from tui_agent.cli.models import run_models as command
+            from tui_agent.cli.models import run_models
+
+            return run_models
         case "config":
-            from tui_agent.cli.settings import run_config as command
+            from tui_agent.cli.settings import run_config
+
+            return run_config
         case "doctor":
-            from tui_agent.cli.doctor import run_doctor as command
+            from tui_agent.cli.doctor import run_doctor
+
+            return run_doctor
         case _:
-            return _headless if arguments.print is not None else _full_screen
-    return command
+            return _full_screen if arguments.print is None else _headless
 
 
 def _full_screen(arguments: Namespace) -> int:

@@ -1,0 +1,97 @@
+"""``tui-agent doctor``: what is set up, where it came from, and what is missing."""
+
+import json
+import os
+import platform
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+from tui_agent import __version__
+from tui_agent.cli.sessions import DATABASE, open_store
+from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.keys import Keys
+from tui_agent.paths import config_dir, data_dir, log_dir
+from tui_agent.session.errors import StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. ``advice`` says what to do when it is not ok."""
+
+    subject: str
+    text: str
+    ok: bool = True
+    advice: str = ""
+
+
+def run_doctor(arguments: Namespace) -> int:
+    """Print the report; the exit code is 1 when something needs doing."""
+    findings = list(_findings())
+    for finding in findings:
+        if arguments.json:
+            print(json.dumps(asdict(finding), ensure_ascii=False))
+        else:
+            print(f"{'✓' if finding.ok else '✗'} {finding.subject:<14} {finding.text}")
+            if finding.advice:
+                print(f"  {'':<14} {finding.advice}")
+    return 0 if all(finding.ok for finding in findings) else 1
+
+
+def _findings() -> Iterator[Finding]:
+    yield Finding("program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}")
+    yield Finding("packages", ", ".join(f"{name} {version(name)}" for name in ("textual", "litellm", "tiktoken")))
+    yield Finding("directories", f"settings {config_dir()} · sessions {data_dir()} · log {log_dir()}")
+    try:
+        loaded = load_config()
+    except ConfigError as error:
+        yield Finding("settings", str(error), ok=False)
+        return
+    yield from _settings(loaded)
+    yield from _models(loaded.config)
+    yield _sessions()
+
+
+def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
+    where = f"{loaded.path}{'' if loaded.path.is_file() else ' (not there: every setting has its default)'}"
+    yield Finding("settings", where)
+    for key in sorted(loaded.origins):
+        if loaded.origins[key] != "flag":
+            value = "…" if key.endswith("api_key") else _short(loaded, key)
+            yield Finding("", f"{key} = {value}  ({loaded.origins[key]})")
+    for warning in loaded.warnings:
+        yield Finding("settings", warning, ok=False)
+
+
+def _short(loaded: LoadedConfig, key: str) -> str:
+    try:
+        return str(get_value(loaded, key))[:80]
+    except ConfigError:
+        return "(set)"
+
+
+def _models(config: Config) -> Iterator[Finding]:
+    available = Keys(os.environ, providers=config.providers, models=config.models).available()
+    for provider, source in available.items():
+        yield Finding("key", f"{provider} from {source}")
+    if config.model:
+        info = Catalog(config.models, config.providers).info(config.model)
+        yield Finding("model", f"{config.model}, window {info.context_window:,} tokens ({info.origin})")
+    elif not available:
+        advice = "Set a provider's key, for example ANTHROPIC_API_KEY, or add a server of your own; see the README."
+        yield Finding("model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo")
+
+
+def _sessions() -> Finding:
+    try:
+        with open_store() as store:
+            count = len(store.sessions(limit=100_000))
+            problem = store.read_only
+    except StoreError as error:
+        return Finding("sessions", error.message, ok=False)
+    if problem is not None:
+        return Finding("sessions", problem.message, ok=False)
+    return Finding("sessions", f"{count} in {data_dir() / DATABASE}")

@@ -1,0 +1,71 @@
+"""``tui-agent models``: which models can be used, what they cost, and whether their provider has a key."""
+
+import json
+import os
+from argparse import Namespace
+from typing import Any
+
+from tui_agent.config import load_config
+from tui_agent.model.catalog import Catalog, ModelInfo
+from tui_agent.model.keys import Keys
+from tui_agent.model.providers import provider_of
+
+
+def run_models(arguments: Namespace) -> int:
+    """List models: those one can use now, or with ``--all`` every one known."""
+    config = load_config().config
+    catalog = Catalog(config.models, config.providers)
+    available = Keys(os.environ, providers=config.providers, models=config.models).available()
+    shown = 0
+    for info in catalog.models():
+        usable = is_usable(info, available, config.models)
+        if (not usable and not arguments.all) or arguments.filter.lower() not in info.id.lower():
+            continue
+        shown += 1
+        print(json.dumps(_as_json(info, usable=usable)) if arguments.json else _as_line(info, usable=usable))
+    if not shown and not arguments.json:
+        print(
+            "No model matches; --all lists those without a key too."
+            if available
+            else "No key was found; see: tui-agent doctor"
+        )
+    return 0
+
+
+def is_usable(info: ModelInfo, available: dict[str, str], own: dict[str, Any]) -> bool:
+    """Whether requests to a model can be authorised, as far as can be told without sending one."""
+    return info.provider in available or info.id in own or provider_of(info.provider).local_url is not None
+
+
+def price(info: ModelInfo) -> tuple[float, float] | None:
+    """Return US dollars per million tokens sent and answered, None when unknown."""
+    if not info.prices:
+        return None
+    return info.prices[0].input * 1_000_000, info.prices[0].output * 1_000_000
+
+
+def _as_json(info: ModelInfo, *, usable: bool) -> dict[str, Any]:
+    prices = price(info)
+    return {
+        "id": info.id,
+        "provider": info.provider,
+        "context_window": info.context_window,
+        "window_origin": info.origin,
+        "max_output": info.max_output,
+        "input_price": prices and prices[0],
+        "output_price": prices and prices[1],
+        "vision": info.vision,
+        "tools": info.tools,
+        "reasoning": info.reasoning,
+        "usable": usable,
+    }
+
+
+def _as_line(info: ModelInfo, *, usable: bool) -> str:
+    prices = price(info)
+    cost = f"${prices[0]:g} / ${prices[1]:g}" if prices else ""
+    abilities = ", ".join(
+        name for name, has in (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning)) if has
+    )
+    window = f"{info.context_window:,}{' assumed' if info.origin == 'assumed' else ''}"
+    return f"{'●' if usable else '○'} {info.id:<52} {window:>12}  {cost:<16} {abilities}".rstrip()

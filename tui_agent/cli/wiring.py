@@ -1,0 +1,239 @@
+"""Wires the real parts together: configuration, sessions, models, tools. The screen and the headless run share it."""
+
+import logging
+import os
+import tempfile
+import time
+from argparse import Namespace
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.clients import NO_MODEL, RoutedClient
+from tui_agent.agent.model_directory import CatalogDirectory
+from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.system_prompt import find_project
+from tui_agent.cli.sessions import DATABASE, open_store
+from tui_agent.config import LoadedConfig, load_config
+from tui_agent.model.catalog import Catalog, ModelInfo
+from tui_agent.model.client import HostClient
+from tui_agent.model.demo import DEMO_MAX_OUTPUT, DEMO_MODEL, DEMO_WINDOW, DemoClient, create_demo_workspace
+from tui_agent.model.retry import RetryPolicy
+from tui_agent.model.route import Router
+from tui_agent.paths import data_dir, log_dir, runtime_dir
+from tui_agent.resources import prompt
+from tui_agent.session.entries import Entry
+from tui_agent.session.errors import SessionNotFound
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.registry import builtin_tools
+
+log = logging.getLogger(__name__)
+
+DEFAULT_MODELS = (
+    "anthropic/claude-sonnet-4-5",
+    "openai/gpt-5.1",
+    "openai/gpt-5",
+    "gemini/gemini-2.5-pro",
+    "mistral/mistral-medium-latest",
+    "deepseek/deepseek-chat",
+    "xai/grok-4",
+    "openrouter/anthropic/claude-sonnet-4.5",
+)
+"""What is used when no model is configured: the first whose provider has a key."""
+
+
+class DemoCatalog(Catalog):
+    """The catalog with the demo model in it."""
+
+    def info(self, model: str) -> ModelInfo:
+        """Return what is known of a model."""
+        if model == DEMO_MODEL:
+            return ModelInfo(DEMO_MODEL, "demo", DEMO_WINDOW, DEMO_MAX_OUTPUT)
+        return super().info(model)
+
+
+class Wiring:
+    """The program's parts for one run of it. Use as an asynchronous context manager."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self.arguments = arguments
+        self.cwd: Path = arguments.cwd.resolve()
+        self.loaded: LoadedConfig = load_config(flags=_flags(arguments))
+        config = self.loaded.config
+        self.flag_rules = (
+            *(parse_rule(text, Action.ALLOW) for text in arguments.allow),
+            *(parse_rule(text, Action.DENY) for text in arguments.deny),
+        )
+        self.user_rules: tuple[Rule, ...] = rules_from_table(config.permissions, "user")
+        start_logging(debug=arguments.debug)
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.store: Store = self._open_store()
+        self.catalog = DemoCatalog(config.models, config.providers)
+        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
+        self.keys = router.keys
+        self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json")
+        host = HostClient(router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir())
+        self.client = RoutedClient(host, DemoClient())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.client.aclose()
+        self.store.purge()
+        self.store.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    # -- sessions -------------------------------------------------------------------------------------------
+
+    def create(self, *, demo: bool) -> Session:
+        """Make a new session here; the demo's is in a scratch directory of its own."""
+        cwd = self._demo_directory() if demo else self.cwd
+        return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
+
+    def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
+        """Open a session without holding it."""
+        model = DEMO_MODEL if demo else self.default_model()
+
+        def estimate(entry: Entry) -> int:
+            return self.directory.counter(model).entry(entry)
+
+        return Session(self.store, session_id, estimate=estimate, read_only=read_only)
+
+    @staticmethod
+    def hold(session: Session, *, take_over: bool = False) -> Session:
+        """Take hold of a session and bring what a crash left into order.
+
+        Raises:
+            SessionHeld: another live program has it.
+        """
+        if take_over:
+            session.take_over()
+        else:
+            session.hold()
+        session.recover()
+        return session
+
+    def close(self, session: Session) -> None:
+        """Let go of a session; one that was never used leaves nothing behind."""
+        session.release()
+        if not session.read_only and session.info.entry_count == 0:
+            self.store.delete(session.id)
+
+    def open_from_arguments(self) -> Session:
+        """Open the session the arguments name, or a new one."""
+        arguments = self.arguments
+        if arguments.continue_:
+            return self.hold(self.open(self.last_session()))
+        if arguments.resume:
+            return self.hold(self.open(self.store.session(arguments.resume).id))
+        if arguments.fork:
+            return self.hold(self.open(self.fork(arguments.fork)))
+        return self.create(demo=arguments.demo)
+
+    def last_session(self) -> str:
+        """Return the session last used in this directory (with ``--demo``: the last demo).
+
+        Raises:
+            SessionNotFound: there is none.
+        """
+        for info in self.store.sessions(cwd=None if self.arguments.demo else self.cwd):
+            if not self.arguments.demo or info.model == DEMO_MODEL:
+                return info.id
+        raise SessionNotFound("of this directory")
+
+    def fork(self, text: str) -> str:
+        """Copy a session up to an entry, named as ``ID`` or ``ID#N``; returns the copy's id."""
+        name, _separator, entry = text.partition("#")
+        info = self.store.session(name)
+        return self.store.fork(info.id, int(entry) if entry.isdigit() else info.leaf).id
+
+    # -- agents ---------------------------------------------------------------------------------------------
+
+    def make_agent(self, session: Session) -> Agent:
+        """Return an agent for a session, in the session's own directory if that is still there."""
+        config = self.loaded.config
+        recorded = Path(session.info.cwd)
+        cwd = recorded if recorded.is_dir() else self.cwd
+        demo = cwd.is_relative_to(data_dir() / "demo")
+        ports = AgentPorts(
+            client=self.client,
+            tools=builtin_tools(),
+            directory=self.directory,
+            prompt=prompt,
+            cwd=cwd,
+            project=find_project(cwd),
+            put_blob=self.store.put_blob,
+            blob=self.store.blob,
+            environment=safe_environment(os.environ),
+            settings=config.context,
+            retry=RetryPolicy.of(config.retry),
+            rules=(*self.user_rules, *self.flag_rules),
+            max_steps=config.max_steps,
+        )
+        agent = Agent(session, ports, model=DEMO_MODEL if demo else self.default_model(), mode=config.mode)
+        if self.arguments.model and not demo and agent.model != self.arguments.model:
+            agent.change_model(self.arguments.model)
+        return agent
+
+    def default_model(self) -> str:
+        """Return the model of a new session: configured, or the first default with a key; "" when there is none."""
+        if configured := self.loaded.config.model:
+            return configured
+        available = self.keys.available()
+        for model in DEFAULT_MODELS:
+            if model.partition("/")[0] in available and self.catalog.knows(model):
+                return model
+        return NO_MODEL
+
+    def has_model(self) -> bool:
+        """Whether a new session could do something."""
+        return bool(self.loaded.config.model) or bool(self.keys.available())
+
+    def _open_store(self) -> Store:
+        if not self.arguments.no_session:
+            return open_store()
+        self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-")
+        return Store(Path(self._temporary.name) / DATABASE)
+
+    @staticmethod
+    def _demo_directory() -> Path:
+        name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")
+        directory = data_dir() / "demo" / name
+        create_demo_workspace(directory)
+        return directory
+
+
+def start_logging(*, debug: bool) -> None:
+    """Log to a file, never to the screen; secrets are taken out."""
+    from logging.handlers import RotatingFileHandler
+
+    from tui_agent.model.redaction import RedactingFormatter
+
+    directory = log_dir()
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handler: logging.Handler = RotatingFileHandler(
+            directory / "tui-agent.log", maxBytes=2_000_000, backupCount=2, encoding="utf-8", delay=True
+        )
+    except OSError:
+        handler = logging.NullHandler()
+    handler.setFormatter(RedactingFormatter())
+    logging.basicConfig(level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True)
+
+
+def _flags(arguments: Namespace) -> dict[str, Any]:
+    flags: dict[str, Any] = {}
+    if arguments.model:
+        flags["model"] = arguments.model
+    if arguments.max_steps:
+        flags["max_steps"] = arguments.max_steps
+    return flags
