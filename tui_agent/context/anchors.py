@@ -5,13 +5,13 @@ somebody said must, never, don't or always. Each knows an entry that holds it, s
 model takes part: the same entries give the same anchors.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
 
+from tui_agent.context.arguments import parse_object
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -228,11 +228,8 @@ class _Finder:
             self._refer("number", number, entry_id, weight)
 
     def _call(self, call: ToolCallPart, entry_id: int) -> None:
-        try:
-            arguments = json.loads(call.arguments)
-        except ValueError:
-            arguments = None
-        if not isinstance(arguments, dict):
+        arguments = parse_object(call.arguments)
+        if arguments is None:
             return
         self._text("\n".join(_strings(arguments)), entry_id, "assistant")
         command = arguments.get("command")

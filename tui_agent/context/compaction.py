@@ -142,7 +142,7 @@ def plan_compaction(
     if not before:
         message = f"There is nothing before the newest {total:,} tokens, and {keep:,} tokens are kept in any case."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, prune)
-    if prune is not None and before <= keep:
+    if prune is not None and before + keep <= settings.compaction.target_of_budget * size.budget:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, prune)
     return replace(

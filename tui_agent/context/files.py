@@ -4,11 +4,11 @@ A file's last touch decides its place: lists run from the longest untouched to t
 budget is cut from the front.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from tui_agent.context.arguments import parse_object
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -41,11 +41,8 @@ class FileOperations:
 
 def call_path(arguments: str) -> str | None:
     """Return the file a call's JSON arguments name, if they name one."""
-    try:
-        values = json.loads(arguments)
-    except ValueError:
-        return None
-    if not isinstance(values, dict):
+    values = parse_object(arguments)
+    if values is None:
         return None
     return next((values[key] for key in _PATH_KEYS if isinstance(values.get(key), str) and values[key]), None)
 

@@ -4,11 +4,11 @@ Pruning rewrites what was sent before, so it costs the provider's prompt cache: 
 free or needed, and then does everything in one entry.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.files import READING_TOOLS, WRITING_TOOLS, call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
@@ -205,7 +205,7 @@ class _Stale:
     def read(self, file: str, call: ToolCallPart, result: ToolResultEntry) -> None:
         """A file read whole replaces all its parts read before."""
         earlier = self._reads.setdefault(file, [])
-        if _names_only_a_file(call.arguments) and result.metadata.truncation is None:
+        if len(parse_object(call.arguments) or ()) == 1 and result.metadata.truncation is None:
             self.results.update(dict.fromkeys(earlier, Superseded.REPEATED))
             earlier.clear()
         earlier.append(result.id)
@@ -214,14 +214,6 @@ class _Stale:
         for file in files:
             for read in self._reads.pop(file, []):
                 self.results.setdefault(read, Superseded.CHANGED)
-
-
-def _names_only_a_file(arguments: str) -> bool:
-    try:
-        values = json.loads(arguments)
-    except ValueError:
-        return False
-    return isinstance(values, dict) and len(values) == 1
 
 
 def _answered_calls(view: ContextView) -> list[tuple[ToolCallPart, ToolResultEntry]]:

@@ -1,8 +1,9 @@
 """Turns a stretch of the conversation into plain text that a summariser describes instead of continuing it."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from tui_agent.context.arguments import parse_object
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -43,11 +44,13 @@ def serialise(
     result_chars: int = RESULT_CHARS,
     argument_chars: int = ARGUMENT_CHARS,
     replaced: Mapping[int, str | None] | None = None,
+    hidden_calls: Collection[tuple[int, str]] = (),
 ) -> tuple[str, ...]:
     """Return one block of text per entry that says something, in order; join them with blank lines.
 
     ``replaced`` maps the id of an entry the user changed in the model's view to what stands in its place, None for
-    nothing. Calls that never got a result are marked as interrupted where the next message begins.
+    nothing; ``hidden_calls`` are the calls, by entry and call id, that went with a dropped result. Calls that never
+    got a result are marked as interrupted where the next message begins.
     """
     replaced = replaced or {}
     blocks: list[str] = []
@@ -65,8 +68,11 @@ def serialise(
             case AssistantEntry():
                 blocks += _interrupted(open_calls)
                 hidden = entry.id in replaced
-                blocks += _replacement(entry, replaced[entry.id]) if hidden else _assistant(entry, argument_chars)
-                open_calls = {} if hidden else {call.call_id: None for call in entry.tool_calls}
+                calls = [call for call in entry.tool_calls if (entry.id, call.call_id) not in hidden_calls]
+                blocks += (
+                    _replacement(entry, replaced[entry.id]) if hidden else _assistant(entry, calls, argument_chars)
+                )
+                open_calls = {} if hidden else {call.call_id: None for call in calls}
             case UserEntry() | ShellEntry() | BranchSummaryEntry() | CompactionEntry():
                 blocks += _interrupted(open_calls)
                 open_calls = {}
@@ -115,24 +121,21 @@ def image_note(image: ImagePart) -> str:
     return f"[image: {image.path or image.blob[:12]}{size}]"
 
 
-def _assistant(entry: AssistantEntry, argument_chars: int) -> list[str]:
+def _assistant(entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_chars: int) -> list[str]:
     reasoning = [part.text for part in entry.parts if isinstance(part, ReasoningPart)]
     thoughts = "\n".join(text for text in reasoning if text.strip())
     blocks = [f"[Assistant thinking]: {thoughts}"] if thoughts else []
     if entry.text.strip():
         blocks.append(f"[Assistant]: {entry.text.strip()}")
-    if entry.tool_calls:
-        calls = "; ".join(_call(call, argument_chars) for call in entry.tool_calls)
-        blocks.append(f"[Assistant tool calls]: {calls}")
+    if calls:
+        told = "; ".join(_call(call, argument_chars) for call in calls)
+        blocks.append(f"[Assistant tool calls]: {told}")
     return blocks
 
 
 def _call(call: ToolCallPart, limit: int) -> str:
-    try:
-        arguments = json.loads(call.arguments)
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
+    arguments = parse_object(call.arguments)
+    if arguments is None:
         return f"{call.tool}({cut(call.arguments, limit)})"
     pairs = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
     return f"{call.tool}({cut(pairs, limit)})"

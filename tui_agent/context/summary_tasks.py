@@ -53,7 +53,17 @@ def blocks_of(
         result_chars=settings.result_chars,
         argument_chars=settings.argument_chars,
         replaced=replaced,
+        hidden_calls=_calls_of_dropped_results(view),
     )
+
+
+def _calls_of_dropped_results(view: ContextView) -> set[tuple[int, str]]:
+    return {
+        (entry_id, result.call_id)
+        for entry_id, row in view.results.items()
+        for result in row
+        if result is not None and view.state(result.id) is EntryState.DROPPED
+    }
 
 
 def _stand_in(entry: Entry, state: EntryState, templates: Templates) -> str | None:

@@ -1,0 +1,231 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import paths
+from tests.support.request_validator import validate
+from tests.support.session_paths import PathBuilder
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, RefusalReason, plan_compaction
+from tui_agent.context.ladder import Commit, Measures, plan_commit, provisional
+from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.settings import ContextSettings
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry
+
+SETTINGS = ContextSettings()
+TRAITS = ModelTraits("test/model")
+
+
+def tokens(text: str) -> int:
+    return len(text) // 4
+
+
+def history(path) -> int:
+    """Measure what is really sent, without the head: characters / 4."""
+    request = project(path, TRAITS)
+    return (
+        sum(
+            len(message.text) + sum(len(call.arguments) + len(call.tool) for call in message.tool_calls)
+            for message in request.messages
+            if message.role != "system"
+        )
+        // 4
+    )
+
+
+def entry_tokens(entry) -> int:
+    return history([entry]) if entry.kind != "tool_result" else max(1, len(entry.output) // 4)
+
+
+MEASURES = Measures(size_of=history, text=tokens, entry=entry_tokens)
+
+
+def size_for(path, budget: int, fixed: int = 1_000) -> ContextSize:
+    used = history(path)
+    return ContextSize(fixed, used, fixed + used, fixed + budget + 500, 500, fixed + budget, None, estimated=True)
+
+
+def attempt(build: PathBuilder, budget: int, summary: str = "## Goal\nport the theme", keep: int | None = None):
+    path = build.path
+    size = size_for(path, budget)
+    plan = plan_compaction(path, SETTINGS, size, PlanOptions(keep_recent=keep, count=entry_tokens))
+    assert isinstance(plan, CompactionPlan), plan
+    return plan, plan_commit(path, plan, summary, MEASURES, size, (("tools", 700), ("AGENTS.md", 200)))
+
+
+def long_session(turns: int = 20, answer: int = 1_000) -> PathBuilder:
+    build = PathBuilder()
+    build.system()
+    for number in range(turns):
+        build.user(f"question {number}")
+        build.say(f"answer {number} " + "word " * (answer * 4 // 5))
+    return build
+
+
+def test_a_summary_that_helps_is_committed_alone_and_measured():
+    build = long_session()
+    plan, commit = attempt(build, 20_000)
+    assert isinstance(commit, Commit)
+    assert [entry.kind for entry in commit.entries] == ["compaction"]
+    assert commit.steps == ()
+    entry = commit.entries[0]
+    assert entry.first_kept_id == plan.first_kept_id
+    assert (entry.tokens_before, entry.tokens_after) == (history(build.path), commit.tokens_after)
+    assert commit.tokens_after == history(provisional(build.path, commit.entries))
+    assert commit.tokens_after <= 0.6 * 20_000
+
+
+def test_kept_outputs_beyond_the_protected_zone_are_pruned_first():
+    build = long_session(20)
+    for number in range(12):
+        build.run("read", {"path": f"{number}.py"}, "y" * 4_000)
+    _, commit = attempt(build, 20_000, keep=14_000)
+    assert isinstance(commit, Commit)
+    assert commit.steps == ("pruned kept outputs",)
+    assert [entry.kind for entry in commit.entries] == ["prune", "compaction"]
+    kept = {entry.id for entry in build.path if entry.kind == "tool_result"}
+    assert set(commit.entries[0].targets) <= kept
+
+
+def test_then_kept_outputs_are_cut_to_their_ends():
+    build = long_session(10)
+    asked = build.call(*[("read", {"path": f"{number}.py"}) for number in range(4)])
+    for call in asked.tool_calls:
+        build.result(call.call_id, "HEAD" + "y" * 20_000 + "TAIL", "read")
+    _, commit = attempt(build, 20_000, keep=21_000)
+    assert isinstance(commit, Commit)
+    assert commit.steps == ("cut kept outputs",)
+    prune = commit.entries[0]
+    assert prune.keep_chars == 2_000
+    request = project(provisional(build.path, commit.entries), TRAITS)
+    outputs = [message.text for message in request.messages if message.role == "tool"]
+    assert len(outputs) == 4
+    assert all(text.startswith("HEAD") and text.endswith("TAIL") and len(text) < 2_300 for text in outputs)
+
+
+def test_then_the_tail_is_halved():
+    build = long_session(14)
+    _, commit = attempt(build, 20_000, keep=13_000)
+    assert isinstance(commit, Commit)
+    assert commit.steps == ("kept half of the tail",)
+    assert commit.tokens_after <= 12_000
+
+
+def test_what_the_ladder_drops_is_told_by_rule():
+    build = long_session(14)
+    _, commit = attempt(build, 20_000, keep=13_000)
+    assert isinstance(commit, Commit)
+    summary = commit.entries[-1].summary
+    assert summary.startswith("## Goal\nport the theme")
+    assert "answer 5" in summary
+
+
+def test_then_the_oldest_kept_turns_go():
+    build = long_session(6, answer=100)
+    build.user("the big one")
+    build.say("w " * 6_000)
+    build.user("and now?")
+    _, commit = attempt(build, 4_000, keep=3_500)
+    assert isinstance(commit, Commit)
+    assert "dropped the oldest kept turn" in commit.steps
+    assert commit.entries[-1].first_kept_id == build.path[-1].id
+    assert any("the big one" in text for text in commit.entries[-1].details.user_messages)
+
+
+def test_a_message_that_is_too_large_by_itself_is_named():
+    build = long_session(3, answer=100)
+    big = build.user("w " * 30_000)
+    _, refusal = attempt(build, 8_000, keep=100)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusalReason.NO_PROGRESS
+    assert f"#{big.id} (user) alone takes" in refusal.message
+
+
+def test_a_small_budget_names_the_fixed_overhead():
+    build = long_session(3, answer=100)
+    build.user("w " * 3_000)
+    _, refusal = attempt(build, 900, keep=100)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusalReason.FIXED_OVERHEAD
+    assert refusal.message.endswith("Fixed overhead 1k of 2.4k: tools 700, AGENTS.md 200.")
+
+
+def test_pins_that_take_the_room_are_named():
+    build = long_session(10)
+    for entry in [entry for entry in build.path if isinstance(entry, AssistantEntry)]:
+        build.edit(entry.id, "pin")
+    _, refusal = attempt(build, 10_000)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusalReason.PINNED
+
+
+def test_a_compaction_without_a_model_passes_too():
+    build = long_session()
+    _, commit = attempt(build, 20_000, summary="")
+    assert isinstance(commit, Commit)
+    assert "answer 10" in commit.entries[-1].summary
+    assert commit.entries[-1].model is None
+
+
+def test_planning_again_right_after_a_commit_is_refused():
+    build = long_session()
+    _, commit = attempt(build, 20_000, keep=15_000)
+    assert isinstance(commit, Commit)
+    after = provisional(build.path, commit.entries)
+    again = plan_compaction(after, SETTINGS, size_for(after, 20_000), PlanOptions(count=entry_tokens))
+    assert isinstance(again, Refusal)
+    assert again.reason is RefusalReason.ALREADY_COMPACTED
+
+
+def test_twenty_compactions_in_a_row_stay_within_their_goal():
+    """No ratchet: each cycle frees the same, because what is carried has a budget."""
+    build = PathBuilder()
+    build.system()
+    freed = []
+    for cycle in range(20):
+        for number in range(10):
+            build.user(f"question {cycle}.{number} about src/module_{cycle}_{number}.py")
+            build.run(
+                "read", {"path": f"src/module_{cycle}_{number}.py"}, f"def name_{cycle}_{number}(): " + "z" * 3_000
+            )
+            build.say("done " * 200)
+        before = history(build.path)
+        _, commit = attempt(build, 16_000, summary="## Goal\nall of it " * 20)
+        assert isinstance(commit, Commit)
+        for entry in commit.entries:
+            build.add(entry)
+        freed.append(1 - commit.tokens_after / before)
+        assert commit.tokens_after <= 0.6 * 16_000
+    assert min(freed[2:]) > 0.9 * max(freed[2:])
+
+
+@pytest.mark.parametrize("budget", [800, 3_000, 12_000])
+@given(path=paths(max_size=25), keep=st.integers(0, 2_000), summary=st.sampled_from(["", "## Goal\ngo on"]))
+@settings(max_examples=EXAMPLES // 3, deadline=None)
+def test_the_postcondition_holds_or_the_refusal_is_named(path, keep, summary, budget):
+    size = size_for(path, budget)
+    plan = plan_compaction(path, SETTINGS, size, PlanOptions(keep_recent=keep, count=entry_tokens))
+    if isinstance(plan, Refusal):
+        if plan.prune is not None:
+            validate(project(provisional(path, [plan.prune.entry()]), TRAITS))
+        return
+    result = plan_commit(path, plan, summary, MEASURES, size)
+    assert result == plan_commit(list(path), replace(plan), summary, MEASURES, size)
+    if isinstance(result, Refusal):
+        assert result.message
+        return
+    before = history(path)
+    after_path = provisional(path, result.entries)
+    after = history(after_path)
+    assert after == result.tokens_after
+    assert after <= round(0.9 * before)
+    assert after <= round(0.6 * budget)
+    request = project(after_path, TRAITS)
+    validate(request)
+    interrupted = [m for m in project(path, TRAITS).messages if m.text == INTERRUPTED_OUTPUT]
+    assert len([m for m in request.messages if m.text == INTERRUPTED_OUTPUT]) <= len(interrupted)
+    again = plan_compaction(after_path, SETTINGS, size_for(after_path, budget), PlanOptions(count=entry_tokens))
+    assert isinstance(again, Refusal)

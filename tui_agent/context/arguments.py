@@ -1,0 +1,17 @@
+"""Reads the arguments of tool calls, which are whatever text a model wrote."""
+
+import json
+from typing import Any
+
+
+def parse_object(arguments: str) -> dict[str, Any] | None:
+    """Return the JSON object the text holds, None when it is none, also when it nests too deeply to be read."""
+    try:
+        values = json.loads(arguments, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
