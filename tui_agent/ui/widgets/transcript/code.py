@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from pygments.lexer import Lexer, RegexLexer
-from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
-from pygments.token import Token, Whitespace
-from pygments.util import ClassNotFound
+from pygments.lexer import Lexer, RegexLexer  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # type: ignore[import-untyped]
+from pygments.token import Token, Whitespace  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, cells
@@ -122,9 +122,7 @@ class CodeLine(Line):
 
     __slots__ = ("_code", "_end", "_index", "_start")
 
-    def __init__(  # noqa: PLR0913 - made in a hot loop
-        self, code: Code, index: int, start: int, end: int, *, prefix: Runs = (), lead: str = ""
-    ) -> None:
+    def __init__(self, code: Code, index: int, start: int, end: int, *, prefix: Runs = (), lead: str = "") -> None:
         super().__init__(prefix=prefix, join="" if start else "\n", lead="" if start else lead, fill=code.base)
         self._code = code
         self._index = index
@@ -132,6 +130,7 @@ class CodeLine(Line):
         self._end = end
 
     def content(self) -> Sequence[Run]:
+        """Return the text with its colours."""
         runs = self._code.runs(self._index)
         if not self._start and self._end >= len(self._code.lines[self._index]):
             return runs
@@ -139,6 +138,7 @@ class CodeLine(Line):
 
     @property
     def text(self) -> str:
+        """The text without looking at colours."""
         return self._code.lines[self._index][self._start : self._end]
 
 
@@ -206,11 +206,9 @@ def _lex(lexer: Lexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[An
     return [(kind, value) for _, kind, value in lexer.get_tokens_unprocessed(text)], ("root",)
 
 
-def _lex_from(
-    lexer: RegexLexer, text: str, state: tuple[str, ...]
-) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
+def _lex_from(lexer: RegexLexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
     """Do what ``RegexLexer.get_tokens_unprocessed`` does, and tell the state at the end, which it keeps to itself."""
-    definitions: dict[str, Any] = lexer._tokens  # type: ignore[attr-defined]  # noqa: SLF001
+    definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001
     stack = list(state)
     tokens: list[tuple[Any, str]] = []
     position, length = 0, len(text)

@@ -99,8 +99,7 @@ class MarkdownDocument:
             references: dict[str, Any] = {}
             parse_blocks(self._source, references)
             if references.get("references"):
-                self._reset()
-                self._references = references
+                self._reset(references)
         self._changed = True
 
     def lines(self, width: int) -> list[Line]:
@@ -119,7 +118,7 @@ class MarkdownDocument:
 
     # -- parsing
 
-    def _reset(self) -> None:
+    def _reset(self, references: dict[str, Any] | None = None) -> None:
         self._frozen: list[Flow] = []
         self._tail: list[Flow] = []
         self._offset = 0
@@ -127,7 +126,7 @@ class MarkdownDocument:
         self._whole_until = -1
         self._scanned = 0
         self._previous = ""
-        self._references: dict[str, Any] = {}
+        self._references = references or {}
         self._changed = True
         self._stale = True
         self._built = 0

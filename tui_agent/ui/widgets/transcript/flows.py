@@ -124,9 +124,7 @@ class LineBuilder:
             self._feed_row(runs, (prefix, frame.rest), (lead, frame.rest_lead), join)
             prefix, lead = frame.rest, frame.rest_lead
 
-    def _feed_row(
-        self, runs: Sequence[Run], prefixes: tuple[Runs, Runs], leads: tuple[str, str], join: str
-    ) -> None:
+    def _feed_row(self, runs: Sequence[Run], prefixes: tuple[Runs, Runs], leads: tuple[str, str], join: str) -> None:
         width = self.width - max(map(runs_width, prefixes))
         first = True
         for swallowed, part in wrap(runs, width):

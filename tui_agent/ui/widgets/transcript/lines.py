@@ -33,7 +33,7 @@ class Line:
 
     __slots__ = ("fill", "join", "lead", "prefix", "runs", "tail")
 
-    def __init__(  # noqa: PLR0913 - a record of independent parts, made in hot loops
+    def __init__(
         self,
         runs: Sequence[Run] = (),
         *,

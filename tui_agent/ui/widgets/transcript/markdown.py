@@ -192,7 +192,7 @@ class FlowMaker:
     source, ``number`` what the first item of a list that goes on counts from.
     """
 
-    def __init__(  # noqa: PLR0913 - the context of a parse, all of it optional
+    def __init__(
         self,
         source_lines: Sequence[str],
         *,

@@ -64,7 +64,7 @@ _BACKSPACED: Final = re.compile(r"[^\n\x08]\x08")
 
 
 def text(value: str) -> str:
-    """Return ``value`` with everything harmful made visible or taken out; newlines become ``\\n``, tabs stay."""
+    """Return ``value`` with everything harmful made visible or taken out; newlines become line feeds, tabs stay."""
     if "\r" in value:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
     if _UNSAFE.search(value) is None:

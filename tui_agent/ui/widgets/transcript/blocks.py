@@ -1,0 +1,253 @@
+"""The blocks of the transcript: what can be focused, folded, copied and acted on, one after another."""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import ClassVar, Final, Literal
+
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.document import MarkdownDocument
+from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, crop_runs, runs_width, wrap
+
+ActionName = Literal["open", "retry", "undo", "restore"]
+"""What a block can ask the app to do."""
+
+OPEN: Final = "▾"
+CLOSED: Final = "▸"
+
+_LONG_MESSAGE: Final = 40
+_SHOWN_OF_LONG: Final = 24
+
+
+class Fold(IntEnum):
+    """How much of a block is shown."""
+
+    CLOSED = 0
+    PART = 1
+    FULL = 2
+
+
+class Block:
+    """One thing in the transcript. ``key`` names it within its entry."""
+
+    kind: ClassVar[str] = "block"
+
+    tight: ClassVar[bool] = False
+    """Whether blocks of this kind follow each other without a gap while they are closed."""
+
+    foldable: bool = False
+
+    actions: tuple[ActionName, ...] = ()
+    """What it can ask the app to do, the most important first."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.fold = Fold.FULL
+        self._lines: Sequence[Line] = ()
+        self._laid_out: tuple[int, Fold] | None = None
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """Return the block as lines of at most ``width`` cells."""
+        if self._laid_out != (width, self.fold):
+            self._lines = self._layout(width)
+            self._laid_out = (width, self.fold)
+        return self._lines
+
+    def changed(self) -> None:
+        """Forget the lines, because the content changed."""
+        self._laid_out = None
+
+    def cycle(self) -> None:
+        """Show more, or nothing more when everything is shown."""
+        self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
+
+    def copy_text(self) -> str:
+        """Return the logical text."""
+        return ""
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        raise NotImplementedError
+
+
+class UserBlock(Block):
+    """A message of the user: plain text as typed, and what was attached."""
+
+    kind = "user"
+
+    def __init__(self, text: str, attachments: Sequence[str] = (), note: str = "") -> None:
+        super().__init__("user")
+        self._text = sanitize.text(text)
+        self._attachments = attachments
+        self._note = note
+        self._body = TextBody(self._text, "user")
+        self.foldable = len(self._body) > _LONG_MESSAGE
+        self.fold = Fold.PART if self.foldable else Fold.FULL
+
+    def cycle(self) -> None:
+        """Change between the beginning and everything."""
+        self.fold = Fold.PART if self.fold is Fold.FULL else Fold.FULL
+
+    def copy_text(self) -> str:
+        """Return the message as typed."""
+        return self._text
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        note = ((f" · {self._note}", "muted"),) if self._note else ()
+        lines = [Line(prefix=(("▌ ", "user-bar"), ("You", "user-bar strong"), *note))]
+        rows = _SHOWN_OF_LONG if self.fold is Fold.PART else None
+        lines.extend(body_lines(self._body, width, Window(rows)))
+        for name in self._attachments:
+            runs = crop_runs([(sanitize.line(name), "muted")], width - len(INDENT))
+            lines.append(Line(runs, prefix=((INDENT, "text"),)))
+        return lines
+
+
+class AnswerBlock(Block):
+    """What the model said: Markdown, perhaps still growing."""
+
+    kind = "answer"
+
+    def __init__(self, key: str, document: MarkdownDocument) -> None:
+        super().__init__(key)
+        self.document = document
+
+    def copy_text(self) -> str:
+        """Return the Markdown source."""
+        return sanitize.text(self.document.source)
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        return self.document.lines(width)
+
+
+class FoldingBlock(Block):
+    """A line that says what there is, and a body below it."""
+
+    foldable = True
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.fold = Fold.CLOSED
+
+    def _head(self, width: int) -> Iterable[Line]:
+        raise NotImplementedError
+
+    def _body(self, width: int) -> Iterable[Line]:
+        raise NotImplementedError
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        lines = list(self._head(width))
+        if self.foldable and self.fold is not Fold.CLOSED:
+            lines.extend(self._body(width))
+        return lines
+
+    @property
+    def chevron(self) -> str:
+        """The icon that tells whether the block is open."""
+        return CLOSED if self.fold is Fold.CLOSED else OPEN
+
+
+class ReasoningBlock(FoldingBlock):
+    """What the model thought, folded until someone looks."""
+
+    kind = "reasoning"
+
+    def __init__(self, key: str, document: MarkdownDocument) -> None:
+        super().__init__(key)
+        self.document = document
+
+    def copy_text(self) -> str:
+        """Return the reasoning as Markdown."""
+        return sanitize.text(self.document.source)
+
+    def _head(self, width: int) -> Iterable[Line]:
+        words = len(self.document.source.split())
+        what = "Thought" if self.document.finished else "Thinking"
+        runs = [(f"{self.chevron} ", "marker act:toggle"), (f"{what} · {words:,} words", "marker act:toggle")]
+        yield Line(prefix=crop_runs(runs, width))
+
+    def _body(self, width: int) -> Iterable[Line]:
+        return indented(self.document.lines(max(width - len(INDENT), 1)))
+
+
+class MarkerBlock(FoldingBlock):
+    """Something that happened, in one calm line; some can be opened, some can be acted on."""
+
+    kind = "marker"
+    tight = True
+
+    def __init__(  # noqa: PLR0913 - a marker is told once, all of it
+        self,
+        key: str,
+        text: str,
+        *,
+        icon: str = "",
+        style: str = "marker",
+        actions: Sequence[ActionName] = (),
+        body: Callable[[int], Iterable[Line]] | None = None,
+        copied: str = "",
+    ) -> None:
+        super().__init__(key)
+        self._text = sanitize.line(text)
+        self._icon = icon
+        self._style = style
+        self.actions = tuple(actions)
+        self._make_body = body
+        self._copied = copied
+        self.foldable = body is not None
+
+    def copy_text(self) -> str:
+        """Return what the marker stands for: its body's text, or its line."""
+        return sanitize.text(self._copied) if self._copied else self._text
+
+    def _head(self, width: int) -> Iterable[Line]:
+        icon = self._icon or (self.chevron if self.foldable else "·")
+        toggle = " act:toggle" if self.foldable else ""
+        runs: list[Run] = [(self._text, f"{self._style}{toggle}")]
+        for action in self.actions:
+            runs += [(" · ", "muted"), (action, f"action act:{action}")]
+        for number, (swallowed, part) in enumerate(wrap(runs, max(width - 2, 1))):
+            first: Runs = ((f"{icon} ", f"{self._style}{toggle}"),)
+            yield Line(part, prefix=((INDENT, "text"),) if number else first, join=swallowed if number else "\n")
+
+    def _body(self, width: int) -> Iterable[Line]:
+        return self._make_body(width) if self._make_body is not None else ()
+
+
+def indented(lines: Iterable[Line]) -> Iterable[Line]:
+    """Put two cells before lines; the lines themselves stay as they are, because a document owns them."""
+    for line in lines:
+        yield ShiftedLine(line)
+
+
+class ShiftedLine(Line):
+    """Another line, two cells further right."""
+
+    __slots__ = ("_line",)
+
+    def __init__(self, line: Line) -> None:
+        super().__init__(
+            prefix=((INDENT, "text"), *line.prefix), tail=line.tail, join=line.join, lead=line.lead, fill=line.fill
+        )
+        self._line = line
+
+    def content(self) -> Sequence[Run]:
+        """Return the other line's text."""
+        return self._line.content()
+
+
+def head_line(left: Sequence[Run], facts: Sequence[Run], end: Runs, width: int) -> Line:
+    """Return a line with ``left`` at the left and facts at the right edge before ``end``.
+
+    When there is no room the first facts go, then ``left`` is cut.
+    """
+    shown = [fact for fact in facts if fact[0]]
+    while True:
+        tail: list[Run] = []
+        for fact in shown:
+            tail += [(" · ", "muted"), fact] if tail else [fact]
+        needed = runs_width(tail) + runs_width(end) + 2
+        if not shown or needed + min(runs_width(left), width // 2) <= width:
+            break
+        shown.pop(0)
+    room = max(width - needed, 1)
+    return Line(prefix=crop_runs(left, room), tail=(*tail, *end))

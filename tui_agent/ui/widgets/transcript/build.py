@@ -1,0 +1,218 @@
+"""From entries to blocks: one row per entry kind."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    FilePart,
+    ImagePart,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    PruneEntry,
+    ReasoningPart,
+    ShellEntry,
+    SummaryDetails,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.ui import format as wording
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.blocks import (
+    ActionName,
+    AnswerBlock,
+    Block,
+    MarkerBlock,
+    ReasoningBlock,
+    UserBlock,
+    indented,
+)
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.document import MarkdownDocument
+from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.shell import ShellBlock
+from tui_agent.ui.widgets.transcript.wording import count_text
+
+SILENT_KINDS = frozenset({"system", "checkpoint"})
+"""Entries that nothing is shown of."""
+
+_TRIGGERS = {"manual": "by hand", "threshold": "threshold", "overflow": "overflow", "model_switch": "model switch"}
+_FINISHES = {
+    "length": "The answer was cut at the model's output limit",
+    "content_filter": "The provider's content filter stopped the answer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a block tells of other entries.
+
+    ``results`` are the results of an assistant entry's calls by call id, ``states`` what the model sees of an entry
+    (by id), ``turns`` counts the user messages a compaction stands for, ``live`` says that calls without a
+    result may still get one.
+    """
+
+    results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
+    states: Mapping[int, str] = field(default_factory=dict)
+    turns: Callable[[CompactionEntry], int] = lambda _entry: 0
+    live: bool = False
+
+
+def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: PLR0911 - one arm per kind of a closed union
+    """Return the blocks an entry is shown as; none for entries that only matter to the program."""
+    match entry:
+        case UserEntry():
+            return [_user(entry)]
+        case AssistantEntry():
+            return list(_assistant(entry, around))
+        case ToolResultEntry():
+            return [_orphan(entry, around)]
+        case ShellEntry():
+            return [ShellBlock(entry)]
+        case CompactionEntry():
+            return [_compaction(entry, around.turns(entry))]
+        case BranchSummaryEntry():
+            text = f"Summary of the branch left at #{entry.from_id}"
+            return [_summary("branch_summary", text, entry.summary, entry.details, ())]
+        case PruneEntry():
+            freed = wording.tokens(entry.tokens_freed)
+            what = count_text(len(entry.targets), "tool output")
+            return [
+                MarkerBlock("prune", f"Pruned {what} · {freed} tokens freed · {entry.reason}", actions=("restore",))
+            ]
+        case ContextEditEntry():
+            done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
+            return [MarkerBlock("context_edit", f"{done} #{entry.target} in the context", actions=("undo",))]
+        case ModelChangeEntry():
+            return [MarkerBlock("model_change", f"Model: {entry.model}")]
+        case ModeChangeEntry():
+            return [MarkerBlock("mode_change", f"Mode: {entry.mode}")]
+        case _:
+            return []
+
+
+def _user(entry: UserEntry) -> Block:
+    if entry.synthetic:
+        return MarkerBlock(
+            "synthetic",
+            f"Note to the model · {entry.synthetic}",
+            body=_text_body(entry.text),
+            copied=entry.text,
+        )
+    attachments: list[str] = []
+    for part in entry.parts:
+        match part:
+            case FilePart():
+                attachments.append(f"@{part.path} · {count_text(part.text.count(chr(10)) + 1, 'line')}")
+            case ImagePart():
+                size = f" · {part.width}×{part.height}" if part.width else ""
+                attachments.append(f"[image{size}] {part.path or ''}".rstrip())
+            case _:
+                pass
+    return UserBlock(entry.text, attachments, "sent while working" if entry.mid_run else "")
+
+
+def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+    for index, part in enumerate(entry.parts):
+        match part:
+            case ReasoningPart() if part.text.strip():
+                document = MarkdownDocument(part.text, base="reasoning", finished=True)
+                yield ReasoningBlock(f"reasoning:{index}", document)
+            case TextPart() if part.text.strip():
+                yield AnswerBlock(f"text:{index}", MarkdownDocument(part.text, finished=True))
+            case ToolCallPart():
+                yield card_of(part, around)
+            case _:
+                pass
+    yield from endings(entry)
+
+
+def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
+    """Return the card of a call; without a result it waits for one, or nothing will come of it."""
+    card = CardBlock(call, around.results.get(call.call_id))
+    if card.result_id:
+        card.set_state(around.states.get(card.result_id, ""))
+    elif not around.live:
+        card.stop()
+    return card
+
+
+def endings(entry: AssistantEntry) -> Iterator[Block]:
+    """Yield a marker when an answer did not end by itself."""
+    if entry.interrupted or entry.finish == "interrupted":
+        yield MarkerBlock("ending", "Interrupted", icon="■", style="status-warning")
+    elif entry.error or entry.finish == "error":
+        text = entry.error or "The request failed"
+        yield MarkerBlock("ending", text, icon="✗", style="status-error", actions=("retry",))
+    elif entry.finish in _FINISHES:
+        yield MarkerBlock("ending", _FINISHES[entry.finish], icon="■", style="status-warning")
+
+
+def _orphan(entry: ToolResultEntry, around: Surroundings) -> Block:
+    call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
+    card = CardBlock(call, entry)
+    card.set_state(around.states.get(entry.id, ""))
+    return card
+
+
+def _compaction(entry: CompactionEntry, turns: int) -> Block:
+    before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
+    what = f"Compacted {count_text(turns, 'turn')}" if turns else "Compacted"
+    trigger = _TRIGGERS[entry.trigger]
+    text = f"{what} · {before} → {after} tokens · {trigger}"
+    return _summary("compaction", text, entry.summary, entry.details, ("undo",))
+
+
+def _summary(key: str, text: str, summary: str, details: SummaryDetails, actions: Sequence[ActionName]) -> MarkerBlock:
+    document = MarkdownDocument(summary, finished=True)
+
+    def body(width: int) -> Iterator[Line]:
+        yield from indented(document.lines(max(width - len(INDENT), 1)))
+        yield from _detail_lines(details, width)
+
+    return MarkerBlock(key, text, actions=actions, body=body, copied=summary)
+
+
+def _detail_lines(details: SummaryDetails, width: int) -> Iterator[Line]:
+    rows = [
+        ("Files read", ", ".join(details.read_files)),
+        ("Files changed", ", ".join(details.modified_files)),
+        ("Carried", _carried(details)),
+    ]
+    told = [f"{name}: {value}" for name, value in rows if value]
+    if told:
+        yield Line()
+        yield from body_lines(TextBody(sanitize.text("\n".join(told)), "muted"), width, Window(None))
+
+
+def _carried(details: SummaryDetails) -> str:
+    counts = [(len(details.user_messages), "user message"), (len(details.anchors), "anchor")]
+    return ", ".join(count_text(count, noun) for count, noun in counts if count)
+
+
+def _text_body(text: str) -> Callable[[int], Iterable[Line]]:
+    body = TextBody(sanitize.text(text), "muted")
+    return lambda width: body_lines(body, width, Window(None))
+
+
+def notice_block(key: str, message: str, severity: str = "information") -> MarkerBlock:
+    """Return a line for something that is no entry."""
+    icon, style = {
+        "information": ("·", "marker"),
+        "warning": ("!", "status-warning"),
+        "error": ("✗", "status-error"),
+    }[severity]
+    return MarkerBlock(key, message, icon=icon, style=style)
+
+
+def tool_status(value: str) -> str:
+    """Return a known status; events carry it as text."""
+    return ToolStatus(value) if value in set(ToolStatus) else ToolStatus.COMPLETED

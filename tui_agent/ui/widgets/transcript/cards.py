@@ -1,0 +1,277 @@
+"""Tool cards: a call and its result as one block, from the first written argument to the stored result."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
+from tui_agent.ui import format as wording
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line
+from tui_agent.ui.widgets.transcript.bodies import (
+    INDENT,
+    Body,
+    DiffBody,
+    MatchBody,
+    NumberedBody,
+    TextBody,
+    Window,
+    body_lines,
+)
+from tui_agent.ui.widgets.transcript.lines import Line, Run
+from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
+
+SPINNER: Final = ("◐", "◓", "◑", "◒")
+"""One turn of the icon of a running call."""
+
+RUNNING: Final = "running"
+WAITING: Final = "waiting"
+"""States of a call without a result, beside those of ``ToolStatus``."""
+
+_LIVE_CHARS: Final = 20_000
+"""Characters of live output that are kept; the result has all of it."""
+
+_DIFF_ROWS: Final = 20
+_OUTPUT_ROWS: Final = 6
+
+_ICONS: Final = {
+    WAITING: ("○", "status-idle"),
+    RUNNING: (SPINNER[0], "status-running"),
+    ToolStatus.COMPLETED: ("●", "status-ok"),
+    ToolStatus.ERROR: ("✗", "status-error"),
+    ToolStatus.DENIED: ("⊘", "status-warning"),
+    ToolStatus.INTERRUPTED: ("◌", "status-warning"),
+}
+
+_COUNTED: Final = {"grep": "match", "glob": "file", "ls": "entry", "read": "line"}
+_TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
+_TITLE_VALUE: Final = re.compile(r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)')
+_COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
+
+_STATES: Final = {
+    "pruned": "not in context",
+    "masked": "masked",
+    "dropped": "not in context",
+    "pinned": "pinned",
+}
+"""What the user is told of an entry's state in the model's view."""
+
+
+class CardBlock(FoldingBlock):
+    """A tool call with whatever is known of its result."""
+
+    kind = "card"
+    tight = True
+
+    def __init__(self, call: ToolCallPart, result: ToolResultEntry | None = None) -> None:
+        super().__init__(f"call:{call.call_id}")
+        self.call_id = call.call_id
+        self.tool = sanitize.line(call.tool)
+        self.status: str = WAITING
+        self.frame = 0
+        """Which picture of the spinner is shown."""
+
+        self.result_id = 0
+        self.arguments = call.arguments
+        self._title = ""
+        self._live = ""
+        self._result: ToolResultEntry | None = None
+        self._metadata = ToolMetadata()
+        self._seconds = 0.0
+        self._state = ""
+        self._content: Body | None = None
+        self._chosen = False
+        if result is not None:
+            self.set_result(result)
+        self._default_fold()
+
+    @property
+    def running(self) -> bool:
+        """Whether the call runs now."""
+        return self.status == RUNNING
+
+    # -- what happens to a call
+
+    def write(self, arguments: str) -> None:
+        """Show the arguments as far as the model has written them."""
+        self.arguments = arguments
+        self._changed()
+
+    def start(self, title: str, arguments: str) -> None:
+        """The call passed its permission check and runs."""
+        self.status = RUNNING
+        self._title, self.arguments = title, arguments or self.arguments
+        self._default_fold()
+        self._changed()
+
+    def add_output(self, text: str) -> None:
+        """Show what the running call prints."""
+        self._live = (self._live + text)[-_LIVE_CHARS:]
+        self._changed()
+
+    def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
+        """The call ended; its result follows."""
+        self.status, self._metadata, self._seconds = status, metadata, seconds
+        self._changed()
+
+    def stop(self) -> None:
+        """No result comes any more."""
+        if self.status in {RUNNING, WAITING}:
+            self.status = ToolStatus.INTERRUPTED
+            self._changed()
+
+    def set_result(self, result: ToolResultEntry) -> None:
+        """Show the stored result."""
+        self._result, self.result_id = result, result.id
+        self.status, self._metadata = result.status, result.metadata
+        self._title = result.title or self._title
+        if result.ended_at > result.started_at > 0:
+            self._seconds = (result.ended_at - result.started_at) / 1000
+        self._live = ""
+        self._default_fold()
+        self._changed()
+
+    def set_state(self, state: str) -> None:
+        """Show what the model sees of the result: live, pruned, masked, dropped or pinned."""
+        if state != self._state:
+            self._state = state
+            self.actions = ("restore",) if _STATES.get(state, "pinned") != "pinned" else ()
+            self._changed()
+
+    # -- folding
+
+    def choose_fold(self, fold: Fold) -> None:
+        """Fold as the user did before; results that come later don't change it."""
+        self.fold, self._chosen = fold, True
+
+    def cycle(self) -> None:
+        """Show a part, then everything, then only the head."""
+        hidden = len(self._shown_body()) > self._window().most
+        if self.fold is Fold.CLOSED:
+            self.choose_fold(Fold.PART)
+        elif self.fold is Fold.PART and hidden:
+            self.choose_fold(Fold.FULL)
+        else:
+            self.choose_fold(Fold.CLOSED)
+
+    def _default_fold(self) -> None:
+        if self._chosen:
+            return
+        shows_itself = self._metadata.diff or self.tool == "bash" or self.status == ToolStatus.ERROR
+        denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
+        self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
+
+    def _changed(self) -> None:
+        self._content = None
+        self.changed()
+
+    # -- showing
+
+    def copy_text(self) -> str:
+        """Return the output, or the diff of a change, or the arguments when there is nothing else."""
+        if self._metadata.diff:
+            return sanitize.text(self._metadata.diff)
+        text = self._result.output if self._result else self._live
+        return sanitize.output(text) if text else sanitize.text(self.arguments)
+
+    @property
+    def title(self) -> str:
+        """What the call is about: a path, a command, a pattern."""
+        title = self._title or _title_of(self.arguments)
+        return sanitize.line(_COUNT_IN_TITLE.sub("", title))
+
+    def _head(self, width: int) -> Iterable[Line]:
+        icon, style = _ICONS.get(self.status, ("●", "status-ok"))
+        if self.status == RUNNING:
+            icon = SPINNER[self.frame % len(SPINNER)]
+        left: list[Run] = [
+            (f"{icon} ", f"{style} act:toggle"),
+            (self.tool, "tool act:toggle"),
+            (f" {self.title}", "title act:toggle"),
+        ]
+        yield head_line(left, self._facts(), ((f"  {self.chevron}", "muted act:toggle"),), width)
+
+    def _facts(self) -> Sequence[Run]:
+        metadata = self._metadata
+        facts: list[Run] = []
+        if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
+            facts.append((str(self.status), _ICONS[self.status][1]))
+        if metadata.exit_code:
+            facts.append((f"exit {metadata.exit_code}", "status-warning"))
+        if metadata.additions or metadata.deletions:
+            facts.append((f"+{metadata.additions} −{metadata.deletions}", "muted"))
+        if metadata.count is not None:
+            facts.append((count_text(metadata.count, _COUNTED.get(self.tool, "line")), "muted"))
+        if metadata.truncation is not None:
+            facts.append((f"{metadata.truncation.kept_lines:,} of {metadata.truncation.total_lines:,} shown", "muted"))
+        if self.status in {ToolStatus.COMPLETED, ToolStatus.ERROR} and self._seconds >= 0.05:
+            facts.append((duration_text(self._seconds), "muted"))
+        if self._state in _STATES:
+            tokens = self._result.tokens if self._result else 0
+            size = f" ({wording.tokens(tokens)} tokens)" if tokens and self._state != "pinned" else ""
+            facts.append((f"{_STATES[self._state]}{size}", "status-warning"))
+            if "restore" in self.actions:
+                facts.append(("restore", "action act:restore"))
+        return facts
+
+    def _body(self, width: int) -> Iterable[Line]:
+        for row in self._argument_rows():
+            yield from TextBody(row, "code-inline").row(0, width)
+        yield from body_lines(self._shown_body(), width, self._window())
+        if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
+            total = self._metadata.truncation.total_lines if self._metadata.truncation else 0
+            what = f"Output was cut · open full ({total:,} lines)" if total else "Output was cut · open full"
+            yield Line(prefix=((INDENT, "text"), (what, "action act:open")))
+
+    def _argument_rows(self) -> list[str]:
+        """Return the rows of a command that says more than the head; other arguments are shown when all is."""
+        arguments = _arguments(self.arguments)
+        command = arguments.get("command")
+        if isinstance(command, str) and "\n" in command.strip():
+            rows = [f"$ {row}" for row in sanitize.text(command).strip().split("\n")]
+            return rows if self.fold is Fold.FULL else [*rows[:_OUTPUT_ROWS], *["…"][: len(rows) > _OUTPUT_ROWS]]
+        if self.fold is Fold.FULL and self.tool not in {*_COUNTED, "bash", "edit", "write"} and arguments:
+            return [sanitize.text(json.dumps(arguments, ensure_ascii=False))]
+        return []
+
+    def _window(self) -> Window:
+        if self.fold is Fold.FULL:
+            return Window(None)
+        if self._metadata.diff:
+            return Window(_DIFF_ROWS)
+        keep_end = self.tool == "bash"
+        return Window(_OUTPUT_ROWS, "tail" if keep_end else "head")
+
+    def _shown_body(self) -> Body:
+        if self._content is None:
+            self._content = self._make_body()
+        return self._content
+
+    def _make_body(self) -> Body:
+        failed = self.status in {ToolStatus.ERROR, ToolStatus.DENIED}
+        if self._metadata.diff and not failed:
+            return DiffBody(sanitize.text(self._metadata.diff))
+        output = sanitize.output(self._result.output if self._result else self._live)
+        if failed:
+            return TextBody(output)
+        if self.tool == "read" and "\t" in output:
+            return NumberedBody(output, self._metadata.path or self.title)
+        return MatchBody(output) if self.tool == "grep" else TextBody(output)
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _title_of(arguments: str) -> str:
+    """Return the most telling argument, also of JSON that is still being written."""
+    found: dict[str, str] = dict(_TITLE_VALUE.findall(arguments[:4_000]))
+    for name in _TITLE_ARGUMENTS:
+        if found.get(name):
+            return found[name].replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
+    return ""

@@ -1,0 +1,283 @@
+"""What arrives while the agent works: the answer being streamed, calls that run, entries that are committed.
+
+Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cost as much as one.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolMetadata, ToolResultEntry
+from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, ReasoningBlock
+from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.document import MarkdownDocument
+from tui_agent.ui.widgets.transcript.items import Item
+from tui_agent.ui.widgets.transcript.model import TranscriptModel
+from tui_agent.ui.widgets.transcript.source import LIVE
+
+LIVE_ID: Final = 1 << 62
+"""The id of the answer being streamed: behind every entry."""
+
+
+class LiveFeed:
+    """Turns what happens into changes of a model. Places of changed items are collected in ``changed``."""
+
+    def __init__(self, model: TranscriptModel) -> None:
+        self._model = model
+        self._live: Item | None = None
+        self._pending: list[tuple[str, str]] = []
+        self._pending_calls: dict[str, tuple[str, str]] = {}
+        self._pending_output: dict[str, list[str]] = {}
+        self._cards: dict[str, tuple[int, CardBlock]] = {}
+        self._notices: dict[str, int] = {}
+        self.changed: set[int] = set()
+
+    def clear(self) -> None:
+        """Forget everything, because other entries are shown."""
+        self._live = None
+        self._pending.clear()
+        self._pending_calls.clear()
+        self._pending_output.clear()
+        self._cards.clear()
+        self._notices.clear()
+        self.changed.clear()
+
+    @property
+    def pending(self) -> bool:
+        """Whether something waits to be shown."""
+        return bool(self._pending or self._pending_calls or self._pending_output or self.changed)
+
+    # -- the answer being streamed
+
+    def text(self, delta: str) -> None:
+        """More of the answer."""
+        self._pending.append(("answer", delta))
+
+    def reasoning(self, delta: str) -> None:
+        """More of the reasoning."""
+        self._pending.append(("reasoning", delta))
+
+    def tool_call(self, call_id: str, tool: str, arguments: str) -> None:
+        """A call as far as it has been written."""
+        self._pending_calls[call_id] = (tool, arguments)
+
+    def flush(self) -> None:
+        """Bring what waits into the model's blocks."""
+        for kind, delta in self._joined():
+            self._document(kind).append(delta)
+        self._pending.clear()
+        for call_id, (tool, arguments) in self._pending_calls.items():
+            self._write_call(call_id, tool, arguments)
+        self._pending_calls.clear()
+        for call_id, texts in self._pending_output.items():
+            index, card = self._cards[call_id]
+            card.add_output("".join(texts))
+            self.changed.add(index)
+        self._pending_output.clear()
+
+    def _joined(self) -> Iterator[tuple[str, str]]:
+        """Yield the pending deltas, neighbours of one kind joined."""
+        kind, parts = "", list[str]()
+        for following, delta in self._pending:
+            if following != kind and parts:
+                yield kind, "".join(parts)
+                parts = []
+            kind = following
+            parts.append(delta)
+        if parts:
+            yield kind, "".join(parts)
+
+    def _document(self, kind: str) -> MarkdownDocument:
+        item = self._live_item()
+        last = item.blocks[-1] if item.blocks else None
+        self.changed.add(len(self._model) - 1)
+        if isinstance(last, AnswerBlock | ReasoningBlock) and last.kind == kind:
+            last.changed()
+            return last.document
+        document = MarkdownDocument(base="text" if kind == "answer" else "reasoning")
+        key = f"{kind}:{len(item.blocks)}"
+        if isinstance(last, AnswerBlock | ReasoningBlock):
+            last.document.finish()
+            last.changed()
+        item.blocks.append(AnswerBlock(key, document) if kind == "answer" else ReasoningBlock(key, document))
+        return document
+
+    def _live_item(self) -> Item:
+        if self._live is None:
+            self._live = Item(LIVE_ID, LIVE, [])
+            self._model.append(LIVE_ID, LIVE, self._live)
+        return self._live
+
+    def _write_call(self, call_id: str, tool: str, arguments: str) -> None:
+        item = self._live_item()
+        index = len(self._model) - 1
+        known = self._cards.get(call_id)
+        if known is None:
+            card = CardBlock(ToolCallPart(call_id=call_id, tool=tool, arguments=arguments))
+            item.blocks.append(card)
+            self._cards[call_id] = index, card
+        else:
+            known[1].write(arguments)
+        self.changed.add(index)
+
+    def end(self) -> None:
+        """The stream ended without an entry: what was shown stays until other entries are opened."""
+        self.flush()
+        if self._live is None:
+            return
+        for block in self._live.blocks:
+            if isinstance(block, AnswerBlock | ReasoningBlock):
+                block.document.finish()
+                block.changed()
+        self.changed.add(len(self._model) - 1)
+        self._live = None
+
+    # -- entries
+
+    def append(self, entry: Entry) -> None:
+        """An entry was committed at the end of the path."""
+        self.flush()
+        if isinstance(entry, AssistantEntry):
+            self._append_answer(entry)
+        elif isinstance(entry, ToolResultEntry) and self._attach(entry):
+            return
+        else:
+            self._append_before_live(entry)
+
+    def _append_answer(self, entry: AssistantEntry) -> None:
+        blocks = blocks_of(entry, Surroundings(states=self._model.states, live=True))
+        live, self._live = self._live, None
+        if live is not None:
+            _adopt(blocks, live.blocks)
+            index = len(self._model) - 1
+            self._model.replace(index, entry.id, entry.kind, Item(entry.id, entry.kind, blocks))
+        else:
+            index = self._model.append(entry.id, entry.kind, Item(entry.id, entry.kind, blocks))
+        for block in blocks:
+            if isinstance(block, CardBlock):
+                self._cards[block.call_id] = index, block
+                self._model.pin(index)
+        self.changed.add(index)
+
+    def _append_before_live(self, entry: Entry) -> None:
+        around = Surroundings(states=self._model.states, turns=self._model.turns_before)
+        self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+
+    def _push(self, entry_id: int, kind: str, item: Item | None) -> int:
+        """Append an item; the answer being streamed stays the last one."""
+        live = self._model.remove_last() if self._live is not None else None
+        index = self._model.append(entry_id, kind, item)
+        self.changed.add(index)
+        if live is not None:
+            place = self._model.append(LIVE_ID, LIVE, live)
+            self.changed.add(place)
+            for block in live.blocks:
+                if isinstance(block, CardBlock):
+                    self._cards[block.call_id] = place, block
+        return index
+
+    def _attach(self, result: ToolResultEntry) -> bool:
+        """Give a result to its call's card; False when there is no such card."""
+        known = self._cards.pop(result.call_id, None) or self._find(result.call_id, len(self._model))
+        if known is None:
+            return False
+        index = self._push(result.id, result.kind, None)
+        owner, card = known
+        card.set_result(result)
+        card.set_state(self._model.states.get(result.id, ""))
+        item = self._model.item(owner)
+        item.results = (*item.results, index)
+        self.changed.add(owner)
+        if not any(place == owner for place, _ in self._cards.values()):
+            self._model.pin(owner, pinned=False)
+        return True
+
+    def _find(self, call_id: str, index: int) -> tuple[int, CardBlock] | None:
+        owner = self._model.owner_of(index)
+        if owner is None:
+            return None
+        block = self._model.item(owner).block(f"call:{call_id}")
+        return (owner, block) if isinstance(block, CardBlock) else None
+
+    # -- running calls
+
+    def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:
+        """A call runs."""
+        index, card = self._card(call_id, tool)
+        card.start(title, arguments)
+        self._model.pin(index)
+        self.changed.add(index)
+
+    def tool_output(self, call_id: str, text: str) -> None:
+        """A running call printed something."""
+        self._card(call_id, "")
+        self._pending_output.setdefault(call_id, []).append(text)
+
+    def tool_finished(self, call_id: str, status: str, metadata: ToolMetadata, seconds: float) -> None:
+        """A call ended."""
+        self.flush()
+        index, card = self._card(call_id, "")
+        card.finish(tool_status(status), metadata, seconds)
+        self.changed.add(index)
+
+    def run_ended(self) -> None:
+        """Nothing runs any more: calls without a result won't get one."""
+        self.end()
+        for index, card in self._cards.values():
+            card.stop()
+            self.changed.add(index)
+            self._model.pin(index, pinned=False)
+        self._cards.clear()
+
+    def running(self) -> Iterator[tuple[int, CardBlock]]:
+        """Yield the cards of running calls and their places."""
+        for index, card in self._cards.values():
+            if card.running:
+                yield index, card
+
+    def _card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
+        known = self._cards.get(call_id) or self._find(call_id, len(self._model))
+        if known is None:
+            card = CardBlock(ToolCallPart(call_id=call_id, tool=tool or "tool", arguments=""))
+            known = self._add_local([card]), card
+        self._cards[call_id] = known
+        return known
+
+    def _add_local(self, blocks: list[Block]) -> int:
+        """Add an item that is no entry; it has the id of the entry before it, so ids stay in order."""
+        last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id != LIVE_ID), 0)
+        return self._push(last, LIVE, Item(last, LIVE, blocks))
+
+    # -- notices
+
+    def notice(self, message: str, severity: str, key: str) -> None:
+        """Show a line that is no entry; a later one with the same key takes its place."""
+        block = notice_block(key or "notice", message, severity)
+        index = self._notices.get(key) if key else None
+        if index is None or index >= len(self._model):
+            index = self._add_local([block])
+            if key:
+                self._notices[key] = index
+        else:
+            self._model.item(index).blocks[:] = [block]
+        self.changed.add(index)
+
+
+def _adopt(blocks: list[Block], live: list[Block]) -> None:
+    """Put the blocks that were streamed in the place of the stored ones that say the same.
+
+    They keep their laid-out lines and how the user folded them, so nothing moves when an answer is finished.
+    """
+    for place, block in enumerate(blocks):
+        for streamed in live:
+            if isinstance(block, AnswerBlock | ReasoningBlock) and isinstance(streamed, type(block)):
+                if streamed.document.source == block.document.source:
+                    streamed.document.finish()
+                    streamed.key = block.key
+                    streamed.changed()
+                    blocks[place] = streamed
+                    break
+            elif isinstance(block, CardBlock) and isinstance(streamed, CardBlock) and block.key == streamed.key:
+                streamed.write(block.arguments)
+                blocks[place] = streamed
+                break

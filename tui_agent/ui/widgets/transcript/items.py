@@ -1,0 +1,116 @@
+"""Items: the entries of a path as the transcript keeps them, loaded when looked at and forgotten when far away."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from tui_agent.ui.widgets.transcript.blocks import Block, Fold
+from tui_agent.ui.widgets.transcript.lines import Line
+
+KEPT_ITEMS: Final = 400
+"""Loaded items that are kept."""
+
+BLANK: Final = Line()
+"""The line between blocks."""
+
+
+class Item:
+    """A loaded entry: its blocks, and where each of them begins once it is laid out.
+
+    ``results`` are the places of the tool results that its cards show.
+    """
+
+    __slots__ = ("blocks", "height", "id", "kind", "results", "starts")
+
+    def __init__(self, entry_id: int, kind: str, blocks: list[Block], results: Sequence[int] = ()) -> None:
+        self.id = entry_id
+        self.kind = kind
+        self.blocks = blocks
+        self.results = tuple(results)
+        self.starts: list[int] = []
+        self.height = 0
+
+    def lay_out(self, width: int, *, gap: bool) -> int:
+        """Place the blocks below each other and return the height; ``gap`` asks for a blank line first."""
+        line = 0
+        starts: list[int] = []
+        previous: Block | None = None
+        for block in self.blocks:
+            if gap if previous is None else apart(previous, block):
+                line += 1
+            starts.append(line)
+            line += len(block.lines(width))
+            previous = block
+        self.starts = starts
+        self.height = line
+        return line
+
+    def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:
+        """Return the block a line belongs to, the line's place in it and the line; gaps belong to no block."""
+        for block, start in zip(reversed(self.blocks), reversed(self.starts), strict=True):
+            if line >= start:
+                lines = block.lines(width)
+                if line - start < len(lines):
+                    return block, line - start, lines[line - start]
+                break
+        return None, 0, BLANK
+
+    def start_of(self, block: Block) -> int:
+        """Return the line at which a block begins."""
+        return self.starts[self.blocks.index(block)]
+
+    def block(self, key: str) -> Block | None:
+        """Return the block of a key."""
+        return next((block for block in self.blocks if block.key == key), None)
+
+
+def apart(previous: Block, following: Block) -> bool:
+    """Whether a blank line stands between two blocks: always, except between closed cards or markers."""
+    return not (previous.tight and previous.kind == following.kind and previous.fold is Fold.CLOSED)
+
+
+class ItemCache:
+    """The loaded items by place, the least recently used ones forgotten first; pinned ones stay."""
+
+    def __init__(self, limit: int = KEPT_ITEMS) -> None:
+        self._items: OrderedDict[int, Item] = OrderedDict()
+        self._limit = limit
+        self.pinned: set[int] = set()
+        """Places of items that exist nowhere else or are about to change."""
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, index: int) -> Item | None:
+        """Return a loaded item."""
+        item = self._items.get(index)
+        if item is not None:
+            self._items.move_to_end(index)
+        return item
+
+    def put(self, index: int, item: Item) -> None:
+        """Keep an item, and forget the one that was not used for longest."""
+        self._items[index] = item
+        self._items.move_to_end(index)
+        if len(self._items) > self._limit + len(self.pinned):
+            for place in list(self._items)[: len(self._items) - self._limit]:
+                if place not in self.pinned and place != index:
+                    del self._items[place]
+                    break
+
+    def pop(self, index: int) -> Item | None:
+        """Forget an item and return it."""
+        self.pinned.discard(index)
+        return self._items.pop(index, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._items.clear()
+        self.pinned.clear()
+
+    def loaded(self) -> list[tuple[int, Item]]:
+        """Return what is loaded, in no particular order."""
+        return list(self._items.items())

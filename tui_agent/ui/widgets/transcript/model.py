@@ -1,0 +1,303 @@
+"""The transcript without a screen: items, their heights, what is loaded, and which line is where."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
+from tui_agent.ui.widgets.transcript.blocks import Block, Fold
+from tui_agent.ui.widgets.transcript.build import SILENT_KINDS, Surroundings, blocks_of
+from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.heights import HeightIndex
+from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
+from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.source import LIVE, EntrySource, estimate
+
+_AHEAD: Final = 12
+"""Items loaded together on either side of one that is needed."""
+
+_SPAN: Final = 512
+"""Entries between an assistant entry and a result of its calls, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A line of an item."""
+
+    index: int
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line on screen and where it comes from."""
+
+    index: int
+    item_line: int
+    block: Block | None
+    block_line: int
+    line: Line
+
+
+class TranscriptModel:
+    """Items of a path, one per entry, and the ones that are no entries at the end."""
+
+    def __init__(self, width: int = 80) -> None:
+        self.width = width
+        self.heights = HeightIndex()
+        self.states: Mapping[int, str] = {}
+        self.ids: list[int] = []
+        self.kinds: list[str] = []
+        self._sizes: list[int] = []
+        self._cache = ItemCache()
+        self._measured: set[int] = set()
+        self._folds: dict[tuple[int, str], Fold] = {}
+        self.running = False
+        """Whether calls without a result may still get one."""
+
+        self._source: EntrySource | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def total(self) -> int:
+        """Lines of everything, part of them estimated."""
+        return self.heights.total
+
+    # -- what there is
+
+    def open(self, source: EntrySource | None) -> None:
+        """Show the entries of a source and forget the others."""
+        headers = source.headers if source is not None else ()
+        self._source = source
+        self.ids = [header.id for header in headers]
+        self.kinds = [header.kind for header in headers]
+        self._sizes = [header.size for header in headers]
+        self._cache.clear()
+        self._estimate()
+
+    def resize(self, width: int) -> None:
+        """Lay out for another width; heights are estimates again until their items are looked at."""
+        if width != self.width:
+            self.width = width
+            self._estimate()
+
+    def _estimate(self) -> None:
+        width = self.width
+        self.heights = HeightIndex(
+            [estimate(kind, size, width) for kind, size in zip(self.kinds, self._sizes, strict=True)]
+        )
+        self._measured.clear()
+
+    def append(self, entry_id: int, kind: str, item: Item | None, *, size: int = 0) -> int:
+        """Add an item at the end and return its place."""
+        index = len(self.ids)
+        self.ids.append(entry_id)
+        self.kinds.append(kind)
+        self._sizes.append(size)
+        self.heights.append(0)
+        if item is not None:
+            self._cache.put(index, item)
+            self._apply_folds(item)
+            if kind == LIVE:
+                self._cache.pinned.add(index)
+        return index
+
+    def replace(self, index: int, entry_id: int, kind: str, item: Item) -> None:
+        """Put another item in a place."""
+        self.ids[index], self.kinds[index] = entry_id, kind
+        self._cache.pinned.discard(index)
+        self._cache.put(index, item)
+
+    def remove_last(self) -> Item | None:
+        """Take the last item away and return it."""
+        index = len(self.ids) - 1
+        self._measured.discard(index)
+        for values in (self.ids, self.kinds, self._sizes):
+            values.pop()
+        self.heights.pop()
+        return self._cache.pop(index)
+
+    def pin(self, index: int, *, pinned: bool = True) -> None:
+        """Keep an item loaded, or no longer."""
+        if pinned:
+            self._cache.pinned.add(index)
+        else:
+            self._cache.pinned.discard(index)
+
+    def index_of(self, entry_id: int) -> int | None:
+        """Return the place of an entry; a tool result is where its call is."""
+        index = bisect_left(self.ids, entry_id)
+        if index >= len(self.ids) or self.ids[index] != entry_id:
+            return None
+        if self.kinds[index] == "tool_result":
+            owner = self.owner_of(index)
+            return index if owner is None else owner
+        return index
+
+    def owner_of(self, index: int) -> int | None:
+        """Return the place of the assistant entry a tool result belongs to."""
+        for place in range(index - 1, max(index - _SPAN, -1), -1):
+            if self.kinds[place] == "assistant":
+                return place
+        return None
+
+    # -- loading
+
+    def item(self, index: int) -> Item:
+        """Return an item, loading it and some of its neighbours if needed."""
+        item = self._cache.get(index)
+        if item is None:
+            self._load(index)
+            item = self._cache.get(index)
+        return item if item is not None else Item(self.ids[index], self.kinds[index], [])
+
+    def loaded(self) -> list[tuple[int, Item]]:
+        """Return the items in memory."""
+        return self._cache.loaded()
+
+    def _load(self, index: int) -> None:
+        start, end = max(index - _AHEAD, 0), min(index + _AHEAD + 1, len(self.ids))
+        wanted = [place for place in range(start, end) if self._needs_loading(place)]
+        if index not in wanted:
+            return
+        results = {place: self._results_of(place) for place in wanted if self.kinds[place] == "assistant"}
+        places = sorted({*wanted, *(result for found in results.values() for result in found)})
+        entries = self._entries(places)
+        for place in wanted:
+            entry = entries.get(place)
+            if entry is not None and place not in self._cache:
+                self._put(place, entry, [entries[result] for result in results.get(place, ()) if result in entries])
+
+    def _needs_loading(self, index: int) -> bool:
+        kind = self.kinds[index]
+        if index in self._cache or kind == LIVE or kind in SILENT_KINDS:
+            return False
+        return kind != "tool_result" or self.owner_of(index) is None
+
+    def _entries(self, places: Sequence[int]) -> dict[int, Entry]:
+        if self._source is None or not places:
+            return {}
+        entries = self._source.load([self.ids[place] for place in places])
+        return dict(zip(places, entries, strict=True))
+
+    def _results_of(self, index: int) -> list[int]:
+        found: list[int] = []
+        for place in range(index + 1, min(index + _SPAN, len(self.ids))):
+            if self.kinds[place] == "assistant":
+                break
+            if self.kinds[place] == "tool_result":
+                found.append(place)
+        return found
+
+    def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
+        by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
+        waiting = self.running and "assistant" not in self.kinds[index + 1 :][:_SPAN]
+        around = Surroundings(results=by_call, states=self.states, turns=self.turns_before, live=waiting)
+        item = Item(entry.id, entry.kind, blocks_of(entry, around), self._results_of(index) if by_call else ())
+        self._apply_folds(item)
+        self._cache.put(index, item)
+
+    def turns_before(self, entry: CompactionEntry) -> int:
+        """Return how many user messages a compaction took out of the model's view."""
+        end = len(self.ids) if entry.first_kept_id is None else bisect_left(self.ids, entry.first_kept_id)
+        place = min(bisect_left(self.ids, entry.id), end)
+        start = max((index for index in range(place) if self.kinds[index] == "compaction"), default=0)
+        return self.kinds[start:place].count("user")
+
+    # -- folding and states
+
+    def remember_fold(self, entry_id: int, block: Block) -> None:
+        """Keep how the user folded a block, for when the entry is loaded again."""
+        self._folds[entry_id, block.key] = block.fold
+
+    def _apply_folds(self, item: Item) -> None:
+        for block in item.blocks:
+            fold = self._folds.get((item.id, block.key))
+            if fold is None:
+                continue
+            if isinstance(block, CardBlock):
+                block.choose_fold(fold)
+            else:
+                block.fold = fold
+
+    def set_states(self, states: Mapping[int, str]) -> list[int]:
+        """Take what the model sees of each entry and return the places of loaded items that look different now."""
+        self.states = dict(states)
+        changed: list[int] = []
+        for index, item in self._cache.loaded():
+            for block in item.blocks:
+                if isinstance(block, CardBlock) and block.result_id:
+                    before = block.actions
+                    block.set_state(self.states.get(block.result_id, ""))
+                    if block.actions != before:
+                        changed.append(index)
+        return changed
+
+    # -- heights
+
+    def measured(self, index: int) -> bool:
+        """Whether the height of an item is known and not estimated."""
+        return index in self._measured
+
+    def measure(self, index: int) -> int:
+        """Lay an item out, note its height, and return it."""
+        item = self.item(index)
+        height = item.lay_out(self.width, gap=self._gap_before(index))
+        self.heights[index] = height
+        self._measured.add(index)
+        for result in item.results:
+            self.heights[result] = 0
+            self._measured.add(result)
+        return height
+
+    def ensure(self, index: int) -> int:
+        """Return the height of an item, measuring it when it is only estimated or not loaded."""
+        if index in self._measured and (not self.heights[index] or index in self._cache):
+            return self.heights[index]
+        return self.measure(index)
+
+    def _gap_before(self, index: int) -> bool:
+        """Whether a blank line stands before an item; what is before it may still be a guess."""
+        previous = next((place for place in range(index - 1, -1, -1) if self.heights[place]), None)
+        if previous is None:
+            return False
+        item = self._cache.get(index)
+        first = item.blocks[0] if item is not None and item.blocks else None
+        if first is None:
+            return False
+        before = self._cache.get(previous)
+        if before is None or not before.blocks:
+            return not (first.tight and first.kind == "card" and self.kinds[previous] == "tool_result")
+        return apart(before.blocks[-1], first)
+
+    def remeasure(self, index: int) -> None:
+        """Lay an item out again because it changed, and the next one, whose gap may depend on it."""
+        self.measure(index)
+        following = next((place for place in range(index + 1, len(self.ids)) if self.heights[place]), None)
+        if following is not None and following in self._measured and following in self._cache:
+            self.measure(following)
+
+    # -- lines
+
+    def rows(self, top: Position, count: int) -> Iterator[Row]:
+        """Yield the lines from a position on."""
+        index, line = top.index, top.line
+        while count > 0 and index < len(self.ids):
+            height = self.ensure(index)
+            item = self.item(index) if height else None
+            while item is not None and line < height and count > 0:
+                block, block_line, shown = item.at(line, self.width)
+                yield Row(index, line, block, block_line, shown)
+                line, count = line + 1, count - 1
+            index, line = index + 1, 0
+
+    def row(self, index: int, line: int) -> Row:
+        """Return one line of an item."""
+        item = self.item(index)
+        if not item.starts and item.blocks:
+            self.measure(index)
+        block, block_line, shown = item.at(line, self.width)
+        return Row(index, line, block, block_line, shown)

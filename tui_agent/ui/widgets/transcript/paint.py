@@ -1,0 +1,140 @@
+"""Lines to strips of exactly one width: margin, decoration, text, filling and what stands at the right edge."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tui_agent.ui.widgets.transcript.lines import Line, Run, cells
+from tui_agent.ui.widgets.transcript.palette import Palette, action_of, link_of
+
+MARGIN: Final = 1
+"""Cells left of the text; the focused block's bar stands there."""
+
+_RIGHT: Final = 1
+_FOCUS_BAR: Final = "▎"
+
+
+def text_width(width: int) -> int:
+    """Return the cells of a line in a widget of some width."""
+    return max(width - MARGIN - _RIGHT, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """Parts of a line drawn in another style: characters of its text, ``end`` exclusive."""
+
+    start: int
+    end: int
+    style: Style
+
+
+def paint(
+    line: Line, width: int, palette: Palette, *, focused: bool = False, highlights: Sequence[Highlight] = ()
+) -> Strip:
+    """Return a line as a strip of ``width`` cells."""
+    base = palette["text"]
+    segments = [Segment(_FOCUS_BAR, palette["focus"]) if focused else Segment(" ", base)]
+    used = MARGIN
+    for text, style in line.prefix:
+        segments.append(Segment(text, palette[style]))
+        used += cells(text)
+    runs = line.content()
+    for segment in _highlighted(runs, palette, highlights) if highlights else _plain(runs, palette):
+        segments.append(segment)
+        used += cells(segment.text)
+    filling = palette[line.fill] if line.fill else base
+    tail_width = sum(cells(text) for text, _ in line.tail)
+    space = width - used - tail_width - _RIGHT
+    if space > 0:
+        segments.append(Segment(" " * space, filling))
+        used += space
+    for text, style in line.tail:
+        segments.append(Segment(text, palette[style]))
+        used += cells(text)
+    if used < width:
+        segments.append(Segment(" " * (width - used), base))
+        used = width
+    strip = Strip(segments, used)
+    return strip if used == width else strip.adjust_cell_length(width, base)
+
+
+def offset_strip(line: Line, width: int, row_id: int) -> Strip:
+    """Return a strip that only tells which character of which row a cell is, as Textual's selection asks it.
+
+    Cells left of the text are its first character, so a drag may begin in the margin.
+    """
+    segments: list[Segment] = []
+    before = MARGIN + sum(cells(text) for text, _ in line.prefix)
+    start = Style.from_meta({"offset": (0, row_id)})
+    segments.extend(Segment(" ", start) for _ in range(before))
+    position = 0
+    for text, _ in line.content():
+        segments.append(Segment(text, Style.from_meta({"offset": (position, row_id)})))
+        position += len(text)
+    used = before + sum(cells(text) for text, _ in line.content())
+    if used < width:
+        segments.append(Segment(" " * (width - used)))
+    return Strip(segments).adjust_cell_length(width)
+
+
+def action_at(line: Line, x: int, width: int) -> str | None:
+    """Return the action of the text at a cell, or None."""
+    position = MARGIN
+    for text, style in (*line.prefix, *line.content()):
+        position += cells(text)
+        if x < position:
+            return action_of(style)
+    position = width - _RIGHT - sum(cells(text) for text, _ in line.tail)
+    for text, style in line.tail:
+        if position <= x < position + cells(text):
+            return action_of(style)
+        position += cells(text)
+    return None
+
+
+def link_at(line: Line, x: int) -> str | None:
+    """Return the address of the link at a cell, or None."""
+    position = MARGIN + sum(cells(text) for text, _ in line.prefix)
+    for text, style in line.content():
+        if position <= x < position + cells(text):
+            return link_of(style)
+        position += cells(text)
+    return None
+
+
+def text_index_at(line: Line, x: int) -> int:
+    """Return which character of a line's text is at a cell; cells outside are the nearest character."""
+    position = MARGIN + sum(cells(text) for text, _ in line.prefix)
+    text = line.text
+    for index, character in enumerate(text):
+        position += cells(character)
+        if x < position:
+            return index
+    return len(text)
+
+
+def _plain(runs: Sequence[Run], palette: Palette) -> Iterator[Segment]:
+    for text, style in runs:
+        yield Segment(text, palette[style])
+
+
+def _highlighted(runs: Sequence[Run], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:
+    offset = 0
+    for text, key in runs:
+        end = offset + len(text)
+        cuts = {offset, end}
+        for highlight in highlights:
+            cuts.update(cut for cut in (highlight.start, highlight.end) if offset < cut < end)
+        places = sorted(cuts)
+        for start, stop in pairwise(places):
+            style = palette[key]
+            for highlight in highlights:
+                if highlight.start <= start < highlight.end:
+                    style = style + highlight.style
+            yield Segment(text[start - offset : stop - offset], style)
+        offset = end

@@ -1,0 +1,245 @@
+"""Blocks under keys and mouse: focus, folding, copying, selecting, and asking the app to act."""
+
+from collections.abc import Callable
+from typing import ClassVar, TypeAlias
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.blocks import Block, Fold
+from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.model import Position, Row
+from tui_agent.ui.widgets.transcript.paint import action_at, link_at, text_index_at
+from tui_agent.ui.widgets.transcript.selecting import row_id, selection_of, word_at
+from tui_agent.ui.widgets.transcript.viewport import Focus, Viewport
+
+
+class BlockPane(Viewport):
+    """A viewport whose blocks can be used. Posts messages of :mod:`.messages`; does nothing to a session itself."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "Up", show=False, id="transcript.up"),
+        Binding("down", "move(1)", "Down", show=False, id="transcript.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="transcript.page_up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="transcript.page_down"),
+        Binding("home", "top", "Start", show=False, id="transcript.top"),
+        Binding("end", "bottom", "End", show=False, id="transcript.bottom"),
+        Binding("j,ctrl+down", "focus_block(1)", "Next block", show=False, id="transcript.next_block"),
+        Binding("k,ctrl+up", "focus_block(-1)", "Previous block", show=False, id="transcript.previous_block"),
+        Binding("n", "focus_message(1)", "Next message", show=False, id="transcript.next_message"),
+        Binding("p", "focus_message(-1)", "Previous message", show=False, id="transcript.previous_message"),
+        Binding("enter,space", "toggle_block", "Fold", id="transcript.toggle"),
+        Binding("y", "copy_block", "Copy", id="transcript.copy"),
+        Binding("o", "request('open')", "Open full", id="transcript.open"),
+        Binding("r", "request('retry')", "Retry", id="transcript.retry"),
+        Binding("u", "request('undo')", "Undo", id="transcript.undo"),
+        Binding("b", "request('restore')", "Bring back", id="transcript.restore"),
+    ]
+
+    CopyRequested: TypeAlias = messages.CopyRequested
+    ActionRequested: TypeAlias = messages.ActionRequested
+    LinkClicked: TypeAlias = messages.LinkClicked
+    NewBelow: TypeAlias = messages.NewBelow
+
+    # -- keys
+
+    def action_move(self, lines: int) -> None:
+        """Scroll by lines."""
+        self.move_by(lines)
+
+    def action_page(self, pages: int) -> None:
+        """Scroll by pages; one line stays for orientation."""
+        self.move_by(pages * max(self.page - 1, 1))
+
+    def action_top(self) -> None:
+        """Go to the start."""
+        self.scroll_to_position(Position(0))
+
+    def action_bottom(self) -> None:
+        """Go to the end and follow it."""
+        self.scroll_to_position(Position(len(self.model)), follow=True)
+
+    def action_focus_block(self, step: int) -> None:
+        """Focus the next or previous block."""
+        target = self._neighbour(step, lambda _block: True)
+        if target is not None:
+            self._focus(*target)
+
+    def action_focus_message(self, step: int) -> None:
+        """Focus the next or previous message of the user."""
+        start = self.focused_block.index if self.focused_block else self.top.index
+        place = start + step
+        while 0 <= place < len(self.model):
+            if self.model.kinds[place] == "user" and self.model.item(place).blocks:
+                self._focus(place, self.model.item(place).blocks[0], at_top=True)
+                return
+            place += step
+
+    def action_toggle_block(self) -> None:
+        """Fold or unfold the focused block."""
+        target = self._target()
+        if target is not None:
+            self._toggle(*target)
+
+    def action_copy_block(self) -> None:
+        """Ask for the focused block's text to be copied."""
+        target = self._target()
+        if target is not None:
+            self.post_message(self.CopyRequested(self, target[1].copy_text()))
+
+    def action_request(self, action: str) -> None:
+        """Ask the app to do what the focused block offers."""
+        target = self._target()
+        if target is not None:
+            self._request(*target, action)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer an action only when the focused block has it."""
+        if action == "request":
+            target = self.focused_target()
+            if target is None:
+                return False
+            return parameters[0] in target[1].actions or (parameters[0] == "open" and target[1].kind == "card")
+        return True
+
+    def _target(self) -> tuple[int, Block] | None:
+        """Return the focused block; without one, the last block on screen."""
+        target = self.focused_target()
+        if target is None:
+            row = next((row for row in reversed(self.visible_rows()) if row.block is not None), None)
+            if row is not None and row.block is not None:
+                self._focus(row.index, row.block, scroll=False)
+                target = row.index, row.block
+        return target
+
+    def _neighbour(self, step: int, accept: Callable[[Block], bool]) -> tuple[int, Block] | None:
+        current = self.focused_target()
+        if current is None:
+            rows = [row for row in self.visible_rows() if row.block is not None]
+            if not rows:
+                return None
+            row = rows[0] if step > 0 else rows[-1]
+            return (row.index, row.block) if row.block is not None else None
+        index, block = current
+        blocks = self.model.item(index).blocks
+        place = blocks.index(block) + step
+        while True:
+            while 0 <= place < len(blocks):
+                if accept(blocks[place]):
+                    return index, blocks[place]
+                place += step
+            index += step
+            if not 0 <= index < len(self.model):
+                return None
+            blocks = self.model.item(index).blocks if self.model.ensure(index) else []
+            place = 0 if step > 0 else len(blocks) - 1
+
+    def _focus(self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True) -> None:
+        self.focused_block = Focus(index, block.key)
+        if scroll:
+            self._bring_into_view(index, block, at_top=at_top)
+        self.refresh()
+        self.refresh_bindings()
+
+    def _bring_into_view(self, index: int, block: Block, *, at_top: bool) -> None:
+        self.model.ensure(index)
+        item = self.model.item(index)
+        start = item.start_of(block)
+        rows = [row for row in self.visible_rows() if row.index == index and row.block is block]
+        height = len(block.lines(self.model.width))
+        if not at_top and len(rows) >= min(height, self.page):
+            return
+        above = (index, start) < (self.top.index, self.top.line)
+        if at_top or above or height >= self.page:
+            self.scroll_to_position(self._up(Position(index, start), 1 if start else 0))
+        else:
+            self.scroll_to_position(self._up(Position(index, start + height), self.page))
+
+    # -- blocks
+
+    def _toggle(self, index: int, block: Block, fold: Fold | None = None) -> None:
+        """Fold a block; its first line stays where it is, if it is on screen."""
+        if not block.foldable:
+            return
+        if fold is None:
+            block.cycle()
+        elif isinstance(block, CardBlock):
+            block.choose_fold(fold)
+        else:
+            block.fold = fold
+        self.model.remember_fold(self.model.ids[index], block)
+        self._keep_in_place(index, block)
+
+    def _keep_in_place(self, index: int, block: Block) -> None:
+        item = self.model.item(index)
+        start = item.start_of(block)
+        first = next((y for y, row in enumerate(self.visible_rows()) if row.block is block), None)
+        shown = first is not None and self.visible_rows()[first].block_line == 0
+        self.model.remeasure(index)
+        if self.following and shown and self.model.total > self.page:
+            self.following = False
+            self.top = self._up(Position(index, item.start_of(block)), first or 0)
+            self.settle()
+            self.following = self._at_end()
+        elif not shown:
+            self.scroll_to_position(Position(index, start))
+        else:
+            self.scroll_to_position(self.top)
+
+    def _request(self, index: int, block: Block, action: str) -> None:
+        entry_id = self.model.ids[index]
+        call_id = ""
+        if isinstance(block, CardBlock):
+            entry_id, call_id = block.result_id or entry_id, block.call_id
+        self.post_message(self.ActionRequested(self, action, entry_id, call_id))
+
+    # -- mouse
+
+    def on_click(self, event: events.Click) -> None:
+        """Fold, act, focus; a second click selects a word, a third one a block. A drag has selected text instead."""
+        event.prevent_default()
+        offset = event.get_content_offset(self)
+        row = self.row_at(offset.y) if offset is not None else None
+        if offset is None or row is None or row.block is None:
+            return
+        if event.chain > 1:
+            self._select_at(row, offset, whole=event.chain > 2)
+        elif not self._has_selection():
+            self._click(row, offset)
+
+    def _has_selection(self) -> bool:
+        selection = self.text_selection
+        return selection is not None and selection.start != selection.end
+
+    def _click(self, row: Row, offset: Offset) -> None:
+        if row.block is None:
+            return
+        self._focus(row.index, row.block, scroll=False)
+        width = self.scrollable_content_region.width
+        action = action_at(row.line, offset.x, width)
+        href = link_at(row.line, offset.x)
+        if href:
+            self.post_message(self.LinkClicked(self, href))
+        elif action == "toggle":
+            self._toggle(row.index, row.block)
+        elif action == "more":
+            self._toggle(row.index, row.block, Fold.FULL)
+        elif action:
+            self._request(row.index, row.block, action)
+
+    def _select_at(self, row: Row, offset: Offset, *, whole: bool) -> None:
+        if whole and row.block is not None:
+            item = self.model.item(row.index)
+            start = item.start_of(row.block)
+            lines = row.block.lines(self.model.width)
+            end = Offset(len(lines[-1].text), row_id(row.index, start + len(lines) - 1))
+            selection = Selection(Offset(0, row_id(row.index, start)), end)
+        else:
+            span = word_at(row.line.text, text_index_at(row.line, offset.x))
+            if span is None:
+                return
+            selection = selection_of(row_id(row.index, row.item_line), span)
+        self.screen.selections = {self: selection}

@@ -1,0 +1,60 @@
+"""Where entries come from: the port of the transcript, and estimates of what has not been loaded."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from tui_agent.session.entries import Entry
+
+
+class Header(Protocol):
+    """What is known of an entry before it is loaded. ``size`` is the characters of its visible text."""
+
+    @property
+    def id(self) -> int:
+        """The entry's id."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The entry's kind."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Characters a reader sees."""
+        ...
+
+
+class EntrySource(Protocol):
+    """The entries of a path, root first: all headers, and bodies on demand."""
+
+    @property
+    def headers(self) -> Sequence[Header]:
+        """Every entry of the path."""
+        ...
+
+    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
+        """Return some entries in the order of ``ids``; called from the event loop, so it must be quick."""
+        ...
+
+
+LIVE: Final = "live"
+"""The kind of the answer that is being streamed and of other items that are no entries."""
+
+_NOTHING: Final = {"system": 0, "checkpoint": 0}
+_ONE_LINE: Final = {"compaction", "branch_summary", "prune", "context_edit", "model_change", "mode_change"}
+
+
+def estimate(kind: str, size: int, width: int) -> int:
+    """Return how many lines an entry probably takes, its gap included."""
+    if kind in _NOTHING:
+        return 0
+    if kind == "tool_result":
+        return 1
+    if kind in _ONE_LINE:
+        return 2
+    if kind == "assistant":
+        return 1 + size * 5 // (width * 4) + size // 200 if size else 0
+    if kind == "shell":
+        return 2 + min(size // width, 12)
+    return 3 + min(size // width, 30)

@@ -1,0 +1,261 @@
+"""The conversation pane: entries and what the agent does, with keys and mouse. See :mod:`.viewport` for the drawing."""
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Final
+
+from textual.geometry import Region
+from textual.reactive import var
+from textual.timer import Timer
+
+from tui_agent.agent.events import AgentEvent
+from tui_agent.session.entries import Entry, ToolMetadata
+from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
+from tui_agent.ui.widgets.transcript.feed import LiveFeed
+from tui_agent.ui.widgets.transcript.model import Position
+from tui_agent.ui.widgets.transcript.pane import BlockPane
+from tui_agent.ui.widgets.transcript.searching import search_entries
+from tui_agent.ui.widgets.transcript.source import EntrySource
+
+FLUSH_SECONDS: Final = 0.125
+"""Time between two looks at what was streamed."""
+
+FLUSH_SHARE: Final = 7
+"""A flush is followed by a pause of at least so many times its cost: an eighth of one core at most."""
+
+SPINNER_SECONDS: Final = 0.25
+
+
+class Transcript(BlockPane, can_focus=True):
+    """Shows the entries of a path and what the agent is doing.
+
+    Only what is on screen, and a page around it, is loaded and laid out; heights of the rest are estimates that are
+    corrected without moving what the user looks at. Nothing ticks while nothing moves.
+    """
+
+    has_new: var[bool] = var(False)  # noqa: FBT003 - how Textual spells it
+    """Whether something arrived below while the user had scrolled up."""
+
+    def __init__(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002 - Textual's name
+        classes: str | None = None,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._feed = LiveFeed(self.model)
+        self._clock = clock
+        self._agent: AgentPort | None = None
+        self._source: EntrySource | None = None
+        self._flush_timer: Timer | None = None
+        self._next_flush = 0.0
+        self._spinner: Timer | None = None
+
+    # -- what is shown
+
+    def open(self, agent: AgentPort) -> None:
+        """Show an agent's session: its path, and the answer that is being streamed."""
+        self._agent = agent
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Show the agent's path as it is now, because the leaf moved."""
+        if self._agent is not None:
+            self.model.running = self._agent.running
+            self.set_entries(SessionSource(self._agent.session))
+            show_live(self, self._agent.live)
+
+    def set_entries(self, source: EntrySource | None) -> None:
+        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown."""
+        anchor = self._anchor_id()
+        self._source = source
+        self._feed.clear()
+        self.model.open(source)
+        self.focused_block = None
+        place = None if self.following or anchor is None else self.model.index_of(anchor[0])
+        self.following = place is None
+        self.top = Position(place or 0, anchor[1] if anchor else 0)
+        self.has_new = False
+        self.settle()
+
+    def _anchor_id(self) -> tuple[int, int] | None:
+        if self.top.index >= len(self.model):
+            return None
+        return self.model.ids[self.top.index], self.top.line
+
+    def set_states(self, states: Mapping[int, str]) -> None:
+        """Tell what the model sees of entries, by id: ``pruned``, ``masked``, ``dropped`` or ``pinned``."""
+        for index in self.model.set_states(states):
+            self.model.remeasure(index)
+        self.settle()
+
+    def apply(self, event: AgentEvent) -> None:
+        """Show an event of the agent."""
+        apply_event(self, event)
+
+    # -- what happens
+
+    def append_entry(self, entry: Entry) -> None:
+        """Show an entry that was committed at the end of the path."""
+        self._feed.append(entry)
+        self._show_changes()
+
+    def live_text(self, delta: str) -> None:
+        """Show more of the answer that is being streamed."""
+        self._feed.text(delta)
+        self._flush_soon()
+
+    def live_reasoning(self, delta: str) -> None:
+        """Show more of the model's reasoning."""
+        self._feed.reasoning(delta)
+        self._flush_soon()
+
+    def live_tool_call(self, call_id: str, tool: str, arguments: str) -> None:
+        """Show a call as far as the model has written it."""
+        self._feed.tool_call(call_id, tool, arguments)
+        self._flush_soon()
+
+    def end_live(self) -> None:
+        """The stream ended; when its entry follows, nothing on screen changes."""
+        self._feed.end()
+        self._show_changes()
+
+    def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:
+        """Show that a call runs."""
+        self._feed.tool_started(call_id, tool, title, arguments)
+        self._show_changes()
+
+    def tool_output(self, call_id: str, text: str) -> None:
+        """Show what a running call prints."""
+        self._feed.tool_output(call_id, text)
+        self._flush_soon()
+
+    def tool_finished(self, call_id: str, status: str, metadata: ToolMetadata, seconds: float) -> None:
+        """Show that a call ended."""
+        self._feed.tool_finished(call_id, status, metadata, seconds)
+        self._show_changes()
+
+    def run_ended(self) -> None:
+        """Nothing runs any more."""
+        self.model.running = False
+        self._feed.run_ended()
+        self._show_changes()
+
+    def show_notice(self, message: str, severity: str = "information", *, key: str = "") -> None:
+        """Show a line that is no entry; a later one with the same key takes its place."""
+        self._feed.notice(message, severity, key)
+        self._show_changes()
+
+    # -- flushing
+
+    def _flush_soon(self) -> None:
+        """Flush now when there was nothing for a while, else when the pause is over."""
+        if self._flush_timer is not None:
+            return
+        wait = self._next_flush - self._clock()
+        if wait <= 0:
+            self._flush()
+        else:
+            self._flush_timer = self.set_timer(wait, self._flush)
+
+    def _flush(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.stop()
+            self._flush_timer = None
+        started = self._clock()
+        self._feed.flush()
+        self._show_changes()
+        now = self._clock()
+        self._next_flush = now + max(FLUSH_SECONDS, FLUSH_SHARE * (now - started))
+
+    def _show_changes(self) -> None:
+        """Lay out what changed, and follow it or tell that there is something new."""
+        changed = sorted(self._feed.changed)
+        self._feed.changed.clear()
+        if not changed:
+            return
+        before = self.model.total
+        for index in changed:
+            if index < len(self.model):
+                self.model.remeasure(index)
+        if not self.following and self.model.total > before and changed[-1] >= self.top.index:
+            self.has_new = True
+        self.settle()
+        self._run_spinner()
+
+    def watch_has_new(self, has_new: bool) -> None:  # noqa: FBT001 - called by Textual
+        """Tell the app."""
+        self.post_message(self.NewBelow(self, has_new))
+
+    def watch_following(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
+        """At the end there is nothing new below."""
+        if following:
+            self.has_new = False
+
+    # -- the icon of running calls
+
+    def _run_spinner(self) -> None:
+        """Tick while a running call is on screen and motion is wanted."""
+        wanted = self.app.animation_level != "none" and bool(self._spinning_rows())
+        if wanted and self._spinner is None:
+            self._spinner = self.set_interval(SPINNER_SECONDS, self._spin)
+        elif not wanted and self._spinner is not None:
+            self._spinner.stop()
+            self._spinner = None
+
+    def _spinning_rows(self) -> list[tuple[int, CardBlock]]:
+        running = {id(card) for _, card in self._feed.running()}
+        if not running:
+            return []
+        return [
+            (y, row.block)
+            for y, row in enumerate(self.visible_rows())
+            if isinstance(row.block, CardBlock) and id(row.block) in running and row.block_line == 0
+        ]
+
+    def _spin(self) -> None:
+        rows = self._spinning_rows()
+        for y, card in rows:
+            card.frame += 1
+            card.changed()
+            self.refresh(Region(0, y, self.size.width, 1))
+        if rows:
+            self._rows = None
+        else:
+            self._run_spinner()
+
+    def settle(self) -> None:
+        """Place what is visible; a running call may have come into view."""
+        super().settle()
+        if self._spinner is None and any(True for _ in self._feed.running()):
+            self._run_spinner()
+
+    # -- search
+
+    def search(self, query: str, *, limit: int = 200) -> list[int]:
+        """Mark a text wherever it is on screen, and return the entries that hold it, newest first.
+
+        An empty query takes the marks away.
+        """
+        self.query_text = query.strip()
+        self.refresh()
+        if not self.query_text or self._source is None:
+            return []
+        return search_entries(self._source, self.query_text, limit)
+
+    def jump_to(self, entry_id: int) -> bool:
+        """Show an entry at the top and focus it; False when it is not on this path."""
+        index = self.model.index_of(entry_id)
+        if index is None:
+            return False
+        self.model.ensure(index)
+        blocks = self.model.item(index).blocks
+        cards = [block for block in blocks if isinstance(block, CardBlock) and block.result_id == entry_id]
+        target = cards[0] if cards else next(iter(blocks), None)
+        if target is None:
+            self.scroll_to_position(Position(index))
+        else:
+            self._focus(index, target, at_top=True)
+        return True

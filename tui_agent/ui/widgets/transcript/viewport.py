@@ -1,0 +1,263 @@
+"""The window onto a transcript's lines: what is visible, where it stays when heights change, and how it is painted."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui_agent.ui.widgets.transcript.blocks import Block
+from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
+from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, text_width
+from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
+from tui_agent.ui.widgets.transcript.searching import find_all
+from tui_agent.ui.widgets.transcript.selecting import row_id, selected_text
+
+_KEPT_STRIPS: Final = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """The block that keys act on: its item's place and its key."""
+
+    index: int
+    key: str
+
+
+class Viewport(ScrollView):
+    """Draws the lines of a model.
+
+    The truth about the scroll position is ``top``, a line of an item, or ``following``, the end. The scroll offset
+    is computed from it, so correcting an estimated height never moves what is on screen.
+    """
+
+    ALLOW_SELECT = True
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
+
+    following: var[bool] = var(True)  # noqa: FBT003 - how Textual spells it
+    """Whether the end is kept in view when something is added."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self.model = TranscriptModel()
+        self.top = Position(0)
+        self.focused_block: Focus | None = None
+        self.query_text = ""
+        self._palette = Palette(self.get_visual_style)
+        self._strips: LRUCache[tuple[Line, bool], Strip] = LRUCache(_KEPT_STRIPS)
+        self._rows: list[Row] | None = None
+        self._settling = False
+        self._painting = False
+        self._prefetch_asked = False
+
+    # -- size and scroll position
+
+    @property
+    def page(self) -> int:
+        """Lines on screen."""
+        return self.scrollable_content_region.height
+
+    def on_resize(self) -> None:
+        """Lay out what is visible for the new width."""
+        width = text_width(self.scrollable_content_region.width)
+        if self.page:
+            self.model.resize(width)
+            self.settle()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Take a scroll by the user as the new position."""
+        super().watch_scroll_y(old_value, new_value)
+        if not self._settling and round(old_value) != round(new_value):
+            self.following = round(new_value) >= self.max_scroll_y
+            self.top = Position(*self.model.heights.find(round(new_value)))
+            self.settle()
+
+    def settle(self) -> None:
+        """Measure what is visible, and put the scroll position where ``top`` or the end is now."""
+        if not self.page or self._settling:
+            return
+        self._settling = True
+        try:
+            self.top = self._end() if self.following else self._clamped(self.top)
+            self._apply()
+        finally:
+            self._settling = False
+        if not self._prefetch_asked:
+            self._prefetch_asked = True
+            self.call_after_refresh(self._prefetch)
+
+    def _apply(self) -> None:
+        """Write extent and offset without asking for a layout: the widget's own size does not depend on them."""
+        extent = Size(self.scrollable_content_region.width, self.model.total)
+        if extent != self.virtual_size:
+            self.set_reactive(Widget.virtual_size, extent)
+            self._scroll_update(extent)
+        offset = self.model.heights.offset(self.top.index) + self.top.line
+        self.scroll_target_y = self.scroll_y = offset
+        self._rows = None
+        self.refresh()
+
+    def _end(self) -> Position:
+        """Return the first visible line when the last line stands at the bottom."""
+        return self._up(Position(len(self.model)), self.page)
+
+    def _up(self, position: Position, lines: int) -> Position:
+        """Return the position some lines above another, measuring what lies between."""
+        index, line = position.index, position.line
+        while lines > line:
+            if not index:
+                return Position(0)
+            lines -= line
+            index -= 1
+            line = self.model.ensure(index)
+        return Position(index, line - lines)
+
+    def _clamped(self, position: Position) -> Position:
+        """Return the nearest position that exists and leaves no empty room below the end."""
+        if not len(self.model):
+            return Position(0)
+        index = min(position.index, len(self.model) - 1)
+        height = self.model.ensure(index)
+        line = min(position.line, max(height - 1, 0)) if index == position.index else 0
+        below = height - line
+        place = index + 1
+        while below < self.page and place < len(self.model):
+            below += self.model.ensure(place)
+            place += 1
+        found = Position(index, line)
+        return found if below >= self.page else self._end()
+
+    def _prefetch(self) -> None:
+        """Measure a page above and below, so that the next scroll step lands on known ground."""
+        self._prefetch_asked = False
+        before = self.model.total
+        missing, index = self.page, self.top.index - 1
+        while missing > 0 and index >= 0:
+            missing -= self.model.ensure(index)
+            index -= 1
+        missing, index = self.page * 2, self.top.index
+        while missing > 0 and index < len(self.model):
+            missing -= self.model.ensure(index)
+            index += 1
+        if self.model.total != before or self.model.heights.offset(self.top.index) + self.top.line != self.scroll_y:
+            self._prefetch_asked = True
+            self.settle()
+            self._prefetch_asked = False
+
+    def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
+        """Show a position at the top of the window, or the end."""
+        self.following = follow
+        self.top = position
+        self.settle()
+        self.following = follow or self._at_end()
+
+    def _at_end(self) -> bool:
+        return self.scroll_offset.y >= self.max_scroll_y
+
+    def move_by(self, lines: int) -> None:
+        """Scroll some lines down, or up when negative."""
+        self.scroll_to_position(self._up(self.top, -lines) if lines < 0 else self._down(self.top, lines))
+
+    def _down(self, position: Position, lines: int) -> Position:
+        index, line = position.index, position.line + lines
+        while index < len(self.model):
+            height = self.model.ensure(index)
+            if line < height:
+                return Position(index, line)
+            line -= height
+            index += 1
+        return self._end()
+
+    # -- painting
+
+    def visible_rows(self) -> list[Row]:
+        """Return the lines on screen."""
+        if self._rows is None:
+            self._rows = list(self.model.rows(self.top, self.page)) if self.page else []
+        return self._rows
+
+    def row_at(self, y: int) -> Row | None:
+        """Return the line at a row of the window."""
+        rows = self.visible_rows()
+        return rows[y] if 0 <= y < len(rows) else None
+
+    def notify_style_update(self) -> None:
+        """Forget colours, because the theme or the widget's state changed."""
+        super().notify_style_update()
+        self._palette.clear()
+        self._strips.clear()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
+        self._painting = True
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._painting = False
+
+    def render_line(self, y: int) -> Strip:
+        """Return a row of the window."""
+        width = self.scrollable_content_region.width
+        row = self.row_at(y)
+        if row is None:
+            return Strip.blank(width, self._palette["text"])
+        if not self._painting:
+            return offset_strip(row.line, width, row_id(row.index, row.item_line))
+        highlights = self._highlights(row)
+        focused = self.has_focus and row.block is not None and self._is_focused(row)
+        if highlights:
+            return paint(row.line, width, self._palette, focused=focused, highlights=highlights)
+        key = (row.line, focused)
+        strip = self._strips.get(key)
+        if strip is None or strip.cell_length != width:
+            strip = self._strips[key] = paint(row.line, width, self._palette, focused=focused)
+        return strip
+
+    def _is_focused(self, row: Row) -> bool:
+        focus = self.focused_block
+        return focus is not None and row.block is not None and focus == Focus(row.index, row.block.key)
+
+    def _highlights(self, row: Row) -> list[Highlight]:
+        found: list[Highlight] = []
+        if self.query_text:
+            style = self._palette["match"]
+            found += [Highlight(start, end, style) for start, end in find_all(row.line.text, self.query_text)]
+        selection = self.text_selection
+        span = selection.get_span(row_id(row.index, row.item_line)) if selection is not None else None
+        if span is not None:
+            start, end = span
+            end = len(row.line.text) if end == -1 else end
+            style = self.screen.get_component_rich_style("screen--selection")
+            found.append(Highlight(start, end, style))
+        return found
+
+    # -- selection
+
+    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - the screen keeps it
+        """Paint the selection."""
+        self.refresh()
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Return the logical text under a selection; an open end stops at what is on screen."""
+        rows = self.visible_rows()
+        if not rows:
+            return None
+        first = row_id(rows[0].index, rows[0].item_line)
+        last = row_id(rows[-1].index, rows[-1].item_line)
+        return selected_text(self.model, selection, (first, last)), "\n"
+
+    # -- blocks
+
+    def focused_target(self) -> tuple[int, Block] | None:
+        """Return the focused block and its item's place, if it still exists."""
+        focus = self.focused_block
+        if focus is None or focus.index >= len(self.model):
+            return None
+        block = self.model.item(focus.index).block(focus.key)
+        return None if block is None else (focus.index, block)
