@@ -46,9 +46,7 @@ def edit() -> PermissionRequest:
 def screen_text(stage: object) -> str:
     """Return what is on the screen."""
     screen = stage.app.screen  # type: ignore[attr-defined]
-    return "\n".join(
-        "".join(segment.text for segment in strip) for strip in screen._compositor.render_strips()
-    )
+    return "\n".join("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
 
 
 @pytest.mark.parametrize(

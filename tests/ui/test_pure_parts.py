@@ -36,7 +36,15 @@ from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0"), (812, "812"), (1_000, "1k"), (84_249, "84.2k"), (200_000, "200k"), (999_999, "1M"), (1_048_576, "1.05M")],
+    [
+        (0, "0"),
+        (812, "812"),
+        (1_000, "1k"),
+        (84_249, "84.2k"),
+        (200_000, "200k"),
+        (999_999, "1M"),
+        (1_048_576, "1.05M"),
+    ],
 )
 def test_tokens_are_short(count: int, text: str) -> None:
     assert shown.tokens(count) == text

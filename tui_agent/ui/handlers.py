@@ -2,14 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    ToolResultEntry,
+    UserEntry,
+)
 from tui_agent.ui import reports
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.screens.report import ReportScreen
 from tui_agent.ui.screens.sessions import SessionPicker
 from tui_agent.ui.screens.themes import ThemePicker
-from tui_agent.ui.services import CompactingAgent, OpenHow, OpenRequest
+from tui_agent.ui.screens.viewer import ViewerScreen
+from tui_agent.ui.services import CompactingAgent, OpenHow, OpenRequest, RestoringAgent
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
@@ -101,6 +109,38 @@ async def redo(main: "MainScreen", _argument: str) -> None:
         return
     agent.move(main.undone.pop())
     main.prompt.reset()
+
+
+async def block_action(main: "MainScreen", action: str, entry_id: int) -> None:
+    """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
+    agent: object = main.agent
+    if main.agent is None:
+        return
+    match action:
+        case "open":
+            _open_output(main, main.agent.session.entry(entry_id))
+        case "retry":
+            await retry(main, "")
+        case "undo" if not main.agent.running:
+            main.undone.append(main.agent.session.leaf)
+            main.agent.move(main.agent.session.entry(entry_id).parent_id)
+        case "undo":
+            main.say("The agent is working: press Escape first.", "warning")
+        case "restore" if isinstance(agent, RestoringAgent):
+            main.run_soon(agent.restore(entry_id))
+        case _:
+            pass
+
+
+def _open_output(main: "MainScreen", entry: Entry) -> None:
+    if not isinstance(entry, ToolResultEntry | ShellEntry):
+        return
+    if isinstance(entry, ShellEntry):
+        main.app.push_screen(ViewerScreen(f"!{entry.command}", entry.output))
+        return
+    full = main.services.store.blob(entry.full_output) if entry.full_output else None
+    text = full.decode("utf-8", errors="replace") if full is not None else entry.output
+    main.app.push_screen(ViewerScreen(f"{entry.tool} {entry.title}", text))
 
 
 async def retry(main: "MainScreen", _argument: str) -> None:

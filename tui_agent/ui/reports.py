@@ -3,14 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry, Entry, Usage
-from tui_agent.ui.commands import Command
 from tui_agent.ui.format import money, plural, tokens, visible
 from tui_agent.ui.widgets.gauge import GLYPHS
+
+if TYPE_CHECKING:
+    from tui_agent.ui.commands import Command
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "send; while the agent works: steer it after its current step"),
@@ -18,6 +21,8 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("alt+up", "take back the last message that waits"),
     ("shift+enter  ctrl+j", "new line"),
     ("up  down", "earlier messages, from the first or last line"),
+    ("pageup  pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
+    ("tab", "go into the conversation: j k next block, space folds, y copies"),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name  @file", "commands, files; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),
@@ -29,7 +34,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 """Keys that are not commands."""
 
 
-def help_text(commands: Iterable[Command]) -> Content:
+def help_text(commands: "Iterable[Command]") -> Content:
     """Return the help page: commands with their keys, then the prompt's keys."""
     lines = [Content("Commands").stylize("bold")]
     for command in commands:

@@ -49,6 +49,10 @@ class StorePort(Protocol):
         """Store bytes, return their digest."""
         ...
 
+    def blob(self, digest: str) -> bytes | None:
+        """Return the bytes of a digest, None when there are none."""
+        ...
+
 
 class SessionPort(Protocol):
     """The open session, as far as the interface looks at it; ``session.session.Session`` is one."""
@@ -79,6 +83,10 @@ class SessionPort(Protocol):
 
     def active_path(self) -> list[Entry]:
         """Return what a request needs: the last compaction and the entries around and after it."""
+        ...
+
+    def entry(self, entry_id: int) -> Entry:
+        """Return one entry."""
         ...
 
     def set_title(self, title: str) -> None:
@@ -183,6 +191,15 @@ class CompactingAgent(Protocol):
 
     def compact(self, focus: str | None = None) -> object:
         """Summarise the history now; ``focus`` says what matters."""
+        ...
+
+
+@runtime_checkable
+class RestoringAgent(Protocol):
+    """An agent that can bring back what pruning took out of the model's view."""
+
+    def restore(self, entry_id: int) -> object:
+        """Show the model an entry again."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,25 +15,28 @@ from textual.screen import Screen
 
 from tui_agent.session.entries import UserPart
 from tui_agent.session.errors import SessionHeld, StoreError
-from tui_agent.ui import reports
+from tui_agent.ui import handlers, reports
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.format import one_line, short_path
-from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.inbox import AgentEvents
 from tui_agent.ui.prompting.attachments import has_mention, parts_of
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.ui.run_state import RunState
 from tui_agent.ui.screens.sessions import held_question
 from tui_agent.ui.services import AgentPort, AppServices, CompactingAgent, OpenHow, OpenRequest
+from tui_agent.ui.session_slot import SessionSlot
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.header import SessionHeader
+from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.queue import QueueList
 from tui_agent.ui.widgets.status import StatusLine
-from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.transcript import Transcript, messages
 
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
@@ -46,8 +49,12 @@ class MainScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "interrupt", "interrupt"),
+        Binding("escape", "interrupt", "interrupt", key_display="esc"),
+        Binding("escape", "to_prompt", "prompt", show=False),
         Binding("alt+up", "take_back", "take back", show=False),
+        Binding("ctrl+end", "scroll_end", "newest", show=False),
+        Binding("ctrl+home", "scroll_top", "oldest", show=False),
+        Binding("ctrl+p", "app.command_palette", "commands"),
         *key_bindings(),
     ]
 
@@ -57,6 +64,7 @@ class MainScreen(Screen[None]):
     notice = getters.query_one(NoticeLine)
     waiting = getters.query_one(QueueList)
     popup = getters.query_one(CompletionPopup)
+    new_chip = getters.query_one(NewChip)
     prompt = getters.query_one(Prompt)
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
@@ -67,12 +75,9 @@ class MainScreen(Screen[None]):
     def __init__(self, services: AppServices) -> None:
         super().__init__()
         self.services = services
-        self.agent: AgentPort | None = None
-        """The agent of the open session; None until the first is open."""
         self.undone: list[int | None] = []
         """Leaves that ``/undo`` left, newest last."""
-        self._inbox = Inbox(self)
-        self._unsubscribe: Callable[[], None] = _nothing
+        self._slot = SessionSlot(services, self)
         self._sending = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
@@ -92,34 +97,40 @@ class MainScreen(Screen[None]):
             )
             yield NoticeLine()
             yield QueueList()
+            yield NewChip()
             yield popup
         yield prompt
         yield Gauge()
         yield StatusLine(clock)
+
+    @property
+    def agent(self) -> AgentPort | None:
+        """The agent of the open session; None until the first is open."""
+        return self._slot.agent
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
     async def open(self, request: OpenRequest) -> None:
         """Open a session in place of the one shown; when that fails, the one shown stays."""
         try:
-            session = self.services.open_session(request)
+            agent = await self._slot.open(request)
         except SessionHeld as held:
             self._ask_how(request, held)
             return
         except StoreError as error:
             self.say(error.message, "error")
             return
-        await self._close()
-        self.agent = self.services.make_agent(session)
-        self._unsubscribe = self.agent.subscribe(self._inbox.put)
         self.undone.clear()
         self.notice.clear()
-        self.transcript.open(self.agent)
-        self.waiting.queue = self.agent.queue
-        if self.agent.question is not None:
-            self.question.ask(self.agent.question)
-        self.prompt.read_only = session.read_only
-        self.header.note = "read only" if session.read_only else ""
+        self.question.clear()
+        self.leave_question()
+        self.transcript.open(agent)
+        self.status.state = RunState()
+        self.waiting.queue = agent.queue
+        if agent.question is not None:
+            self.question.ask(agent.question)
+        self.prompt.read_only = agent.session.read_only
+        self.header.note = "read only" if agent.session.read_only else ""
         self.show_facts()
         self.show_running()
         self.look_at_files()
@@ -130,22 +141,9 @@ class MainScreen(Screen[None]):
         if request is not None and (self.agent is None or request != OpenRequest(self.agent.session.id)):
             self.run_worker(self.open(request), group="open", exclusive=True)
 
-    async def _close(self) -> None:
-        if (agent := self.agent) is None:
-            return
-        self._unsubscribe()
-        self._inbox.take()
-        self.question.clear()
-        self.leave_question()
-        await agent.aclose()
-        self.services.close_session(agent.session)
-
     async def on_unmount(self) -> None:
         """End the run and let go of the session."""
-        if self.agent is not None:
-            self._unsubscribe()
-            await self.agent.aclose()
-            self.services.close_session(self.agent.session)
+        await self._slot.close()
 
     def _ask_how(self, request: OpenRequest, held: SessionHeld) -> None:
         def answered(how: str | None) -> None:
@@ -197,6 +195,41 @@ class MainScreen(Screen[None]):
         """See what the branch is now; the list of files may have changed too."""
         self.popup.forget_files()
         self.header.branch = await self.services.branch(self._cwd) or ""
+
+    # -- the conversation -------------------------------------------------------------------------------------
+
+    @on(messages.CopyRequested)
+    def _copy_block(self, message: messages.CopyRequested) -> None:
+        self.app.copy_to_clipboard(message.text)
+
+    @on(messages.ActionRequested)
+    async def _block_action(self, message: messages.ActionRequested) -> None:
+        await handlers.block_action(self, message.action, message.entry_id)
+
+    @on(messages.LinkClicked)
+    def _link_clicked(self, message: messages.LinkClicked) -> None:
+        self.app.open_url(message.href)
+
+    @on(messages.NewBelow)
+    def _new_below(self, message: messages.NewBelow) -> None:
+        self.new_chip.display = message.has_new
+
+    @on(NewChip.Pressed)
+    def action_scroll_end(self) -> None:
+        """Show the end of the conversation and follow it."""
+        self.transcript.action_bottom()
+
+    def action_scroll_top(self) -> None:
+        """Show the beginning of the conversation."""
+        self.transcript.action_top()
+
+    def action_scroll_page(self, pages: int) -> None:
+        """Scroll the conversation while the prompt has the focus."""
+        self.transcript.action_page(pages)
+
+    def action_to_prompt(self) -> None:
+        """Go back to writing."""
+        self.prompt.focus()
 
     # -- the prompt -------------------------------------------------------------------------------------------
 
@@ -306,6 +339,8 @@ class MainScreen(Screen[None]):
         """Offer only what would do something now."""
         if action == "interrupt":
             return self.agent is not None and self.agent.running
+        if action == "to_prompt":
+            return self.agent is None or not self.agent.running
         if action == "take_back":
             return bool(self.waiting.queue.steer or self.waiting.queue.follow_up)
         if action == "command":
@@ -352,10 +387,6 @@ class MainScreen(Screen[None]):
         if not self.prompt.has_focus and self.question.request is None:
             self.prompt.focus()
             self.prompt.post_message(event)
-
-
-def _nothing() -> None:
-    """No agent is listened to."""
 
 
 async def _wait_for(result: object) -> None:

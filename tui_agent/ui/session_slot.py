@@ -1,0 +1,43 @@
+"""Holds the one session that is open with its agent: opens, listens, lets go."""
+
+from collections.abc import Callable
+
+from textual.message_pump import MessagePump
+
+from tui_agent.ui.inbox import Inbox
+from tui_agent.ui.services import AgentPort, AppServices, OpenRequest
+
+
+class SessionSlot:
+    """At most one session at a time. What its agent says goes to ``receiver`` as ``AgentEvents``."""
+
+    def __init__(self, services: AppServices, receiver: MessagePump) -> None:
+        self._services = services
+        self._inbox = Inbox(receiver)
+        self._unsubscribe: Callable[[], None] | None = None
+        self.agent: AgentPort | None = None
+        """The agent of the open session; None before the first is open."""
+
+    async def open(self, request: OpenRequest) -> AgentPort:
+        """Open a session in place of the one that is open.
+
+        Raises:
+            SessionHeld: another live program has it.
+            StoreError: it can't be opened. In both cases the one that was open stays.
+        """
+        session = self._services.open_session(request)
+        await self.close()
+        self.agent = self._services.make_agent(session)
+        self._unsubscribe = self.agent.subscribe(self._inbox.put)
+        return self.agent
+
+    async def close(self) -> None:
+        """End the run and let go of the session."""
+        agent, self.agent = self.agent, None
+        if agent is None:
+            return
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self._inbox.take()
+        await agent.aclose()
+        self._services.close_session(agent.session)

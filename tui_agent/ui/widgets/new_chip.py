@@ -1,0 +1,24 @@
+"""Says that something arrived below what the user is reading."""
+
+from dataclasses import dataclass
+
+from textual.message import Message
+from textual.widgets import Static
+
+
+class NewChip(Static):
+    """A few words over the end of the conversation; a click goes there."""
+
+    ALLOW_SELECT = False
+
+    @dataclass
+    class Pressed(Message):
+        """The user wants to see what is new."""
+
+    def __init__(self) -> None:
+        super().__init__("↓ new  ctrl+end", markup=False)
+        self.display = False
+
+    def on_click(self) -> None:
+        """Go there."""
+        self.post_message(self.Pressed())
