@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ async def test_each_request_begins_with_the_bytes_of_the_one_before(tmp_path: Pa
     await harness.say("what is here?")
     await harness.say("sure?")
     sent = [request_bytes(request) for request in client.requests]
-    assert all(after.startswith(before) for before, after in zip(sent, sent[1:], strict=False))
+    assert all(after.startswith(before) for before, after in pairwise(sent))
 
 
 async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path) -> None:

@@ -100,11 +100,13 @@ class Loop:
     def _take_messages(self) -> None:
         """Append what the user sent: steering at once, a follow-up only when the work at hand is done."""
         working = self.step > 0 and not self._nothing_left()
+        waiting = self.queue.snapshot()
         for message in self.queue.take_steering():
             self._append(_user(message, mid_run=working))
         if self._nothing_left() and (follow_up := self.queue.take_follow_up()):
             self._append(_user(follow_up, mid_run=False))
-        self.channel.emit(self.queue.snapshot())
+        if self.queue.snapshot() != waiting:
+            self.channel.emit(self.queue.snapshot())
 
     def _nothing_left(self) -> bool:
         """Whether the newest message is an answer that asks for nothing."""

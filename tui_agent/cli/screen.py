@@ -14,7 +14,6 @@ from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.model.discovery import find_local_servers
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
@@ -174,6 +173,8 @@ class ScreenWiring:
 
     async def find_servers(self) -> Sequence[LocalServer]:
         """Look for model servers on this machine."""
+        from tui_agent.model.discovery import find_local_servers
+
         return [LocalServer(found.name, found.base_url, found.models) for found in await find_local_servers()]
 
     def use_server(self, server: LocalServer, model: str) -> str:

@@ -35,14 +35,13 @@ from tui_agent.tools.registry import builtin_tools
 log = logging.getLogger(__name__)
 
 DEFAULT_MODELS = (
-    "anthropic/claude-sonnet-4-5",
-    "openai/gpt-5.1",
-    "openai/gpt-5",
-    "gemini/gemini-2.5-pro",
+    "anthropic/claude-sonnet-5",
+    "openai/gpt-5.6",
+    "gemini/gemini-3.1-pro-preview",
     "mistral/mistral-medium-latest",
     "deepseek/deepseek-chat",
-    "xai/grok-4",
-    "openrouter/anthropic/claude-sonnet-4.5",
+    "xai/grok-4.20",
+    "openrouter/anthropic/claude-sonnet-5",
 )
 """What is used when no model is configured: the first whose provider has a key."""
 
