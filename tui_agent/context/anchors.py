@@ -49,6 +49,7 @@ _FILE = re.compile(
     r"|swift|sh|zsh|sql|html|css|scss|tcss|vue|svelte|lock|cfg|ini|env|xml|csv|log|proto|gradle|tf|lua|ex|exs|zig)"
     r"(?::\d+)*$"
 )
+_TWO_WORDS = re.compile(r"[A-Za-z]+/[A-Za-z]+")
 _HASH = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = re.compile(
     r"[a-z$_][a-z0-9$]*(?:[A-Z][a-z0-9$]*)+"  # camelCase
@@ -289,7 +290,8 @@ def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
     if len(word) < 4 or len(word) > 120:
         return ()
     if "/" in word or _FILE.search(word):
-        return (("path", word),) if _PATH.fullmatch(word) or "://" in word else ()
+        is_path = (_PATH.fullmatch(word) and not _TWO_WORDS.fullmatch(word)) or "://" in word
+        return (("path", word),) if is_path else ()
     if _HASH.fullmatch(word) and any(c.isdigit() for c in word) and any(c.isalpha() for c in word):
         return (("hash", word),)
     if _NAME.fullmatch(word):

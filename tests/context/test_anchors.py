@@ -1,0 +1,184 @@
+import time
+
+import pytest
+from hypothesis import given, settings
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import paths
+from tests.support.session_paths import PathBuilder, metadata
+from tui_agent.context.anchors import Anchor, find_anchors, render_anchors
+from tui_agent.session.entries import ToolStatus
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def found(build: PathBuilder) -> dict[str, str]:
+    """Return the anchors' texts and kinds."""
+    return {anchor.text: anchor.kind for anchor in find_anchors(build.path)}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "anchor"),
+    [
+        ("see src/tui/app.py, please", "path", "src/tui/app.py"),
+        ("see src/tui/app.py:213:9.", "path", "src/tui/app.py:213:9"),
+        ("edit pyproject.toml", "path", "pyproject.toml"),
+        ("in ~/.config/tui-agent/config.toml", "path", "~/.config/tui-agent/config.toml"),
+        ("docs at https://example.com/a/b", "path", "https://example.com/a/b"),
+        ("the function load_config fails", "name", "load_config"),
+        ("MAX_RETRIES is too low", "name", "MAX_RETRIES"),
+        ("call getTheme() first", "name", "getTheme"),
+        ("class ThemeSelector", "name", "ThemeSelector"),
+        ("run it with --no-cache", "name", "--no-cache"),
+        ("error TS2304 again", "name", "TS2304"),
+        ("theme.fg is undefined", "name", "theme.fg"),
+        ("commit 1f2e3d4c5b", "hash", "1f2e3d4c5b"),
+        ("id 0198c0de-aaaa-7bbb-8ccc-0123456789ab", "hash", "0198c0de-aaaa-7bbb-8ccc-0123456789ab"),
+        ("it took 350 ms", "number", "350 ms"),
+        ("a 50 KiB limit", "number", "50 KiB"),
+        ("40,000 tokens are kept", "number", "40,000 tokens"),
+    ],
+)
+def test_facts_are_found_in_what_was_said(text, kind, anchor):
+    build = PathBuilder()
+    build.say(text)
+    assert found(build).get(anchor) == kind
+
+
+@pytest.mark.parametrize("text", ["the quick brown fox", "and/or", "e.g. this", "Hello World", "12 34", "a-b"])
+def test_plain_words_are_no_anchors(text):
+    build = PathBuilder()
+    build.say(text)
+    assert not set(found(build).values()) & {"path", "hash"}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "You must never push to main.",
+        "Don't touch the lock file!",
+        "Always run the linter first.",
+        "请不要修改测试文件。",
+        "必须使用绝对导入。",
+        "Auf keinen Fall committen.",
+    ],
+)
+def test_sentences_that_demand_or_forbid_are_kept_word_for_word(sentence):
+    build = PathBuilder()
+    build.user(f"Look at the code. {sentence} Then say hello.")
+    assert found(build).get(sentence) == "rule"
+    assert "Then say hello." not in found(build)
+
+
+def test_commands_carry_their_exit_codes():
+    build = PathBuilder()
+    build.run("bash", {"command": "make\n test"}, "boom", metadata=metadata(exit_code=2), status=ToolStatus.ERROR)
+    build.run("bash", {"command": "npm run check"}, "ok")
+    build.run("bash", {"command": "cargo build"}, "lines\nCommand exited with code 101", status=ToolStatus.ERROR)
+    build.shell("git push", "rejected", exit_code=1)
+    kinds = found(build)
+    assert kinds["`make test` → exit 2"] == "command"
+    assert kinds["`npm run check` → exit 0"] == "command"
+    assert kinds["`cargo build` → exit 101"] == "command"
+    assert kinds["`git push` → exit 1"] == "command"
+
+
+def test_error_lines_of_commands_count_but_source_text_does_not():
+    build = PathBuilder()
+    build.run("bash", {"command": "x"}, "fine\n  src/a.ts(3,1): error TS2345: no overload\nfine")
+    build.run("read", {"path": "b.ts"}, 'throw new Error("Invalid color value");')
+    kinds = found(build)
+    assert kinds["src/a.ts(3,1): error TS2345: no overload"] == "error"
+    assert not any("Invalid color" in text for text in kinds)
+
+
+def test_the_most_referenced_come_first_and_newer_ones_before_older():
+    build = PathBuilder()
+    build.say("old_name")
+    build.say("often_used")
+    build.say("often_used")
+    for _ in range(10):
+        build.say("nothing to see")
+    build.say("new_name often_used")
+    order = [anchor.text for anchor in find_anchors(build.path)]
+    assert order == ["often_used", "new_name", "old_name"]
+
+
+def test_an_anchor_leads_to_the_newest_entry_that_holds_it():
+    build = PathBuilder()
+    build.say("load_config")
+    newest = build.say("load_config again")
+    (anchor,) = find_anchors(build.path)
+    assert anchor.entry_id == newest.id
+    assert render_anchors([anchor], 100, words) == (f"#{newest.id}: load_config",)
+
+
+def test_lines_stay_within_the_budget_and_group_by_entry():
+    build = PathBuilder()
+    for number in range(50):
+        build.say(f"first_name_{number} second_name_{number}")
+    lines = render_anchors(find_anchors(build.path), 60, words)
+    assert lines
+    assert sum(words(line) for line in lines) <= 60
+    ids = [int(line[1 : line.index(":")]) for line in lines]
+    assert ids == sorted(set(ids))
+
+
+def test_whole_lines_leave_room_for_identifiers():
+    build = PathBuilder()
+    for number in range(40):
+        build.user(f"You must never do thing number {number} of all the many things there are to do.")
+    build.say("load_config")
+    lines = "\n".join(render_anchors(find_anchors(build.path), 200, words))
+    assert "load_config" in lines
+    assert "You must never" in lines
+
+
+def test_what_is_in_view_is_left_out():
+    build = PathBuilder()
+    build.say("load_config save_config")
+    lines = render_anchors(find_anchors(build.path), 100, words, shown="uses load_config(path)")
+    assert lines == ("#1: save_config",)
+
+
+def test_earlier_anchors_come_back_with_their_weight_and_address():
+    build = PathBuilder()
+    build.say("load_config")
+    first = find_anchors(build.path)
+    later = PathBuilder(first_id=50)
+    later.say("save_config load_config")
+    again = find_anchors(later.path, [anchor.encode() for anchor in first])
+    assert [(a.text, a.weight, a.entry_id) for a in again] == [("load_config", 4.0, 50), ("save_config", 2.0, 50)]
+
+
+def test_foreign_strings_are_not_mistaken_for_anchors():
+    assert Anchor.decode("src/app.py") is None
+    assert Anchor.decode("nonsense 2 3 #4 text") is None
+    anchor = Anchor("error", "a #3 b\nc", 12, 2.5, 14)
+    assert Anchor.decode(anchor.encode()) == anchor
+
+
+@given(paths(max_size=25))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_any_path_has_deterministic_anchors_that_encode(path):
+    anchors = find_anchors(path)
+    assert anchors == find_anchors(list(path))
+    ids = {entry.id for entry in path}
+    for anchor in anchors:
+        assert anchor.entry_id in ids
+        assert Anchor.decode(anchor.encode()) == anchor
+
+
+def test_a_hundred_thousand_tokens_take_no_noticeable_time():
+    build = PathBuilder()
+    for number in range(100):
+        body = "\n".join(
+            f"def function_{number}_{line}(self): return module_{line}.value  # line {line}" for line in range(80)
+        )
+        build.run("read", {"path": f"src/module_{number}.py"}, body)
+    assert sum(len(entry.output) for entry in build.path if entry.kind == "tool_result") > 400_000
+    started = time.perf_counter()
+    find_anchors(build.path)
+    assert time.perf_counter() - started < 1.5  # about 0.06 s on a quiet machine

@@ -1,0 +1,123 @@
+import pytest
+
+from tests.support.session_paths import MODEL, PathBuilder, usage
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction_policy import (
+    CHOICES,
+    NO_FAILURES,
+    AfterOverflow,
+    Hold,
+    after_overflow,
+    hold,
+    is_due,
+    is_silent_overflow,
+    overflow_failures,
+)
+from tui_agent.context.settings import CompactionSettings
+
+SETTINGS = CompactionSettings()
+
+
+def is_overflow(text: str) -> bool:
+    return "too long" in text
+
+
+def started() -> PathBuilder:
+    build = PathBuilder()
+    build.user("go")
+    return build
+
+
+def fail(build: PathBuilder, error: str = "prompt is too long") -> None:
+    build.say("", error=error, finish="error")
+
+
+def test_no_second_compaction_by_a_model_without_a_completed_step():
+    build = started()
+    build.say("yes")
+    build.compaction("summary", None)
+    assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is Hold.NO_STEP
+    fail(build, "network")
+    build.say("half an answ", interrupted=True, finish="interrupted")
+    build.user("and now?")
+    assert hold(build.path, SETTINGS, NO_FAILURES, "overflow") is Hold.NO_STEP
+    build.call(("read", {"path": "a"}))
+    assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is None
+
+
+def test_a_compaction_without_a_model_does_not_count():
+    build = started()
+    build.compaction("by rule", None, model=None)
+    assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is None
+
+
+def test_two_failures_pause_until_the_next_user_message():
+    build = started()
+    record = NO_FAILURES.failed(build.path)
+    assert hold(build.path, SETTINGS, record, "threshold") is None
+    build.user("Continue", synthetic="compaction")
+    record = record.failed(build.path)
+    assert hold(build.path, SETTINGS, record, "threshold") is Hold.PAUSED
+    build.user("try again")
+    assert hold(build.path, SETTINGS, record, "threshold") is None
+    assert hold(build.path, SETTINGS, record.failed(build.path), "threshold") is None
+
+
+@pytest.mark.parametrize("settings", [CompactionSettings(auto=False), CompactionSettings(threshold=0)])
+@pytest.mark.parametrize("trigger", ["threshold", "overflow", "model_switch"])
+def test_off_means_off(settings, trigger):
+    assert hold(started().path, settings, NO_FAILURES, trigger) is Hold.OFF
+
+
+def test_a_person_may_always_compact():
+    build = started()
+    build.compaction("summary", None)
+    record = NO_FAILURES.failed(build.path).failed(build.path)
+    assert hold(build.path, CompactionSettings(auto=False), record, "manual") is None
+
+
+def test_compaction_is_due_above_the_threshold_only():
+    def size(total, threshold):
+        return ContextSize(0, total, total, 100, 10, threshold, None, estimated=True)
+
+    assert is_due(size(91, 90))
+    assert not is_due(size(90, 90))
+    assert not is_due(size(1_000, None))
+
+
+def test_two_hundred_overflows_end_in_two_attempts():
+    """The agent's part is played: a failed attempt is appended, and a compaction may lie between."""
+    build = started()
+    attempts = compactions = 0
+    for _ in range(200):
+        attempts += 1
+        fail(build)
+        if after_overflow(overflow_failures(build.path, is_overflow)) is AfterOverflow.STOP:
+            break
+        compactions += 1
+        build.compaction("summary", None)
+    assert (attempts, compactions) == (2, 1)
+    assert {choice.command for choice in CHOICES} >= {"/compact", "/model", "/context"}
+
+
+def test_a_completed_answer_or_a_new_message_starts_the_count_again():
+    build = started()
+    fail(build)
+    build.say("worked")
+    assert overflow_failures(build.path, is_overflow) == 0
+    fail(build)
+    fail(build, "network")
+    assert overflow_failures(build.path, is_overflow) == 1
+    build.user("Continue", synthetic="compaction")
+    assert overflow_failures(build.path, is_overflow) == 1
+    build.user("again")
+    assert overflow_failures(build.path, is_overflow) == 0
+
+
+def test_input_over_the_window_is_an_overflow_although_nobody_said_so():
+    build = started()
+    answer = build.say("ok", usage=usage(33_000))
+    assert is_silent_overflow(answer, 32_768)
+    assert not is_silent_overflow(answer, 128_000)
+    assert not is_silent_overflow(build.say("no usage"), 10)
+    assert MODEL

@@ -1,0 +1,60 @@
+import pytest
+
+from tests.support.session_paths import PathBuilder, metadata
+from tui_agent.context.files import FileOperations, call_path, file_operations, shown_paths
+from tui_agent.context.rendering import carried_blocks
+from tui_agent.session.entries import FilePart, StateText, SummaryDetails, ToolStatus, UserEntry
+
+
+def test_sources_of_file_operations():
+    build = PathBuilder()
+    build.add(UserEntry(parts=(FilePart(path="attached.md", text="x"),)))
+    build.run("read", {"path": "./src/a.py"}, "text")
+    build.run("read", {"path": "missing.py"}, "no such file", status=ToolStatus.ERROR)
+    build.run("write", {"file_path": "src/b.py", "content": "x"}, "ok")
+    build.run("bash", {"command": "x"}, "ok", metadata=metadata(modified_files=("gen.py",), read_files=("seen.py",)))
+    build.run("grep", {"path": "src"}, "matches")
+    build.checkpoint("by_shell.py")
+    assert file_operations(build.path) == FileOperations(
+        read=("attached.md", "src/a.py", "seen.py"), modified=("src/b.py", "gen.py", "by_shell.py")
+    )
+
+
+def test_a_modified_file_is_not_listed_as_read_and_the_last_touch_is_last():
+    build = PathBuilder()
+    for path in ("a", "b", "c"):
+        build.run("read", {"path": path}, "text")
+    build.run("edit", {"path": "b"}, "ok")
+    build.run("read", {"path": "a"}, "text")
+    assert file_operations(build.path) == FileOperations(read=("c", "a"), modified=("b",))
+
+
+def test_cumulative_over_compactions_and_branch_summaries():
+    build = PathBuilder()
+    build.branch_summary("b", from_id=9, details=SummaryDetails(read_files=("r1",), modified_files=("m1",)))
+    build.compaction("s", None, details=SummaryDetails(read_files=("r2", "m1")))
+    earlier = SummaryDetails(read_files=("r0",), modified_files=("r2",))
+    assert file_operations(build.path, earlier) == FileOperations(read=("r0", "r1"), modified=("r2", "m1"))
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "[1]", '{"path": 3}', '{"path": ""}', '{"pattern": "x"}', "[" * 5000])
+def test_arguments_without_a_path(arguments):
+    assert call_path(arguments) is None
+
+
+def test_only_the_newest_files_of_a_long_list_are_shown():
+    operations = FileOperations(read=tuple(f"r{n}" for n in range(100)), modified=tuple(f"m{n}" for n in range(3)))
+    shown = shown_paths(operations, 20, lambda _path: 1)
+    assert shown == 7  # three pairs at 4 tokens, then reads alone at 2
+    details = SummaryDetails(read_files=operations.read, modified_files=operations.modified, shown_files=shown)
+    text = carried_blocks(details)
+    assert "<read-files>\n(93 earlier files not listed)\nr93\n" in text
+    assert "r92\n" not in text
+    assert "<modified-files>\nm0\nm1\nm2\n</modified-files>" in text
+
+
+def test_state_is_shown_with_the_summary():
+    details = SummaryDetails(
+        state=(StateText(tool="todo", text="[ ] ship"), StateText(tool="skill", name="release", text="How to"))
+    )
+    assert carried_blocks(details) == "<todo>\n[ ] ship\n</todo>\n\n<skill>\nrelease\nHow to\n</skill>"
