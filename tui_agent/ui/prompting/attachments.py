@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,8 @@ IMAGE_TYPES = {
 }
 """Image files by suffix, as providers take them."""
 
-_MENTION = re.compile(r'(?:^|(?<=[\s(]))@(?:"([^"\n]+)"|([^\s"]+))')
+# Begins with a plain character, which is found in a paste of megabytes in no time; see ``_found``.
+_MENTION = re.compile(r'@(?:"([^"\n]+)"|([^\s"]+))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,20 @@ class Attachment:
 
 def has_mention(text: str) -> bool:
     """Return whether a message may name files, so that reading them is worth a thread."""
-    return _MENTION.search(text) is not None
+    return next(_found(text), None) is not None
+
+
+def _found(text: str) -> Iterator[re.Match[str]]:
+    """Yield mentions that begin a word."""
+    for match in _MENTION.finditer(text):
+        before = text[match.start() - 1] if match.start() else " "
+        if before.isspace() or before == "(":
+            yield match
 
 
 def mentions(text: str) -> list[str]:
     """Return the paths a message mentions, each once, without punctuation that ends a sentence."""
-    names = [match[1] or match[2].rstrip(".,;:!?)") for match in _MENTION.finditer(text)]
+    names = [match[1] or match[2].rstrip(".,;:!?)") for match in _found(text)]
     return list(dict.fromkeys(name for name in names if name))
 
 

@@ -1,0 +1,271 @@
+"""The screens to pick from: sessions, models, themes, and what a first start shows."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.ui_app import HOME, Stage, make_stage, until
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.session import Session
+from tui_agent.ui.services import KeyStatus, LocalServer, OpenHow, OpenRequest, Start
+
+
+def screen_text(stage: Stage) -> str:
+    screen = stage.app.screen
+    return "\n".join("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
+
+
+def make_session(stage: Stage, *texts: str, cwd: object = HOME, title: str = "") -> Session:
+    session = Session(stage.store, stage.store.create_session(str(cwd), title=title).id, estimate=lambda _entry: 1)
+    for text in texts:
+        session.append(UserEntry(parts=(TextPart(text=text),)))
+    return session
+
+
+async def rows(stage: Stage, pilot: object, count: int) -> list[str]:
+    listing = stage.app.screen.query_one("#rows")
+    await until(lambda: len(listing.options) == count and listing.display == bool(count), pilot)  # type: ignore[attr-defined]
+    return [str(option.prompt) for option in listing.options]  # type: ignore[attr-defined]
+
+
+# -- sessions -----------------------------------------------------------------------------------------------
+
+
+async def test_sessions_lists_and_opens_one(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    known = make_session(stage, "the login redirect", "and more")
+    make_session(stage, "elsewhere", cwd="/other/place")
+    async with stage.run((100, 24)) as pilot:
+        found = await rows(stage, pilot, 3)
+        assert any("the login redirect" in row and "2 entries" in row for row in found)
+        assert "/other/place" in found[-1]  # other directories stand last
+        position = next(number for number, row in enumerate(found) if "login" in row)
+        await pilot.press(*["down"] * position, "enter")
+        await until(lambda: len(stage.agents) == 2, pilot)
+        assert stage.requests[-1] == OpenRequest(known.id)
+
+
+async def test_typing_searches_everything_that_was_said(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    make_session(stage, "first words", "deep inside: zebra")
+    make_session(stage, "something else")
+    async with stage.run() as pilot:
+        await rows(stage, pilot, 3)
+        await pilot.press("slash", *"zebra")
+        found = await rows(stage, pilot, 1)
+        assert "first words" in found[0]
+        await pilot.press("escape")
+        await rows(stage, pilot, 3)
+
+
+async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    victim = make_session(stage, "victim")
+    async with stage.run() as pilot:
+        found = await rows(stage, pilot, 2)
+        position = next(number for number, row in enumerate(found) if "victim" in row)
+        await pilot.press(*["down"] * position, "d")
+        await pilot.pause()
+        assert "d again deletes" in screen_text(stage)
+        assert len(stage.store.sessions()) == 2
+        await pilot.press("d")
+        await rows(stage, pilot, 1)
+        assert [info.id for info in stage.store.sessions()] == [stage.agent.session.id]
+        await pilot.press("u")
+        await rows(stage, pilot, 2)
+        assert victim.id in [info.id for info in stage.store.sessions()]
+
+
+async def test_moving_away_keeps_what_was_marked(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    make_session(stage, "one")
+    make_session(stage, "two")
+    async with stage.run() as pilot:
+        await rows(stage, pilot, 3)
+        await pilot.press("end", "d")
+        await pilot.press("up", "d", "up")
+        await pilot.pause()
+        assert "d again" not in screen_text(stage)
+        assert len(stage.store.sessions()) == 3
+
+
+async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    async with stage.run() as pilot:
+        await rows(stage, pilot, 1)
+        await pilot.press("d", "d")
+        await pilot.pause()
+        assert len(stage.store.sessions()) == 1
+
+
+async def test_rename(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    session = make_session(stage, "dull")
+    async with stage.run() as pilot:
+        found = await rows(stage, pilot, 2)
+        position = next(number for number, row in enumerate(found) if "dull" in row)
+        await pilot.press(*["down"] * position, "r", *"Bright [name]", "enter")
+        await until(lambda: "Bright [name]" in screen_text(stage), pilot)
+        assert session.info.title == "Bright [name]"
+
+
+async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    other = make_session(stage, "busy")
+    other.hold()
+    async with stage.run((100, 24)) as pilot:
+        found = await rows(stage, pilot, 2)
+        position = next(number for number, row in enumerate(found) if "busy" in row)
+        assert "in use by process" in found[position]
+        await pilot.press(*["down"] * position, "enter")
+        await pilot.pause()
+        text = screen_text(stage)
+        assert "Read it only" in text
+        assert "Fork it" in text
+        assert "Take it over" in text
+        await pilot.press("down", "down", "enter")
+        await until(lambda: len(stage.agents) == 2, pilot)
+        assert stage.requests[-1] == OpenRequest(other.id, OpenHow.TAKE_OVER)
+
+
+# -- models and themes --------------------------------------------------------------------------------------
+
+
+async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 24)) as pilot:
+        await pilot.press("f2")
+        found = await rows(stage, pilot, 5)
+        assert "● anthropic/claude-sonnet-4-5" in found[0]
+        assert "200k" in found[0]
+        assert "$3 / $15" in found[0]
+        assert [("no key" in row) for row in found] == [False, False, False, True, True]
+        await pilot.press(*"qwen")
+        await rows(stage, pilot, 1)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert stage.agent.model == "ollama/qwen3:4b"
+        assert stage.saved == {"model": "ollama/qwen3:4b"}
+
+
+async def test_any_model_id_can_be_typed(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("f2")
+        await rows(stage, pilot, 5)
+        await pilot.press(*"my/own-model")
+        await until(lambda: "Use my/own-model" in screen_text(stage), pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert stage.agent.model == "my/own-model"
+
+
+async def test_escape_in_a_picker_changes_nothing(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press(*"draft", "f2")
+        await rows(stage, pilot, 5)
+        await pilot.press("down", "escape")
+        await pilot.pause()
+        assert stage.agent.model == "anthropic/claude-sonnet-4-5"
+        assert stage.main.prompt.text == "draft"
+        assert stage.main.prompt.has_focus
+
+
+async def test_a_theme_is_previewed_and_escape_restores(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await stage.main.run_command("theme", "")
+        await pilot.pause()
+        before = stage.app.theme
+        await pilot.press("down")
+        await pilot.pause()
+        assert stage.app.theme != before
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.app.theme == before
+        assert stage.saved == {}
+
+
+async def test_a_theme_that_is_picked_is_kept(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await stage.main.run_command("theme", "")
+        await pilot.press(*"gruvbox", "enter")
+        await pilot.pause()
+        assert stage.app.theme == "gruvbox"
+        assert stage.saved == {"ui.theme": "gruvbox"}
+
+
+async def test_every_built_in_theme_draws_the_main_screen(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        for name in stage.app.available_themes:
+            stage.app.theme = name
+            await pilot.pause()
+            assert "claude-sonnet-4-5" in screen_text(stage)
+
+
+# -- welcome ------------------------------------------------------------------------------------------------
+
+
+async def test_welcome_says_what_was_found_and_what_to_do(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="welcome"))
+    async with stage.run((80, 30)) as pilot:
+        await until(lambda: "Welcome" in screen_text(stage), pilot)
+        text = screen_text(stage)
+        assert "ANTHROPIC_API_KEY is not set" in text
+        assert "~/.config/tui-agent/config.toml" in text
+        assert 'base_url = "http://localhost:8080/v1"' in text
+
+
+async def test_the_demo_starts_from_welcome(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="welcome"))
+    async with stage.run() as pilot:
+        await until(lambda: "Welcome" in screen_text(stage), pilot)
+        await pilot.press("down", "enter")
+        await until(lambda: len(stage.agents) == 2, pilot)
+        assert stage.requests[-1] == OpenRequest(demo=True)
+
+
+async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_path: Path) -> None:
+    asked = []
+    server = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3:4b", "devstral"))
+
+    async def find() -> list[LocalServer]:
+        asked.append(True)
+        return [server]
+
+    used: list[tuple[LocalServer, str]] = []
+
+    def use(chosen: LocalServer, model: str) -> str:
+        used.append((chosen, model))
+        return f"ollama/{model}"
+
+    stage = make_stage(tmp_path, start=Start(screen="welcome"), find_servers=find, use_server=use)
+    async with stage.run((80, 30)) as pilot:
+        await until(lambda: "Welcome" in screen_text(stage), pilot)
+        assert asked == []
+        await pilot.press("enter")
+        await until(lambda: "Use devstral on Ollama" in screen_text(stage), pilot)
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert used == [(server, "devstral")]
+        assert stage.agent.model == "ollama/devstral"
+
+
+async def test_no_server_is_a_sentence(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="welcome"))
+    async with stage.run((80, 30)) as pilot:
+        await until(lambda: "Welcome" in screen_text(stage), pilot)
+        await pilot.press("enter")
+        await until(lambda: "No server answered" in screen_text(stage), pilot)
+
+
+@pytest.mark.parametrize("found", [True, False])
+async def test_welcome_offers_models_only_with_a_key(tmp_path: Path, *, found: bool) -> None:
+    keys = (KeyStatus("OpenAI", "OPENAI_API_KEY", found=found),)
+    stage = make_stage(tmp_path, start=Start(screen="welcome"), provider_keys=lambda: keys)
+    async with stage.run() as pilot:
+        await until(lambda: "Welcome" in screen_text(stage), pilot)
+        assert ("Choose a model" in screen_text(stage)) is found
