@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.tools.paths import is_sensitive
 
 Source = Literal["default", "user", "project", "session", "flag"]
 
@@ -55,20 +56,6 @@ class Rule:
         return f"{self.action.value} {self.permission}: {self.pattern}"
 
 
-SECRET_FILES = (
-    ".env",
-    ".env.*",
-    "*.pem",
-    "*.key",
-    "id_rsa*",
-    "id_ed25519*",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    "credentials*",
-)
-"""File names whose contents should not go to a model unasked."""
-
 _STRENGTH: dict[Source, int] = {"default": 0, "user": 1, "project": 2, "session": 3, "flag": 4}
 
 DEFAULT_RULES: tuple[Rule, ...] = (
@@ -92,10 +79,7 @@ def decide(need: PermissionNeed, rules: Iterable[Rule]) -> Rule:
 
 def holds_secrets(need: PermissionNeed) -> bool:
     """Whether a read is of a file that usually holds keys."""
-    if need.permission is not Permission.READ:
-        return False
-    name = PurePath(need.pattern).name.lower()
-    return any(fnmatchcase(name, pattern) for pattern in SECRET_FILES)
+    return need.permission is Permission.READ and is_sensitive(PurePath(need.pattern))
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:

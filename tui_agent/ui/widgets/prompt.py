@@ -37,10 +37,10 @@ class Prompt(TextArea):
     """Where the user writes. Posts ``Sent``; what a text means is for the screen to decide."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "send", priority=True, show=False),
-        Binding("alt+enter", "queue", "queue", priority=True),
-        Binding("shift+enter,ctrl+j", "newline", "new line", priority=True, show=False),
-        Binding("tab", "complete", "complete", priority=True),
+        Binding("enter", "send", "send", show=False),
+        Binding("alt+enter", "queue", "queue"),
+        Binding("shift+enter,ctrl+j", "newline", "new line", show=False),
+        Binding("tab", "complete", "complete"),
         Binding("escape", "close_completion", "close list", show=False),
         Binding("ctrl+e", "edit_outside", "editor", show=False),
         Binding("ctrl+d", "delete_or_quit", "delete or quit", show=False),
@@ -156,6 +156,12 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
+        if event.key == "enter":
+            # Here and not as a priority binding: those overtake the keys typed before that still wait their turn.
+            event.stop()
+            event.prevent_default()
+            self.action_send()
+            return
         await super()._on_key(event)
 
     async def _on_paste(self, event: events.Paste) -> None:
