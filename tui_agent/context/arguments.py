@@ -7,7 +7,7 @@ from typing import Any
 def parse_object(arguments: str) -> dict[str, Any] | None:
     """Return the JSON object the text holds, None when it is none, also when it nests too deeply to be read."""
     try:
-        values = json.loads(arguments, parse_constant=_refuse_constant)
+        values = _STRICT.decode(arguments)
     except (ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
@@ -15,3 +15,6 @@ def parse_object(arguments: str) -> dict[str, Any] | None:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -172,13 +172,15 @@ class Meter:
     counter: TokenCounter
     _estimate: Estimate | None = field(default=None, init=False)
     _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
+    _barren: tuple[Entry, Entry, int] | None = field(default=None, init=False)
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Measure the next request of a path."""
         limits = within(self.limits, self.settings)
         asked = Asked(limits.model, limits.vision)
-        anchor = find_anchor(path, limits.model)
+        anchor = find_anchor(path, limits.model, self._searched(path))
         if anchor is None:
+            self._barren = (path[0], path[-1], len(path)) if path else None
             self._estimate = estimate_path(path, self.counter, asked, self._estimate)
             fixed = self.counter.calibrated(self._estimate.head)
             total = self.counter.calibrated(self._estimate.total)
@@ -206,6 +208,14 @@ class Meter:
         self._estimate = estimate_path(path, self.counter, asked, self._estimate)
         return self.counter.calibrated(self._estimate.total)
 
+    def _searched(self, path: Sequence[Entry]) -> int:
+        """Return how many entries at the path's start are known to hold no report that counts."""
+        if self._barren is None:
+            return 0
+        first, last, length = self._barren
+        same = length <= len(path) and path[0] is first and path[length - 1] is last
+        return length if same else 0
+
     def _fixed(self, path: Sequence[Entry]) -> int:
         system = next((entry for entry in reversed(path) if entry.kind == "system"), None)
         if not isinstance(system, SystemEntry):
@@ -215,13 +225,13 @@ class Meter:
         return self._head[1]
 
 
-def find_anchor(path: Sequence[Entry], model: str) -> int | None:
+def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None:
     """Return the position of the newest answer whose reported usage still tells the context's size.
 
     It does not when the answer failed, was cut off or came from another model, when the report is missing or absurd,
-    and when the view changed after it.
+    and when the view changed after it. Entries before ``start`` are not looked at.
     """
-    for at in range(len(path) - 1, -1, -1):
+    for at in range(len(path) - 1, start - 1, -1):
         entry = path[at]
         if entry.kind in VIEW_CHANGING:
             return None

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
 from tui_agent.context.view import ContextView, EntryState, is_message, resolve
-from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, ReasoningPart, ToolResultEntry
+from tui_agent.session.entries import (
+    INTERRUPTED_OUTPUT,
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    ReasoningPart,
+    ToolResultEntry,
+)
 
 VIEW_CHANGING = frozenset({"system", "compaction", "prune", "context_edit", "model_change"})
 """Kinds that change what came before them on the path; after one, a request need not extend the one before."""
@@ -71,6 +78,8 @@ class Weights:
         return tokens + self._stand_in * results.count(None) if None in results else tokens
 
     def _is_whole(self, entry: Entry) -> bool:
+        if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(entry.details.pinned):
+            return False
         return self._view.is_open(entry.id) and (self._asked.vision or not images_of(entry))
 
     def _stored(self, entry: Entry) -> int:

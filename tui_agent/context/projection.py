@@ -119,6 +119,10 @@ class Builder:
     templates: Templates
     messages: list[Message] = field(default_factory=list)
     _used_ids: set[str] = field(default_factory=set)
+    _live: Shown = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._live = Shown(vision=self.traits.vision)
 
     def head(self) -> None:
         """Add the system messages: the first block, and all others as one."""
@@ -135,6 +139,8 @@ class Builder:
     def add(self, entry: Entry) -> None:
         """Add the messages of one entry; results come with the assistant entry they answer."""
         match entry:
+            case ToolResultEntry():
+                pass
             case AssistantEntry():
                 self._put_assistant(entry)
             case UserEntry() if self._is_shown(entry):
@@ -159,7 +165,10 @@ class Builder:
         return self.view.states.get(entry.id) is not EntryState.DROPPED
 
     def _shown(self, entry: Entry) -> Shown:
-        return Shown(self.view.state(entry.id), self.view.kept_chars.get(entry.id, 0), self.traits.vision)
+        state = self.view.states.get(entry.id)
+        if state is None:
+            return self._live
+        return Shown(state, self.view.kept_chars.get(entry.id, 0), self.traits.vision)
 
     def _put_user(self, content: Content, entry_id: int) -> None:
         if content:
@@ -170,11 +179,12 @@ class Builder:
             return
         shown = self._shown(entry)
         text = assistant_text(entry, shown, self.templates)
-        calls, answers = self._calls(entry, shown)
+        results = self.view.results.get(entry.id, ())
+        calls, answers = self._calls(entry, shown, results) if results else ([], [])
         if not text and not calls:
             return
         self._start_with_user()
-        untouched = shown.whole and len(calls) == len(entry.tool_calls)
+        untouched = shown.whole and len(calls) == len(results)
         reasoning = reasoning_blobs(entry, self.traits.model) if untouched and self.traits.reasoning else ()
         self.messages.append(
             Message(
@@ -185,13 +195,16 @@ class Builder:
                 origin=(entry.id,),
             )
         )
-        self._put_results(calls, answers, entry.id)
+        if calls:
+            self._put_results(calls, answers, entry.id)
 
-    def _calls(self, entry: AssistantEntry, shown: Shown) -> tuple[list[RequestToolCall], list[ToolResultEntry | None]]:
+    def _calls(
+        self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
+    ) -> tuple[list[RequestToolCall], list[ToolResultEntry | None]]:
         """Return an entry's calls that are shown, each with its result or None."""
         calls: list[RequestToolCall] = []
         answers: list[ToolResultEntry | None] = []
-        for call, answer in zip(entry.tool_calls, self.view.results.get(entry.id, ()), strict=True):
+        for call, answer in zip(entry.tool_calls, results, strict=True):
             if answer is not None and not self._is_shown(answer):
                 continue
             calls.append(

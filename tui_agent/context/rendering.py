@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tui_agent.context.arguments import parse_object
 from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
@@ -166,7 +167,7 @@ def arguments_json(arguments: str, shown: Shown) -> str:
     Valid ones stay as the model wrote them, byte for byte. Others are handed back as one string, so that the
     model sees its mistake.
     """
-    values = _parse_object(arguments)
+    values = parse_object(arguments)
     if values is None:
         told = {INVALID_ARGUMENTS_KEY: clean(arguments[:INVALID_ARGUMENTS_CHARS])} if arguments.strip() else {}
         return json.dumps(told, ensure_ascii=False)
@@ -298,18 +299,6 @@ def _cut(text: str, shown: Shown) -> str:
 def _block(name: str, rows: Iterable[str]) -> str:
     body = "\n".join(rows)
     return f"<{name}>\n{body}\n</{name}>" if body else ""
-
-
-def _parse_object(arguments: str) -> dict[str, Any] | None:
-    try:
-        values = json.loads(arguments, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return None
-    return values if isinstance(values, dict) else None
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _cleaned(value: Any) -> Any:

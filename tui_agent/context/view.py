@@ -20,12 +20,16 @@ from tui_agent.session.entries import (
     PruneEntry,
     ShellEntry,
     SystemEntry,
+    ToolCallPart,
     ToolResultEntry,
     UserEntry,
 )
 
 DEFAULT_MODE = "build"
 """The mode of a path that names none."""
+
+
+_HEAD_KINDS = frozenset({"system", "model_change", "mode_change"})
 
 
 class EntryState(StrEnum):
@@ -130,6 +134,8 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str]:
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
+        if entry.kind not in _HEAD_KINDS:
+            continue
         match entry:
             case SystemEntry():
                 return entry, model or entry.model, mode or entry.mode
@@ -195,15 +201,17 @@ def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, .
     """Return, per assistant entry with calls, the results that answer them."""
     rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
     waiting: AssistantEntry | None = None
+    calls: tuple[ToolCallPart, ...] = ()
     row: list[ToolResultEntry | None] = []
     for entry in entries:
         if isinstance(entry, AssistantEntry):
             if waiting is not None:
                 rows[waiting.id] = tuple(row)
-            row = [None] * len(entry.tool_calls)
-            waiting = entry if row else None
+            calls = entry.tool_calls
+            row = [None] * len(calls)
+            waiting = entry if calls else None
         elif waiting is not None and isinstance(entry, ToolResultEntry):
-            for at, call in enumerate(waiting.tool_calls):
+            for at, call in enumerate(calls):
                 if row[at] is None and call.call_id == entry.call_id:
                     row[at] = entry
                     break

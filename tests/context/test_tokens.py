@@ -1,0 +1,276 @@
+"""Tokens are counted as the model's own tokenizer would, offline, in bounded time."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import texts
+from tui_agent.context import tokens
+from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
+from tui_agent.context.tokens import (
+    CALL_TOKENS,
+    MESSAGE_TOKENS,
+    TokenCounter,
+    calibrate,
+    count_text,
+    encoding_name,
+    image_tokens,
+    initial_factor,
+)
+from tui_agent.session.entries import (
+    AssistantEntry,
+    ImagePart,
+    ReasoningPart,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolSchema,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+
+MODEL = "openai/gpt-4o"
+COUNTER = TokenCounter(MODEL)
+SAMPLES = {
+    "english": "The quick brown fox jumps over the lazy dog, and then it doesn't. " * 40,
+    "code": "def measure(path: Sequence[Entry]) -> int:\n    return sum(entry.tokens for entry in path)\n" * 40,
+    "json": '{"path": "src/app.py", "offset": 120, "matches": [1, 22, 333], "ok": true}\n' * 40,
+    "cjk": "上下文窗口管理还有三层机制防止上下文溢出。日本語のテキストと 한국어 문장도 있다。" * 40,
+}
+
+
+def reference(text, name="o200k_base"):
+    """Count with an encoding put together from the same files by other means."""
+    encoding = tokens._encoding(name)
+    return len(tiktoken.Encoding.encode(encoding, text, disallowed_special=()))
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_text_is_counted_as_the_tokenizer_does(kind):
+    assert COUNTER.text(SAMPLES[kind]) == reference(SAMPLES[kind])
+
+
+def test_known_counts_of_the_encodings():
+    """Counts published with the encodings (OpenAI cookbook, "How to count tokens with tiktoken")."""
+    assert count_text("antidisestablishmentarianism", "cl100k_base") == 6
+    assert count_text("お誕生日おめでとう", "cl100k_base") == 9
+    assert count_text("お誕生日おめでとう", "o200k_base") == 8
+    assert count_text("2 + 2 = 4", "cl100k_base") == 7
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("gpt-4o", "o200k_base"),
+        ("openai/gpt-4.1-mini", "o200k_base"),
+        ("gpt-5", "o200k_base"),
+        ("anthropic/claude-sonnet-4-5", "o200k_base"),
+        ("ollama/qwen3", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("openrouter/openai/gpt-4-turbo", "cl100k_base"),
+        ("azure/gpt-35-turbo", "cl100k_base"),
+    ],
+)
+def test_the_encoding_follows_the_model(model, name):
+    assert encoding_name(model) == name
+
+
+def test_counting_loads_neither_litellm_nor_anything_that_could_reach_a_network():
+    code = (
+        "import sys\n"
+        "from tui_agent.context.tokens import TokenCounter\n"
+        "assert 'tiktoken' not in sys.modules\n"
+        "assert TokenCounter('gpt-4o').text('hello world') == 2\n"
+        "print([m for m in ('litellm', 'requests', 'httpx', 'urllib3') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 1_000_000,
+        " " * 1_000_000,
+        "\n" * 1_000_000,
+        "é" * 300_000,
+        "😀" * 300_000,
+        "字" * 2_000_000,
+        "=" * 900_000,
+    ],
+    ids=["letter", "spaces", "newlines", "accents", "emoji", "han", "rule"],
+)
+def test_no_text_takes_long(text):
+    count_text("warm up")
+    started = time.process_time()
+
+    assert count_text(text) > 0
+    assert time.process_time() - started < 2
+
+
+def test_a_long_text_is_counted_in_pieces_almost_exactly():
+    text = "\n".join(SAMPLES.values()) * 8
+    assert len(text) > tokens.CHUNK_CHARS * 2
+
+    assert count_text(text) == pytest.approx(reference(text), rel=0.001)
+
+
+def test_a_huge_text_is_sampled_within_three_percent():
+    text = "".join(sample * 30 for sample in SAMPLES.values())
+    assert len(text) > tokens.EXACT_CHARS
+
+    assert count_text(text) == pytest.approx(reference(text), rel=0.03)
+
+
+@given(texts)
+@settings(max_examples=EXAMPLES)
+def test_any_text_can_be_counted(text):
+    assert COUNTER.text(text) >= (1 if text else 0)
+
+
+def test_special_tokens_in_a_text_are_text():
+    assert COUNTER.text("<|endoftext|>") > 1
+
+
+def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatch):
+    monkeypatch.setattr(tokens, "_encoding_folder", lambda: (_ for _ in ()).throw(FileNotFoundError("litellm")))
+    tokens._encoding.cache_clear()
+    try:
+        for kind, text in SAMPLES.items():
+            rough = count_text(text)
+            assert rough > 0, kind
+            assert 0.4 < rough / (len(text) / (1.4 if kind == "cjk" else 4)) < 2
+    finally:
+        tokens._encoding.cache_clear()
+
+
+# -- messages, tools, images --------------------------------------------------------------------------------
+
+
+def test_a_message_counts_its_texts_and_what_is_around_them():
+    message = Message(
+        "assistant", (ContentText("hello world"),), tool_calls=(RequestToolCall("call_1", "read", '{"path": "a"}'),)
+    )
+
+    inside = sum(map(COUNTER.text, ("hello world", "read", '{"path": "a"}')))
+    assert COUNTER.message(message) == inside + MESSAGE_TOKENS + CALL_TOKENS
+
+
+def test_a_tool_counts_as_the_json_it_is_sent_as():
+    tool = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
+    function = '{"name": "read", "description": "Read a file", "parameters": {"type": "object"}}'
+    sent = '{"type": "function", "function": ' + function + "}"
+
+    assert COUNTER.schema(tool) == COUNTER.text(sent)
+
+
+@pytest.mark.parametrize(
+    ("model", "width", "height", "expected"),
+    [
+        ("gpt-4o", 1_024, 1_024, 765),
+        ("gpt-4o", 2_048, 4_096, 1_105),
+        ("claude-sonnet-4-5-20250929", 1_000, 1_000, 1_296),
+        ("claude-sonnet-4-5-20250929", 1_920, 1_080, 1_568),
+        ("anthropic/claude-opus-4-8", 1_920, 1_080, 2_691),
+        ("gpt-5.2", 1_024, 1_024, 1_229),
+        ("gemini/gemini-3-pro", 4_000, 3_000, 1_100),
+        ("gpt-4o", 0, 0, tokens.UNKNOWN_IMAGE_TOKENS),
+    ],
+)
+def test_images_count_by_the_providers_rule(model, width, height, expected):
+    assert image_tokens(width, height, model) == expected
+
+
+def test_an_image_in_a_message_counts_as_a_usual_one():
+    assert COUNTER.message(Message("user", (ImageRef("a", "image/png"),))) > 1_000
+
+
+# -- entries ------------------------------------------------------------------------------------------------
+
+
+def user(text, **fields):
+    return UserEntry(parts=(TextPart(text=text),), **fields)
+
+
+def test_an_entry_counts_what_it_adds_to_a_request():
+    answer = AssistantEntry(
+        parts=(TextPart(text="hi there"), ToolCallPart(call_id="a", tool="read", arguments="{}")), model=MODEL
+    )
+    result = ToolResultEntry(call_id="a", tool="read", status=ToolStatus.COMPLETED, output="some data")
+
+    assert COUNTER.estimate(user("hello world")) == 2 + MESSAGE_TOKENS
+    assert COUNTER.estimate(answer) == 2 + 1 + 1 + MESSAGE_TOKENS + CALL_TOKENS
+    assert COUNTER.estimate(result) == 2 + MESSAGE_TOKENS
+
+
+def test_an_entry_that_is_not_sent_counts_nothing():
+    assert COUNTER.estimate(user("  ")) == 0
+    assert COUNTER.estimate(AssistantEntry(parts=(), model=MODEL, error="lost")) == 0
+
+
+def test_a_wrapped_message_counts_its_wrapping():
+    assert COUNTER.estimate(user("hello", mid_run=True)) > COUNTER.estimate(user("hello")) + 4
+
+
+def test_a_head_counts_its_blocks_and_tools():
+    tool = ToolSchema(name="read", description="Read a file", parameters={})
+    head = SystemEntry(blocks=("You are an agent.",), tools=(tool,), model=MODEL)
+
+    assert COUNTER.estimate(head) == COUNTER.text("You are an agent.") + MESSAGE_TOKENS + COUNTER.schema(tool) + 12
+
+
+def test_images_of_an_entry_count_by_their_size():
+    image = ImagePart(blob="a" * 64, mime="image/png", width=1_024, height=1_024)
+
+    assert COUNTER.estimate(UserEntry(parts=(image,))) == 765 + MESSAGE_TOKENS
+
+
+def test_encrypted_reasoning_counts_what_the_provider_reported():
+    part = ReasoningPart(text="", blob='{"encrypted_content": "AAAA"}', model=MODEL)
+    entry = AssistantEntry(
+        parts=(part, TextPart(text="so")), model=MODEL, usage=Usage(input=9, output=900, reasoning=800)
+    )
+
+    assert COUNTER.estimate(entry) == 800 + 1 + MESSAGE_TOKENS
+
+
+def test_a_stored_count_is_used_and_corrected():
+    assert TokenCounter(MODEL, 1.5).entry(user("hello", tokens=1_000)) == 1_500
+    assert TokenCounter(MODEL, 1.5).estimate(user("hello world", tokens=1_000)) == 2 + MESSAGE_TOKENS
+
+
+# -- calibration --------------------------------------------------------------------------------------------
+
+
+def test_a_factor_is_learnt_within_a_few_reports():
+    counter = TokenCounter("anthropic/claude-sonnet-4-5")
+    for raw in (8_000, 12_000, 9_000, 30_000, 31_000, 40_000):
+        counter = counter.learn(estimate=counter.calibrated(raw), reported=round(raw * 1.27))
+
+    assert counter.factor == pytest.approx(1.27, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "reported"), [(0, 5_000), (5_000, 0), (50, 60), (10_000, 500_000), (10_000, 300), (-5, 1_000)]
+)
+def test_absurd_reports_teach_nothing(estimate, reported):
+    assert calibrate(1.1, estimate=estimate, reported=reported) == 1.1
+
+
+@given(st.floats(0.5, 2.5), st.integers(0, 10**7), st.integers(0, 10**7))
+def test_a_factor_stays_within_its_limits(factor, estimate, reported):
+    assert 0.5 <= calibrate(factor, estimate=estimate, reported=reported) <= 2.5
+
+
+def test_claude_starts_with_a_factor_of_its_own():
+    assert initial_factor("anthropic/claude-opus-4-8") > 1.1
+    assert initial_factor(MODEL) == 1.0
