@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.compactor import Outcome
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
@@ -23,6 +24,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.pruning import Moment
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -51,6 +53,7 @@ class Agent:
         self._questions = Questions(self._channel)
         self._queue = MessageQueue()
         self._task: asyncio.Task[RunEnded] | None = None
+        self._compacting: asyncio.Future[Outcome] | None = None
         self._shells: set[asyncio.Task[ShellEntry]] = set()
         view = resolve(session.active_path())
         self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=view.mode or mode)
@@ -130,6 +133,8 @@ class Agent:
         """Stop the run where it is; the session can go on from there."""
         if self._task is not None:
             self._task.cancel()
+        if self._compacting is not None:
+            self._compacting.cancel()
         for task in self._shells:
             task.cancel()
 
@@ -153,6 +158,28 @@ class Agent:
         if mode != self.mode:
             self._context.mode = mode
             self._append(ModeChangeEntry(mode=mode))
+
+    async def compact(self, focus: str | None = None) -> Outcome:
+        """Summarise the history now, or before the next step when a run is going on.
+
+        The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
+        """
+        if self.running:
+            self._context.pending = focus or ""
+            self._channel.emit(Notice("The history is compacted before the next step."))
+            return Outcome()
+        self._compacting = asyncio.ensure_future(self._context.compact("manual", focus))
+        try:
+            return await self._compacting
+        finally:
+            self._compacting = None
+
+    def prune(self) -> int:
+        """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
+        if self.running:
+            self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
+            return 0
+        return self._context.prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""

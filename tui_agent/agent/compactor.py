@@ -11,7 +11,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, EntryAppended
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import Spent, SummaryCalls
-from tui_agent.context.budget import ContextSize, measure
+from tui_agent.context.budget import ContextSize, estimate_tokens, measure
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, Trigger, plan_compaction
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
 from tui_agent.context.digest import digest
@@ -190,12 +190,14 @@ class Compactor:
         return measure(path, directory.limits(model), self._settings(model), directory.counter(model))
 
     def _measures(self, model: str) -> Measures:
-        return Measures(
-            size_of=lambda path: self._size(model, path).history,
-            text=self._ports.directory.counter(model).text,
-            entry=self._count(model),
-            templates=self._templates,
-        )
+        counter, limits = self._ports.directory.counter(model), self._ports.directory.limits(model)
+        fixed = self._size(model, self._session.active_path()).fixed
+
+        def size_of(path: Sequence[Entry]) -> int:
+            # Estimates on both sides: a report holds for what was sent, not for what would be.
+            return max(0, estimate_tokens(path, limits, counter) - fixed)
+
+        return Measures(size_of, counter.text, counter.entry, self._templates)
 
 
 def _with_origin(entry: Entry, draft: Draft) -> Entry:

@@ -12,7 +12,7 @@ from tui_agent.agent.compactor import Compactor, Order, Outcome
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import Place, render_head
-from tui_agent.context.budget import ContextSize, measure
+from tui_agent.context.budget import ContextSize, Meter
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.projection import ModelTraits, project
@@ -49,6 +49,7 @@ class ContextKeeper:
         self._channel = channel
         self._templates = Templates.load(ports.prompt)
         self._overflows = 0
+        self._known_meter: Meter | None = None
         self.compactor = Compactor(session, ports, channel)
         self.model = model
         self.mode = mode
@@ -69,18 +70,15 @@ class ContextKeeper:
 
     def size(self) -> ContextSize:
         """Measure the next request."""
-        directory = self._ports.directory
-        return measure(
-            self._session.active_path(), directory.limits(self.model), self._settings(), directory.counter(self.model)
-        )
+        return self._meter().measure(self._session.active_path())
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
-        """Return the next request and its size in tokens as the program counts them."""
+        """Return the next request and its size in tokens as the program counts them, whatever was reported."""
         limits = self._ports.directory.limits(self.model)
         traits = ModelTraits(model=self.model, vision=limits.vision)
         request = project(self._session.active_path(), traits, self._templates)
         request = replace(request, tool_choice="auto" if tools_allowed else "none", blobs=self._images(request))
-        return request, self.size().total
+        return request, self._meter().estimate_tokens(self._session.active_path())
 
     # -- making room ----------------------------------------------------------------------------------------
 
@@ -196,6 +194,15 @@ class ContextKeeper:
 
     def _settings(self) -> ContextSettings:
         return self._ports.settings.for_model(self.model)
+
+    def _meter(self) -> Meter:
+        """Return the meter of the path; it is kept while model, window and calibration stay the same."""
+        directory = self._ports.directory
+        limits, counter = directory.limits(self.model), directory.counter(self.model)
+        known = self._known_meter
+        if known is None or (known.limits, known.counter) != (limits, counter):
+            known = self._known_meter = Meter(limits, self._settings(), counter)
+        return known
 
     def _view(self) -> ContextView:
         return resolve(self._session.active_path())

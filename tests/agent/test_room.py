@@ -1,0 +1,229 @@
+"""Making room: what happens when a conversation outgrows its window."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.request_validator import validate
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
+from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry, ToolResultEntry, Usage, UserEntry
+
+SUMMARY = "## Goal\nKeep the build green.\n\n## Next Steps\n1. Go on with the next file.\n"
+
+
+def is_summary_call(request: ModelRequest) -> bool:
+    return not request.tools or "<length>" in request.messages[-1].text
+
+
+class Worker:
+    """A model that reads one file after the other and never tires, until it was asked often enough."""
+
+    def __init__(self, steps: int, *, usage: str = "honest", summary: Reply | None = None) -> None:
+        self.steps = steps
+        self.usage = usage
+        self.summary = summary or Reply(SUMMARY)
+        self.step = 0
+        self.sizes: list[int] = []
+        self.requests: list[ModelRequest] = []
+        self.summaries = 0
+        self.after_summary: list[int] = []
+        self._counter = TokenCounter("test/model")
+
+    def __call__(self, request: ModelRequest) -> Reply:
+        size = self._counter.messages(request.messages) + sum(self._counter.schema(tool) for tool in request.tools)
+        self.sizes.append(size)
+        if is_summary_call(request):
+            self.summaries += 1
+            self.after_summary.append(self.step)
+            return self.summary
+        self.requests.append(request)
+        self.step += 1
+        usage = {
+            "honest": Usage(input=size, output=40),
+            "missing": None,
+            "zero": Usage(),
+            "absurd": Usage(input=90_000_000, output=3),
+        }[self.usage]
+        if self.step >= self.steps:
+            return Reply("All files are read.", usage=usage)
+        kind = self.step % 3
+        if kind == 0:
+            call = Call("read", json.dumps({"path": f"file{self.step % 7}.txt"}))
+        elif kind == 1:
+            call = Call("bash", json.dumps({"command": f"seq 1 {40 + self.step % 300}"}))
+        else:
+            call = Call("grep", json.dumps({"pattern": f"line {self.step % 10}"}))
+        return Reply(f"Step {self.step}.", calls=(call,), usage=usage)
+
+
+def project_files(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for number in range(7):
+        lines = (f"line {line} of file {number}: value = {line * number}" for line in range(120))
+        (project / f"file{number}.txt").write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize("window", [16_000, 32_000])
+@pytest.mark.parametrize("usage", ["honest", "missing", "zero", "absurd"])
+async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
+    tmp_path: Path, window: int, usage: str
+) -> None:
+    project_files(tmp_path)
+    worker = Worker(120 if usage != "honest" else 300, usage=usage)
+    harness = make_agent(tmp_path, ScriptedClient(worker), window=window, max_steps=1_000, rules=allow_all())
+    ended = await harness.say("Read everything and tell me when you are done. Never stop early.")
+    assert ended.reason == "done", ended
+    assert worker.step == worker.steps
+    assert max(worker.sizes) < window
+    for request in worker.requests:
+        validate(request)
+    assert_a_step_between_compactions(harness)
+    assert "Never stop early" in request_bytes(worker.requests[-1]).decode()
+
+
+def allow_all():
+    from tui_agent.agent.permissions import Action, Rule
+
+    return (Rule("*", "*", Action.ALLOW, "flag"),)
+
+
+def assert_a_step_between_compactions(harness: Harness) -> None:
+    answered = True
+    for entry in harness.path():
+        if isinstance(entry, AssistantEntry) and not entry.error:
+            answered = True
+        if isinstance(entry, CompactionEntry) and entry.model:
+            assert answered, f"#{entry.id} follows a compaction without a step in between"
+            assert entry.tokens_after <= entry.tokens_before * 0.9
+            answered = False
+
+
+async def test_a_compaction_in_the_middle_of_work_tells_the_model_to_go_on(tmp_path: Path) -> None:
+    project_files(tmp_path)
+    worker = Worker(80)
+    settings = ContextSettings(prune=PruneSettings(when="off"))
+    harness = make_agent(
+        tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings
+    )
+    await harness.say("Read everything.")
+    assert worker.summaries >= 1
+    synthetic = {entry.synthetic for entry in harness.path() if isinstance(entry, UserEntry)}
+    assert "continue" in synthetic
+    assert [event.error for event in harness.of(CompactionEnded)] == [None] * len(harness.of(CompactionStarted))
+    compaction = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    assert compaction.model == "test/model"
+    assert compaction.usage is not None
+    assert "Keep the build green." in compaction.summary
+
+
+async def test_pruning_comes_before_compaction(tmp_path: Path) -> None:
+    project_files(tmp_path)
+    harness = make_agent(tmp_path, ScriptedClient(Worker(60)), window=32_000, max_steps=1_000, rules=allow_all())
+    await harness.say("Read everything.")
+    kinds = [entry.kind for entry in harness.path() if isinstance(entry, PruneEntry | CompactionEntry)]
+    assert kinds
+    assert kinds[0] == "prune"
+
+
+async def test_two_hundred_overflows_end_in_two_attempts_and_a_clear_choice(tmp_path: Path) -> None:
+    overflow = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The request is too long for the model.", window=12_000)
+    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply(error=overflow))
+    harness = make_agent(tmp_path, client, window=100_000)
+    first = await grown(harness, client, overflow)
+    assert first.reason == "stopped"
+    assert "/model" in (first.error or "")
+    sent = [request for request in client.requests if not is_summary_call(request)]
+    assert len(sent) == 2
+    assert sum(isinstance(entry, CompactionEntry) for entry in harness.path()) == 1
+    assert harness.directory.windows == {"test/model": 12_000}
+
+
+async def grown(harness: Harness, client: ScriptedClient, _error: ModelError):
+    """Give the session a past before the overflow comes."""
+    for number in range(8):
+        text = f"Question {number}: " + "word " * 400
+        harness.session.append(UserEntry(parts=({"type": "text", "text": text},)))
+        harness.session.append(AssistantEntry(parts=({"type": "text", "text": "Answer. " * 300},), model="test/model"))
+    client.requests.clear()
+    return await harness.say("and now?")
+
+
+async def test_automatic_compaction_that_is_off_stops_at_the_limit(tmp_path: Path) -> None:
+    settings = ContextSettings(compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off"))
+    project_files(tmp_path)
+    worker = Worker(300)
+    harness = make_agent(
+        tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings
+    )
+    ended = await harness.say("Read everything.")
+    assert ended.reason == "stopped"
+    assert "/compact" in (ended.error or "")
+    assert worker.summaries == 0
+    assert max(worker.sizes) < 16_000
+
+
+async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Path) -> None:
+    project_files(tmp_path)
+    broken = Reply(error=ModelError(ErrorKind.UNKNOWN, "The summariser is broken."))
+    worker = Worker(100, summary=broken)
+    settings = ContextSettings(prune=PruneSettings(when="off"))
+    harness = make_agent(
+        tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings
+    )
+    ended = await harness.say("Read everything.")
+    assert ended.reason == "done"
+    assert max(worker.sizes) < 16_000
+    by_rule = [entry for entry in harness.path() if isinstance(entry, CompactionEntry)]
+    assert by_rule
+    assert all(entry.model is None for entry in by_rule)
+    assert any("by rule" in event.message for event in harness.of(Notice))
+
+
+async def test_undoing_a_compaction_is_moving_the_leaf(tmp_path: Path) -> None:
+    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    before = harness.session.leaf
+    outcome = await harness.agent.compact("the numbers")
+    assert outcome.problem is None
+    compaction = harness.path()[-1]
+    assert isinstance(compaction, CompactionEntry)
+    assert (compaction.trigger, compaction.instructions) == ("manual", "the numbers")
+    assert harness.agent.context_size().history < compaction.tokens_before
+    harness.agent.move(compaction.parent_id)
+    assert harness.session.leaf == before
+    await harness.say("still all there?")
+    assert "Question 0" in request_bytes(client.requests[-1]).decode()
+
+
+async def test_compacting_right_after_a_compaction_is_refused_with_the_reason(tmp_path: Path) -> None:
+    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    assert (await harness.agent.compact()).problem is None
+    again = await harness.agent.compact()
+    assert "Nothing was said" in (again.problem or "")
+
+
+async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
+    project_files(tmp_path)
+    worker = Worker(40)
+    harness = make_agent(tmp_path, ScriptedClient(worker), window=100_000, rules=allow_all())
+    await harness.say("Read everything.")
+    leaf = harness.session.leaf
+    assert harness.agent.prune() > 0
+    assert isinstance(harness.path()[-1], PruneEntry)
+    results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert all("cleared" not in entry.output for entry in results), "outputs themselves never change"
+    harness.agent.move(leaf)
+    worker.steps = 0
+    await harness.say("go on")
+    assert "cleared" not in request_bytes(worker.requests[-1]).decode()
