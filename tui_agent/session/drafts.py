@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.records import DraftText
 
-__all__ = ["StoredDraft", "clear", "entry_of", "load", "save"]
+__all__ = ["StoredDraft", "clear", "entry_of", "load", "orphan", "save"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,14 @@ def save(connection: sqlite3.Connection, session: int, draft: StoredDraft, at: i
 def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
     """Delete a writer's draft; return whether there was one."""
     return connection.execute("DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)).rowcount > 0
+
+
+def orphan(connection: sqlite3.Connection, session: int, writer: str) -> None:
+    """Make a writer's draft nobody's, while its program lives on."""
+    connection.execute(
+        "UPDATE OR REPLACE drafts SET writer = 'nobody.' || writer WHERE session = ? AND writer = ?",
+        (session, writer),
+    )
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[StoredDraft]:

@@ -5,8 +5,8 @@ take about four times the text in space and can't find words of two characters, 
 Preparing means:
 
 - characters of scripts without spaces are set apart, so that each is a word and a run of them is a phrase;
-- ``camelCase`` names are indexed as their parts and as a whole, so that ``case`` and ``camelc`` both find them
-  (``snake_case`` is split by the tokenizer).
+- ``myCamelCase`` is indexed as its parts and as what they give from each part on, so that ``case``, ``camelc`` and
+  ``mycamelcase`` all find it (``snake_case`` is split by the tokenizer).
 """
 
 import re
@@ -19,13 +19,16 @@ __all__ = ["INDEXED_CHARS", "index_text", "match_expression", "snippet"]
 INDEXED_CHARS = 20_000
 """Characters indexed of one entry: three fifths from its beginning, the rest from its end."""
 
+_NAME_CHARS, _NAME_PARTS = 64, 8
+"""Words that are longer or have more parts are no names but data."""
+
 _SNIPPET_BEFORE, _SNIPPET_CHARS = 30, 140
 
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])"
 )
-_CAMEL_WORD = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
+_WORD = re.compile(r"[A-Za-z0-9]+")
 _CAMEL_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -40,8 +43,7 @@ def index_text(entry: Entry) -> str:
         head = INDEXED_CHARS * 3 // 5
         text = f"{text[:head]}\n{text[head - INDEXED_CHARS :]}"
     text = storable(text)
-    names = sorted(set(_CAMEL_WORD.findall(text)))
-    return "\n".join([_separate(text), *names])
+    return " ".join([_separate(text), *_joined_names(text)])
 
 
 def match_expression(query: str) -> str | None:
@@ -66,6 +68,18 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     piece = " ".join(text[start : start + 4 * _SNIPPET_CHARS].split())[:_SNIPPET_CHARS]
     line = ("…" if start else "") + piece
     return line, tuple(match.span() for match in pattern.finditer(line))
+
+
+def _joined_names(text: str) -> list[str]:
+    """Return the camel-case names in a text without their breaks, from each part but the last on."""
+    joined: set[str] = set()
+    for word in set(_WORD.findall(text)):
+        if word.islower() or len(word) > _NAME_CHARS:
+            continue
+        parts = _CAMEL_BREAK.split(word)
+        if len(parts) <= _NAME_PARTS:
+            joined.update("".join(parts[start:]) for start in range(len(parts) - 1))
+    return sorted(joined)
 
 
 def _separate(text: str) -> str:

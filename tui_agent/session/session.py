@@ -347,12 +347,11 @@ class Session:
 
     def release(self) -> None:
         """Let others hold the session. A draft of this object counts as left over from now on."""
-        self._store.forget_writer(self._writer)
-        if self._holding and self._store.read_only is None:
+        if (self._holding or self._has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
                 holding.release(connection, self._number, self._writer)
-        self._holding = False
-        self._writer = self._store.new_writer(self)
+                drafts.orphan(connection, self._number, self._writer)
+        self._holding = self._has_draft = False
 
     def _hold(self, alive: Callable[[str | None], bool] | None) -> None:
         self._refuse_if_read_only()

@@ -269,10 +269,6 @@ class Store:
         self._writers[writer] = session
         return writer
 
-    def forget_writer(self, writer: str) -> None:
-        """Declare a writer dead before its object is."""
-        self._writers.pop(writer, None)
-
     def announce(self) -> None:
         """Make this program's life visible to others; needed before anything that names a writer is stored."""
         try:

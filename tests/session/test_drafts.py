@@ -1,0 +1,135 @@
+"""What was streamed when a program ended comes back as an interrupted answer."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.texts import answered, said, texts
+from tui_agent.session.entries import AssistantEntry, ReasoningPart, TextPart, ToolCallPart
+from tui_agent.session.session import DraftText, Session
+
+Reopen = Callable[..., Session]
+
+
+def call(arguments: str) -> ToolCallPart:
+    return ToolCallPart(call_id=f"c{len(arguments)}", tool="bash", arguments=arguments)
+
+
+def end(session: Session) -> None:
+    """Let the program that works with this session end without a word."""
+    session._store.close()
+
+
+def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reopen: Reopen) -> None:
+    session.append(said("do it"))
+    session.save_draft(DraftText("first"))
+    whole, cut = call('{"command": "ls"}'), call('{"command": "l')
+    session.save_draft(DraftText("I will", "thinking", (whole, cut), model="m/x", started_at=77, estimate=900))
+    end(session)
+    later = reopen(session)
+    entry = later.recover()
+    assert isinstance(entry, AssistantEntry)
+    assert entry.parts == (ReasoningPart(text="thinking", model="m/x"), TextPart(text="I will"), whole)
+    assert (entry.finish, entry.interrupted, entry.model) == ("interrupted", True, "m/x")
+    assert (entry.started_at, entry.estimate, entry.parent_id) == (77, 900, 1)
+    assert later.leaf == entry.id
+    assert texts(later.path()) == ["do it", "I will"]
+    assert later.recover() is None
+
+
+def test_an_answer_replaces_its_draft(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("half"))
+    session.append(answered("half and half"))
+    end(session)
+    assert reopen(session).recover() is None
+
+
+def test_other_entries_do_not_replace_the_draft(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("half"))
+    session.append(said("meanwhile"))
+    end(session)
+    assert reopen(session).recover() is not None
+
+
+@pytest.mark.parametrize("draft", [DraftText(), DraftText(calls=(call("{"), call("[]"), call("")))])
+def test_a_draft_without_content_leaves_no_entry(session: Session, reopen: Reopen, draft: DraftText) -> None:
+    session.save_draft(draft)
+    end(session)
+    later = reopen(session)
+    assert later.recover() is None
+    assert later.info.entry_count == 0
+
+
+def test_a_cleared_draft_is_gone(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("half"))
+    session.clear_draft()
+    end(session)
+    assert reopen(session).recover() is None
+
+
+def test_the_draft_of_a_live_program_is_left_alone(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("still coming"))
+    assert reopen(session).recover() is None
+    end(session)
+    assert reopen(session).recover() is not None
+
+
+def test_a_released_session_leaves_its_draft_to_others(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("half"))
+    session.release()
+    assert reopen(session).recover() is not None
+
+
+def test_ones_own_draft_can_be_recovered(session: Session) -> None:
+    session.save_draft(DraftText("half"))
+    entry = session.recover()
+    assert entry is not None
+    assert entry.text == "half"
+
+
+def test_a_draft_goes_where_it_belonged_and_the_leaf_stays_when_it_moved_on(session: Session, reopen: Reopen) -> None:
+    session.append_many([said("a"), said("b")])
+    session.save_draft(DraftText("answer to b"))
+    reopen(session).move(1)
+    end(session)
+    later = reopen(session)
+    entry = later.recover()
+    assert entry is not None
+    assert (entry.parent_id, later.leaf) == (2, 1)
+
+
+def test_drafts_of_two_dead_programs_both_come_back(session: Session, reopen: Reopen) -> None:
+    session.append(said("a"))
+    other = reopen(session)
+    session.save_draft(DraftText("one"))
+    other.save_draft(DraftText("two"))
+    end(session)
+    end(other)
+    later = reopen(session)
+    assert later.recover() is not None
+    assert sorted(entry.preview for entry in later.skeleton()) == ["a", "one", "two"]
+
+
+def test_a_read_only_session_recovers_nothing(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("half"))
+    end(session)
+    assert reopen(session, read_only=True).recover() is None
+    assert reopen(session).recover() is not None
+
+
+def test_a_damaged_draft_is_dropped(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("half"))
+    with session._store.writer() as connection:
+        connection.execute("UPDATE drafts SET body = substr(body, 5)")
+    end(session)
+    later = reopen(session)
+    assert later.recover() is None
+    assert later.append(said("goes on")).id == 1
+
+
+def test_text_that_is_no_unicode_survives_in_a_draft(session: Session, reopen: Reopen) -> None:
+    session.save_draft(DraftText("half \ud800 of a pair\0"))
+    end(session)
+    entry = reopen(session).recover()
+    assert entry is not None
+    assert entry.text == "half \ud800 of a pair\0"

@@ -1,0 +1,178 @@
+"""Finding entries by their words, in every script, whatever is typed."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.texts import answered, said
+from tui_agent.session.entries import (
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    SystemEntry,
+    ToolResultEntry,
+    ToolStatus,
+)
+from tui_agent.session.search import INDEXED_CHARS, match_expression
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+
+def found(session: Session, query: str) -> list[int]:
+    return sorted(hit.entry_id for hit in session.search(query))
+
+
+@pytest.mark.parametrize(
+    ("text", "queries", "misses"),
+    [
+        (
+            "The login redirect loses the query",
+            ["login", "LOGIN red", "loses quer", "redirect the"],
+            ["ogin", "lose que"],
+        ),
+        (
+            "call getUserName and HTTPServer",
+            ["getUserName", "username", "getusern", "User", "server", "HttpS"],
+            ["name x"],
+        ),
+        ("scroll_offset of src/my-file.py:12", ["scroll_off", "offset", "my-file.py", "py:12", "src/my"], ["my_dir"]),
+        ("修复登录重定向的问题", ["登录", "登", "重定向", "修复 问题", "登录重定向"], ["录登", "登向"]),
+        ("ログインのリダイレクト", ["ログイン", "リダイ"], ["インログ"]),
+        ("로그인 리디렉션이 깨졌다", ["로그인", "리디렉션", "디렉"], ["인로"]),
+        ("Crème brûlée à la ÅNGSTRÖM", ["creme", "brulee", "ångström"], ["cremes"]),
+        ("исправить вход", ["ИСПРАВ", "вход"], ["выход"]),
+    ],
+)
+def test_words_are_found_in_any_script(session: Session, text: str, queries: list[str], misses: list[str]) -> None:
+    session.append(said(text))
+    session.append(said("something else entirely"))
+    assert {query: found(session, query) for query in queries} == {query: [1] for query in queries}
+    assert {query: found(session, query) for query in misses} == {query: [] for query in misses}
+
+
+def test_only_the_last_word_may_be_unfinished(session: Session) -> None:
+    session.append(said("redirect login"))
+    assert found(session, "redirect log") == [1]
+    assert found(session, "redir login") == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"',
+        "'",
+        "*",
+        "a*b",
+        "NEAR(a b)",
+        "AND",
+        "OR NOT",
+        "text:x",
+        "-",
+        "^a",
+        "(",
+        "a)(",
+        "\\",
+        "%",
+        "\0",
+        "\ud800",
+        "🙂",
+        " ",
+        "",
+    ],
+)
+def test_no_character_has_a_meaning(session: Session, query: str) -> None:
+    session.append(said(f"before {query} after"))
+    assert [hit.entry_id for hit in session.search(query)] in ([], [1])
+    session.search(f"before {query}")
+    assert found(session, "before") == [1]
+
+
+@given(query=st.text(max_size=12))
+def test_any_query_is_a_valid_expression(shared_store: Store, query: str) -> None:
+    shared_store.search(query)
+    shared_store.sessions(query=query)
+    assert match_expression(query) is None or '"' in str(match_expression(query))
+
+
+@pytest.fixture(scope="module")
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("search") / "s.db")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        answered("the needle"),
+        answered("", ("c", "bash", '{"command": "find needle"}')),
+        ShellEntry(command="grep needle", output=""),
+        ShellEntry(command="ls", output="needle.py"),
+        ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="a\nneedle\nb"),
+        CompactionEntry(summary="a needle", first_kept_id=None, tokens_before=1, tokens_after=1, trigger="manual"),
+    ],
+    ids=lambda entry: entry.kind,
+)
+def test_everything_a_reader_sees_is_searched(session: Session, entry: Entry) -> None:
+    session.append(entry)
+    assert found(session, "needle") == [1]
+
+
+def test_the_prompt_that_all_sessions_share_is_not(session: Session) -> None:
+    session.append(SystemEntry(blocks=("You are helpful",), model="m"))
+    assert found(session, "helpful") == []
+
+
+def test_all_branches_are_searched_newest_first(session: Session) -> None:
+    session.append_many([said("needle one"), said("needle two")])
+    session.move(None)
+    session.append(said("needle three"))
+    assert [hit.entry_id for hit in session.search("needle")] == [3, 2, 1]
+    assert [hit.entry_id for hit in session.search("needle", 2)] == [3, 2]
+    assert session.search("needle", 0) == []
+
+
+def test_a_search_stays_in_its_session_or_directory(store: Store, session: Session) -> None:
+    session.append(said("needle"))
+    other = Session(store, store.create_session("/elsewhere").id, estimate=lambda _entry: 1)
+    other.append(said("needle, too"))
+    assert [hit.session_id for hit in store.search("needle")] == [other.id, session.id]
+    assert [hit.session_id for hit in session.search("needle")] == [session.id]
+    assert [hit.session_id for hit in store.search("needle", cwd="/elsewhere")] == [other.id]
+
+
+def test_a_hit_says_where_the_words_are(session: Session) -> None:
+    session.append(said("x " * 500 + "the\nNeedle is   here " + "y " * 500))
+    (hit,) = session.search("needle here")
+    assert (hit.session_id, hit.entry_id, hit.kind) == (session.id, 1, "user")
+    assert "Needle is here" in hit.snippet
+    assert "\n" not in hit.snippet
+    assert len(hit.snippet) < 200
+    assert [hit.snippet[start:end] for start, end in hit.highlights] == ["Needle", "here"]
+
+
+def test_the_beginning_and_the_end_of_a_huge_entry_are_indexed(session: Session) -> None:
+    session.append(said("alpha " + "filler " * INDEXED_CHARS + " omega"))
+    assert found(session, "alpha omega") == [1]
+
+
+def test_the_index_can_be_made_anew(store: Store, session: Session) -> None:
+    session.append_many([said("needle"), said("other")])
+    with store.writer() as connection:
+        connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('delete-all')")
+    assert found(session, "needle") == []
+    store.rebuild_search()
+    assert found(session, "needle") == [1]
+
+
+def test_a_search_may_run_in_a_thread_while_appends_go_on(session: Session) -> None:
+    session.append(said("needle"))
+    results: list[int] = []
+    thread = threading.Thread(target=lambda: results.extend(len(session.search("needle")) for _ in range(50)))
+    thread.start()
+    for number in range(50):
+        session.append(said(f"needle {number}"))
+    thread.join(timeout=20)
+    assert len(results) == 50
+    assert results == sorted(results)
+    assert len(session.search("needle", 100)) == 51

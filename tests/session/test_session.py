@@ -1,0 +1,250 @@
+"""What a session promises to everything above it: entries, paths, moves, labels."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.texts import answered, said, texts
+from tui_agent.session.entries import (
+    CheckpointEntry,
+    ImagePart,
+    ReasoningPart,
+    SystemEntry,
+    TextPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolSchema,
+    ToolStatus,
+    Truncation,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.errors import EntryNotFound, NothingToUndo, SessionNotFound, StoreReadOnly
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+Reopen = Callable[..., Session]
+
+
+def test_an_appended_entry_comes_back_complete(session: Session, reopen: Reopen) -> None:
+    first = session.append(said("find   the\nbug"))
+    second = session.append(answered("here it is"))
+    assert (first.id, first.parent_id, first.preview, first.tokens) == (1, None, "find the bug", 7)
+    assert (second.id, second.parent_id) == (2, 1)
+    assert first.created_at < second.created_at
+    assert reopen(session).path() == [first, second]
+
+
+def test_time_and_tokens_that_an_entry_brings_are_kept(session: Session) -> None:
+    stored = session.append(said("hi").model_copy(update={"created_at": 5, "tokens": 3, "id": 99, "parent_id": 98}))
+    assert (stored.id, stored.parent_id, stored.created_at, stored.tokens) == (1, None, 5, 3)
+
+
+def test_every_field_survives_the_file(session: Session, reopen: Reopen) -> None:
+    entries = [
+        SystemEntry(
+            blocks=("a", "b"),
+            tools=(ToolSchema(name="t", description="d", parameters={"z": 1, "a": [None]}),),
+            model="m",
+        ),
+        UserEntry(parts=(TextPart(text="t"), ImagePart(blob="ab", mime="image/png", width=3))),
+        answered("x", ("c", "read", '{"a": 1')).model_copy(
+            update={"usage": Usage(input=5, cache_read=2), "cost": 0.125, "finish": "length", "first_token_at": 3}
+        ),
+        answered("").model_copy(update={"parts": (ReasoningPart(text="r", blob='{ "sig":  "é" }', model="m"),)}),
+        ToolResultEntry(
+            call_id="c",
+            tool="read",
+            status=ToolStatus.DENIED,
+            output="nul\0 esc\x1b[31m",
+            metadata=ToolMetadata(
+                diff="+a", truncation=Truncation(total_lines=1, total_bytes=2, kept_lines=3, kept_bytes=4)
+            ),
+        ),
+    ]
+    stored = session.append_many(entries)
+    assert reopen(session).path() == stored
+    assert [
+        entry.model_copy(update={"id": 0, "parent_id": None, "created_at": 0, "preview": "", "tokens": 0})
+        for entry in stored
+    ] == entries
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["half \ud800 pair", "\0", "上下文 👩‍👩‍👧", "x" * 100_000, "", "'; DROP TABLE entries; --"],
+    ids=["surrogate", "nul", "wide", "long", "empty", "quotes"],
+)
+def test_any_text_can_be_stored_and_searched(session: Session, reopen: Reopen, text: str) -> None:
+    stored = session.append(said(text))
+    assert reopen(session).entry(1).parts == stored.parts
+    session.search(text)
+    session.label(1, text)
+    session.set_title(text)
+
+
+def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:
+    session.append(said("hello"))
+    entry = session.append(answered("four", ("c", "ls", "{}")))
+    header = reopen(session).skeleton()[1]
+    assert header == session.path_headers()[1]
+    assert (header.id, header.parent_id, header.kind, header.preview) == (2, 1, "assistant", "four")
+    assert (header.tokens, header.created_at, header.size) == (7, entry.created_at, len("four" + "ls" + "{}"))
+
+
+def test_append_many_is_one_chain_in_one_transaction(session: Session) -> None:
+    appended = session.append_many([said("a"), answered("b"), said("c")])
+    assert [(entry.id, entry.parent_id) for entry in appended] == [(1, None), (2, 1), (3, 2)]
+    assert session.leaf == 3
+    assert session.append_many([]) == []
+
+
+def test_appending_elsewhere_leaves_the_leaf_alone(session: Session) -> None:
+    session.append_many([said("a"), answered("b")])
+    branch = session.append_at(1, answered("b2"))
+    assert (branch.parent_id, session.leaf) == (1, 2)
+    beside = session.append_beside(answered("failed attempt"))
+    assert (beside.parent_id, session.leaf) == (2, 2)
+    assert texts(session.path()) == ["a", "b"]
+    assert session.append_at(2, said("c")).id == session.leaf == 5
+
+
+def test_a_missing_parent_is_refused_and_costs_nothing(session: Session) -> None:
+    session.append(said("a"))
+    with pytest.raises(EntryNotFound):
+        session.append_at(17, said("lost"))
+    assert session.info.entry_count == 1
+    assert session.append(said("b")).id == 2
+
+
+def test_the_cached_path_follows_appends_and_moves(session: Session) -> None:
+    session.append_many([said("a"), answered("b")])
+    assert texts(session.path()) == ["a", "b"] == texts(session.path_headers())
+    session.append(said("c"))
+    assert texts(session.path()) == ["a", "b", "c"] == texts(session.path_headers())
+    session.move(1)
+    session.append(answered("b2"))
+    assert texts(session.path()) == ["a", "b2"] == texts(session.path_headers())
+    assert texts(session.path(leaf=3)) == ["a", "b", "c"]
+    assert session.path(leaf=None) == []
+
+
+def test_a_returned_path_can_be_changed_without_harm(session: Session) -> None:
+    session.append(said("a"))
+    for get in (session.path, session.active_path, session.path_headers, session.skeleton):
+        get().clear()
+        assert len(get()) == 1
+
+
+def test_entries_come_in_the_order_asked_for(session: Session, reopen: Reopen) -> None:
+    session.append_many([said(str(number)) for number in range(900)])
+    ids = [5, 900, 3, 5, 12_345, 1]
+    assert [entry.id for entry in reopen(session).entries(ids)] == [5, 900, 3, 5, 1]
+    with pytest.raises(EntryNotFound):
+        session.entry(12_345)
+
+
+def test_the_leaf_is_where_it_was_after_reopening(session: Session, reopen: Reopen) -> None:
+    session.append_many([said("a"), answered("b"), said("c")])
+    session.move(2)
+    assert reopen(session).leaf == 2
+    session.move(None)
+    assert reopen(session).leaf is None
+    assert session.append(said("new root")).parent_id is None
+
+
+def test_moves_are_undone_and_redone_after_reopening_too(session: Session, reopen: Reopen) -> None:
+    session.append_many([said("a"), answered("b"), said("c")])
+    session.move(1)
+    session.append(answered("b2"))
+    again = reopen(session)
+    assert again.undo_move() == 3
+    assert reopen(session).redo_move() == 4
+    assert [(move.from_leaf, move.to_leaf, move.action) for move in again.moves()] == [
+        (3, 1, "move"),
+        (4, 3, "undo"),
+        (3, 4, "redo"),
+    ]
+
+
+def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(session: Session) -> None:
+    session.append_many([said(letter) for letter in "abcd"])
+    session.move(3)
+    session.move(1)
+    assert [session.undo_move(), session.undo_move()] == [3, 4]
+    assert not session.can_undo_move
+    with pytest.raises(NothingToUndo):
+        session.undo_move()
+    assert session.redo_move() == 3
+    session.move(2)
+    assert not session.can_redo_move
+    with pytest.raises(NothingToUndo):
+        session.redo_move()
+    assert session.undo_move() == 3
+
+
+def test_moving_nowhere_is_no_move(session: Session) -> None:
+    session.append(said("a"))
+    session.move(1)
+    assert session.moves() == []
+    with pytest.raises(EntryNotFound):
+        session.move(9)
+    assert session.leaf == 1
+
+
+def test_labels_can_be_set_changed_and_removed(session: Session, reopen: Reopen) -> None:
+    session.append_many([said("a"), said("b")])
+    session.label(2, "green")
+    session.label(1, "red")
+    session.label(2, "blue")
+    assert reopen(session).labels() == {1: "red", 2: "blue"}
+    session.label(1, None)
+    assert reopen(session).labels() == {2: "blue"}
+    with pytest.raises(EntryNotFound):
+        session.label(3, "nothing there")
+
+
+def test_what_is_not_the_tree_is_kept_with_the_session(session: Session) -> None:
+    session.append(SystemEntry(blocks=("x",), model="first/model"))
+    session.append(said("by the program", synthetic="continue"))
+    session.append(said("what I asked"))
+    session.append(said("what I asked next"))
+    session.append(answered("ok", model="second/model"))
+    session.append(CheckpointEntry(files=()))
+    session.set_title("A title")
+    info = session.info
+    assert (info.first_message, info.model, info.title) == ("what I asked", "second/model", "A title")
+    assert (info.entry_count, info.leaf, info.cwd) == (6, 6, "/project")
+
+
+def test_a_read_only_session_can_be_read_and_refuses_changes(session: Session, reopen: Reopen) -> None:
+    session.append_many([said("a"), said("b")])
+    reading = reopen(session, read_only=True)
+    assert reading.read_only
+    assert texts(reading.path()) == ["a", "b"]
+    changes: list[Callable[[], object]] = [
+        lambda: reading.append(said("c")),
+        lambda: reading.move(1),
+        lambda: reading.label(1, "x"),
+        lambda: reading.set_title("x"),
+        reading.hold,
+    ]
+    for change in changes:
+        with pytest.raises(StoreReadOnly):
+            change()
+    assert (session.info.entry_count, session.labels(), reading.leaf) == (2, {}, 2)
+
+
+def test_a_session_that_is_not_there_is_refused(store: Store) -> None:
+    with pytest.raises(SessionNotFound, match="no-such"):
+        Session(store, "no-such", estimate=lambda _entry: 1)
+
+
+def test_the_body_holds_nothing_that_a_column_holds(session: Session, tmp_path: Path) -> None:
+    session.append(said("a"))
+    connection = sqlite3.connect(tmp_path / "sessions.db")
+    (body,) = connection.execute("SELECT body FROM bodies").fetchone()
+    connection.close()
+    assert body == '{"parts":[{"type":"text","text":"a"}],"synthetic":null,"mid_run":false}'

@@ -1,0 +1,228 @@
+"""Sessions as a whole: listing, naming, forking, deleting; blobs and the prompt history."""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.support.texts import answered, said, texts
+from tui_agent.session.entries import (
+    BranchSummaryEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    PruneEntry,
+    ShellEntry,
+    ToolResultEntry,
+    ToolStatus,
+)
+from tui_agent.session.errors import AmbiguousSession, EntryNotFound, SessionHeld, SessionNotFound
+from tui_agent.session.ids import uuid7
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+NewSession = Callable[..., Session]
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def new(store: Store) -> NewSession:
+    def make(*messages: str, cwd: str = "/project") -> Session:
+        session = Session(store, store.create_session(cwd).id, estimate=lambda _entry: 1)
+        session.append_many([said(message) for message in messages])
+        return session
+
+    return make
+
+
+def test_ids_are_version_7_and_ascend_with_time() -> None:
+    ids = [uuid7(time) for time in (0, 1, 1_700_000_000_000, 2**48 - 1)]
+    assert ids == sorted(ids)
+    assert {(text[14], text[19] in "89ab", len(text)) for text in ids} == {("7", True, 36)}
+    assert uuid7(5) != uuid7(5)
+
+
+def test_sessions_are_listed_by_last_use(store: Store, new: NewSession) -> None:
+    first, second = new("one"), new("two")
+    assert [info.id for info in store.sessions()] == [second.id, first.id]
+    first.append(said("again"))
+    assert [info.first_message for info in store.sessions()] == ["one", "two"]
+    assert [info.id for info in store.sessions(limit=1, offset=1)] == [second.id]
+
+
+def test_sessions_are_filtered_by_directory_and_text(store: Store, new: NewSession) -> None:
+    shop, other = new("fix the login", cwd="/src/shop"), new("write docs", cwd="/src/100%_docs")
+    other.append(answered("The login page is described in chapter two"))
+    store.rename(shop.id, "Redirects")
+    listed = {
+        query: [info.id for info in store.sessions(query=query)] for query in ("LOGIN", "redir", "chapt", "100%_")
+    }
+    assert listed == {"LOGIN": [other.id, shop.id], "redir": [shop.id], "chapt": [other.id], "100%_": [other.id]}
+    assert [info.id for info in store.sessions(cwd="/src/shop", query="login")] == [shop.id]
+    assert store.sessions(query="0%_nothing") == []
+
+
+def test_a_session_is_found_by_either_end_of_its_id(store: Store) -> None:
+    with Store(store.path, new_id=_ids()) as named:
+        for _ in range(3):
+            named.create_session("/")
+        assert named.session("aaaa-2").id == "aaaa-2222"
+        assert named.session("1111").id == "aaaa-1111"
+        with pytest.raises(AmbiguousSession, match="aaaa-1111") as caught:
+            named.session("aaaa")
+        assert set(caught.value.ids) == {"aaaa-1111", "aaaa-2222"}
+        for wanted in ("zzzz", "", "_", "%"):
+            with pytest.raises(SessionNotFound):
+                named.session(wanted)
+
+
+def _ids() -> Callable[[int], str]:
+    names = iter(["aaaa-1111", "aaaa-2222", "bbbb"])
+    return lambda _time: next(names)
+
+
+def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> None:
+    source = new("a", "b", "c")
+    source.append_at(2, answered("other branch"))
+    source.label(1, "start")
+    source.label(3, "beyond")
+    fork = Session(store, store.fork(source.id, 2).id, estimate=lambda _entry: 1)
+    assert texts(fork.path()) == ["a", "b"] == texts(fork.skeleton())
+    assert fork.path() == source.path(leaf=2)
+    assert fork.labels() == {1: "start"}
+    assert (fork.info.parent_session, fork.info.parent_entry) == (source.id, 2)
+    assert (fork.info.entry_count, fork.info.first_message, fork.damaged) == (2, "a", 0)
+    assert [hit.entry_id for hit in fork.search("b")] == [2]
+
+
+def test_references_in_a_fork_mean_what_they_meant(store: Store, new: NewSession) -> None:
+    source = new("a", "b", "left behind")
+    source.move(2)
+    source.append_many(
+        [
+            BranchSummaryEntry(summary="tried #3", from_id=3),
+            CompactionEntry(summary="s", first_kept_id=2, tokens_before=2, tokens_after=1, trigger="manual"),
+            PruneEntry(targets=(1, 2), tokens_freed=1, reason="r"),
+            ContextEditEntry(target=2, action="pin"),
+        ]
+    )
+    fork = Session(store, store.fork(source.id, source.leaf).id, estimate=lambda _entry: 1)
+    assert fork.path() == source.path()
+    assert fork.active_path() == source.active_path()
+    added = fork.append(said("goes on"))
+    assert added.id > 7
+    with pytest.raises(EntryNotFound):
+        fork.entry(3)
+
+
+def test_a_fork_lives_on_without_its_source(store: Store, new: NewSession) -> None:
+    source = new("keep me")
+    digest = store.put_blob(b"output")
+    result = ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="o", full_output=digest)
+    source.append(result)
+    fork = Session(store, store.fork(source.id, 2).id, estimate=lambda _entry: 1)
+    store.delete(source.id)
+    store.purge()
+    assert texts(fork.path())[0] == "keep me"
+    assert [hit.session_id for hit in store.search("keep")] == [fork.id]
+
+
+def test_forking_at_nothing_is_an_empty_session_and_at_a_missing_entry_refused(store: Store, new: NewSession) -> None:
+    source = new("a")
+    assert store.fork(source.id, None).entry_count == 0
+    with pytest.raises(EntryNotFound):
+        store.fork(source.id, 9)
+    assert len(store.sessions()) == 2
+
+
+def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(store: Store, new: NewSession) -> None:
+    session = new("secret plan")
+    store.delete(session.id)
+    assert store.sessions() == []
+    assert store.search("secret") == []
+    assert store.prompt_history() == []
+    with pytest.raises(SessionNotFound):
+        store.session(session.id)
+    store.undelete(session.id)
+    assert texts(session.path()) == ["secret plan"]
+    assert len(store.search("secret")) == 1
+    assert store.purge() == 0
+
+
+def test_purging_deletes_for_good(store: Store, new: NewSession) -> None:
+    session, other = new("first words"), new("other words")
+    store.delete(session.id)
+    assert store.purge() == 1
+    with pytest.raises(SessionNotFound):
+        store.undelete(session.id)
+    assert [hit.session_id for hit in store.search("words")] == [other.id]
+    with store.reader() as connection:
+        rest = {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("sessions", "entries", "bodies")
+        }
+        index = connection.execute("SELECT count(*) FROM entries_fts WHERE entries_fts MATCH 'first'").fetchone()[0]
+    assert (rest, index) == ({"sessions": 1, "entries": 1, "bodies": 1}, 0)
+
+
+def test_purging_leaves_alone_what_another_program_just_deleted(store: Store, new: NewSession) -> None:
+    session = new("a")
+    store.delete(session.id)
+    with Store(store.path, clock=count(2_000).__next__) as other:
+        assert other.purge() == 0
+    with Store(store.path, clock=count(25 * HOUR).__next__) as next_day:
+        assert next_day.purge() == 1
+
+
+def test_a_session_in_use_is_not_deleted(store: Store, new: NewSession) -> None:
+    session = new("a")
+    session.hold()
+    with pytest.raises(SessionHeld):
+        store.delete(session.id)
+    session.release()
+    store.delete(session.id)
+
+
+def test_blobs_are_stored_once_by_content(store: Store) -> None:
+    digest = store.put_blob(b"\0bytes\xff")
+    assert store.put_blob(b"\0bytes\xff") == digest
+    assert len(digest) == 64
+    assert store.blob(digest) == b"\0bytes\xff"
+    assert store.blob("0" * 64) is None
+
+
+def test_blobs_go_with_their_last_session_but_not_while_they_are_fresh(store: Store, new: NewSession) -> None:
+    used, fresh, needed = (store.put_blob(content) for content in (b"used", b"fresh", b"needed"))
+    session, other = new("a"), new("b")
+    for owner, digest in ((session, used), (session, needed), (other, needed)):
+        owner.append(ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="", full_output=digest))
+    store.delete(session.id)
+    with Store(store.path, clock=lambda: 48 * HOUR) as later:
+        later.put_blob(b"fresh")
+        later.purge()
+        assert [later.blob(digest) for digest in (used, fresh, needed)] == [None, b"fresh", b"needed"]
+
+
+def test_the_prompt_history_is_distinct_and_newest_first(store: Store, new: NewSession) -> None:
+    new("one", "two")
+    last = new("one", "three")
+    last.append(said("not typed", synthetic="continue"))
+    last.append(ShellEntry(command="ls", output="a"))
+    last.append(ShellEntry(command="pwd", output="/", excluded=True))
+    assert store.prompt_history() == ["!!pwd", "!ls", "three", "one", "two"]
+    assert store.prompt_history(2) == ["!!pwd", "!ls"]
+
+
+def test_an_unknown_session_can_be_neither_renamed_nor_deleted(store: Store) -> None:
+    for change in (lambda: store.rename("x", "t"), lambda: store.delete("x"), lambda: store.undelete("x")):
+        with pytest.raises(SessionNotFound):
+            change()
+
+
+def test_the_file_is_private(store: Store) -> None:
+    assert store.path.stat().st_mode & 0o077 == 0
+
+
+def test_the_directory_is_made_when_missing(tmp_path: Path) -> None:
+    with Store(tmp_path / "a" / "b" / "s.db") as store:
+        assert store.create_session("/").entry_count == 0

@@ -1,0 +1,132 @@
+"""The pure functions on headers, against the plainest definition of each."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_agent.session import tree
+from tui_agent.session.moves import MoveHistory
+from tui_agent.session.records import EntryHeader, LeafMove
+from tui_agent.session.spine import Spine
+
+
+def header(entry_id: int, parent: int | None) -> EntryHeader:
+    return EntryHeader(entry_id, parent, "user", "", 0, 0, 0)
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> list[EntryHeader]:
+    """Headers with ids that may have gaps, each below any earlier one or a root."""
+    ids = sorted(draw(st.sets(st.integers(1, 40), min_size=1, max_size=25)))
+    return [header(i, draw(st.sampled_from([None, *[j for j in ids if j < i]]))) for i in ids]
+
+
+@st.composite
+def forests_with_two(draw: st.DrawFn) -> tuple[list[EntryHeader], int | None, int | None]:
+    headers = draw(forests())
+    ends = st.sampled_from([None, *[one.id for one in headers]])
+    return headers, draw(ends), draw(ends)
+
+
+def ancestors(headers: list[EntryHeader], leaf: int | None) -> list[int]:
+    parents = {one.id: one.parent_id for one in headers}
+    line = []
+    while leaf is not None:
+        line.append(leaf)
+        leaf = parents[leaf]
+    return line[::-1]
+
+
+@given(forests_with_two())
+def test_a_path_goes_from_the_root_to_the_leaf(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
+    headers, leaf, _ = case
+    assert [one.id for one in tree.path_to(headers, leaf)] == ancestors(headers, leaf)
+
+
+@given(forests_with_two())
+def test_the_common_ancestor_is_the_last_entry_both_paths_share(
+    case: tuple[list[EntryHeader], int | None, int | None],
+) -> None:
+    headers, first, second = case
+    shared = [a for a, b in zip(ancestors(headers, first), ancestors(headers, second), strict=False) if a == b]
+    expected = shared[-1] if shared else None
+    assert tree.common_ancestor(headers, first, second) == expected
+    assert tree.common_ancestor(tree.by_id(headers), second, first) == expected
+
+
+@given(forests_with_two())
+def test_abandoned_is_what_only_the_old_path_has(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
+    headers, leaf, target = case
+    kept = set(ancestors(headers, target))
+    assert [one.id for one in tree.abandoned(headers, leaf, target)] == [
+        i for i in ancestors(headers, leaf) if i not in kept
+    ]
+
+
+@given(forests())
+def test_every_entry_is_the_child_of_its_parent_once(headers: list[EntryHeader]) -> None:
+    below = tree.children(headers)
+    assert sorted(i for ids in below.values() for i in ids) == [one.id for one in headers]
+    assert all(one.id in below[one.parent_id] for one in headers)
+    assert all(ids == sorted(ids) and ids for ids in below.values())
+    assert set(tree.branch_points(headers)) == {parent for parent, ids in below.items() if len(ids) > 1}
+
+
+@given(forests_with_two())
+def test_the_spine_knows_the_same_paths(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
+    headers, leaf, _ = case
+    spine = Spine()
+    half = len(headers) // 2
+    for part in (headers[:half], headers[half:]):
+        spine.extend((one.id, one.parent_id, one.kind) for one in part)
+    assert spine.path(leaf) == ancestors(headers, leaf)
+    assert (spine.count, spine.last, spine.reattached) == (len(headers), headers[-1].id, set())
+
+
+def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
+    headers = [header(1, None), header(2, 1), header(5, 4), header(6, 5)]
+    assert [one.id for one in tree.path_to(headers, 6)] == [5, 6]
+    assert tree.children(headers)[None] == [1, 5]
+    assert tree.common_ancestor(headers, 2, 6) is None
+    spine = Spine()
+    spine.extend((one.id, one.parent_id, one.kind) for one in headers)
+    assert spine.path(6) == [1, 2, 5, 6]
+    assert spine.reattached == {5}
+
+
+@pytest.mark.parametrize("ends", [(9, 1), (1, 9), (9, 9)])
+def test_an_unknown_entry_is_an_error(ends: tuple[int, int]) -> None:
+    with pytest.raises(KeyError):
+        tree.common_ancestor([header(1, None)], *ends)
+    with pytest.raises(KeyError):
+        tree.path_to([header(1, None)], 9)
+
+
+def test_several_roots_are_a_branch_point() -> None:
+    assert tree.branch_points([header(1, None), header(2, None), header(3, 2), header(4, 2)]) == [None, 2]
+
+
+@given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["undo", "redo", "append"])), max_size=30))
+def test_undoing_everything_and_redoing_everything_leads_back(steps: list[int | str]) -> None:
+    history, leaf, top = MoveHistory(), 100, 100
+
+    def go(target: int, action: str) -> int:
+        history.apply(LeafMove(leaf, target, action, 0))  # type: ignore[arg-type]
+        return target
+
+    for step in steps:
+        if isinstance(step, int):
+            leaf = go(step, "move")
+        elif step == "append":
+            leaf = top = top + 1
+        elif step == "undo" and history.undoable:
+            leaf = go(history.undoable[-1][0] or 0, "undo")
+        elif step == "redo" and history.redoable:
+            leaf = go(history.redoable[-1][1] or 0, "redo")
+    end, undone = leaf, 0
+    while history.undoable:
+        leaf = go(history.undoable[-1][0] or 0, "undo")
+        undone += 1
+    for _ in range(undone):
+        leaf = go(history.redoable[-1][1] or 0, "redo")
+    assert leaf == end
