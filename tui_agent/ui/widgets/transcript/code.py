@@ -144,8 +144,9 @@ class CodeLine(Line):
 
 def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
     """Yield where a line of code is cut to fit; code folds anywhere, because its spaces mean something."""
-    if cells(line) <= width:
-        yield 0, len(line)
+    if line.isascii():
+        for start in range(0, max(len(line), 1), width):
+            yield start, min(start + width, len(line))
         return
     start = used = 0
     for index, character in enumerate(line):

@@ -17,6 +17,7 @@ from tui_agent.ui.widgets.transcript.code import CHUNK, Code
 from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, LineBuilder, TextFlow
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.markdown import (
+    SEGMENT,
     FlowMaker,
     TopBlock,
     fence_lines,
@@ -137,13 +138,16 @@ class MarkdownDocument:
         self._changed = False
         self._stale = True
         source = self._source
-        complete = len(source) if self._finished else source.rfind("\n") + 1
-        if complete > self._scanned or len(source) - self._offset > 2 * CHUNK * 80:
+        complete = source.rfind("\n") + 1
+        if self._finished or len(source) - max(complete, self._offset) > 2 * SEGMENT:
+            complete = len(source)
+        if complete > self._scanned:
             self._scanned = complete
             self._freeze(complete)
         end = len(source)
         if not self._finished:
-            undecided = _UNDECIDED.search(source, max(self._offset, source.rfind("\n", 0, complete - 1)))
+            last_lines = max(source.rfind("\n", 0, max(complete - 1, 0)), self._offset - 1, 0)
+            undecided = _UNDECIDED.search(source, last_lines)
             if undecided is not None and not self._in_fence():
                 end = undecided.start() + (source[undecided.start()] == "\n")
         self._tail = self._make_tail(max(end, self._offset))

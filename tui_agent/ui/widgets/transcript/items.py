@@ -20,7 +20,7 @@ class Item:
     ``results`` are the places of the tool results that its cards show.
     """
 
-    __slots__ = ("blocks", "height", "id", "kind", "results", "starts")
+    __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")
 
     def __init__(self, entry_id: int, kind: str, blocks: list[Block], results: Sequence[int] = ()) -> None:
         self.id = entry_id
@@ -29,6 +29,8 @@ class Item:
         self.results = tuple(results)
         self.starts: list[int] = []
         self.height = 0
+        self.width = 0
+        """The width it is laid out for, 0 before that."""
 
     def lay_out(self, width: int, *, gap: bool) -> int:
         """Place the blocks below each other and return the height; ``gap`` asks for a blank line first."""
@@ -43,6 +45,7 @@ class Item:
             previous = block
         self.starts = starts
         self.height = line
+        self.width = width
         return line
 
     def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:

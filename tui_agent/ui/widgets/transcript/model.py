@@ -255,8 +255,10 @@ class TranscriptModel:
 
     def ensure(self, index: int) -> int:
         """Return the height of an item, measuring it when it is only estimated or not loaded."""
-        if index in self._measured and (not self.heights[index] or index in self._cache):
-            return self.heights[index]
+        if index in self._measured:
+            item = self._cache.get(index) if self.heights[index] else None
+            if not self.heights[index] or (item is not None and item.width == self.width):
+                return self.heights[index]
         return self.measure(index)
 
     def _gap_before(self, index: int) -> bool:
@@ -297,7 +299,7 @@ class TranscriptModel:
     def row(self, index: int, line: int) -> Row:
         """Return one line of an item."""
         item = self.item(index)
-        if not item.starts and item.blocks:
+        if item.width != self.width:
             self.measure(index)
         block, block_line, shown = item.at(line, self.width)
         return Row(index, line, block, block_line, shown)

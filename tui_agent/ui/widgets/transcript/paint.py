@@ -86,9 +86,9 @@ def action_at(line: Line, x: int, width: int) -> str | None:
     """Return the action of the text at a cell, or None."""
     position = MARGIN
     for text, style in (*line.prefix, *line.content()):
-        position += cells(text)
-        if x < position:
+        if position <= x < position + cells(text):
             return action_of(style)
+        position += cells(text)
     position = width - _RIGHT - sum(cells(text) for text, _ in line.tail)
     for text, style in line.tail:
         if position <= x < position + cells(text):

@@ -70,7 +70,8 @@ class BlockPane(Viewport):
 
     def action_focus_message(self, step: int) -> None:
         """Focus the next or previous message of the user."""
-        start = self.focused_block.index if self.focused_block else self.top.index
+        focused = self._focused_on_screen()
+        start = focused[0] if focused else self.top.index
         place = start + step
         while 0 <= place < len(self.model):
             if self.model.kinds[place] == "user" and self.model.item(place).blocks:
@@ -99,7 +100,7 @@ class BlockPane(Viewport):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer an action only when the focused block has it."""
         if action == "request":
-            target = self.focused_target()
+            target = self._focused_on_screen()
             if target is None:
                 return False
             return parameters[0] in target[1].actions or (parameters[0] == "open" and target[1].kind == "card")
@@ -107,7 +108,7 @@ class BlockPane(Viewport):
 
     def _target(self) -> tuple[int, Block] | None:
         """Return the focused block; without one, the last block on screen."""
-        target = self.focused_target()
+        target = self._focused_on_screen()
         if target is None:
             row = next((row for row in reversed(self.visible_rows()) if row.block is not None), None)
             if row is not None and row.block is not None:
@@ -115,8 +116,14 @@ class BlockPane(Viewport):
                 target = row.index, row.block
         return target
 
+    def _focused_on_screen(self) -> tuple[int, Block] | None:
+        """Return the focused block while the user can see some of it: keys go where the eyes are."""
+        target = self.focused_target()
+        seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
+        return target if seen else None
+
     def _neighbour(self, step: int, accept: Callable[[Block], bool]) -> tuple[int, Block] | None:
-        current = self.focused_target()
+        current = self._focused_on_screen()
         if current is None:
             rows = [row for row in self.visible_rows() if row.block is not None]
             if not rows:

@@ -1,0 +1,87 @@
+"""A screen with nothing but a transcript, and ways to read it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from textual.app import App, ComposeResult
+from textual.message import Message
+from textual.pilot import Pilot
+
+from tui_agent.resources import data_root
+from tui_agent.ui.widgets.transcript import EntrySource, Transcript
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+class TranscriptHost(App[None]):
+    """Shows a source with the packaged style."""
+
+    CSS_PATH = data_root() / "styles" / "transcript.tcss"
+
+    def __init__(self, source: EntrySource | None = None, theme: str = "textual-dark") -> None:
+        super().__init__()
+        self._source_shown = source
+        self.animation_level = "none"
+        self.theme = theme
+
+    def compose(self) -> ComposeResult:
+        yield Transcript()
+
+    def on_mount(self) -> None:
+        self.pane.set_entries(self._source_shown)
+        self.pane.focus()
+
+    @property
+    def pane(self) -> Transcript:
+        """The transcript."""
+        return self.query_one(Transcript)
+
+
+class Shown:
+    """A transcript on screen, the messages it sent, and its pilot."""
+
+    def __init__(self, app: TranscriptHost, pilot: Pilot[None], messages: list[Message]) -> None:
+        self.app = app
+        self.pane = app.pane
+        self.pilot = pilot
+        self._messages = messages
+
+    async def settled(self) -> None:
+        """Wait until everything done so far has been painted."""
+        await self.pilot.pause()
+        for _ in range(2):
+            done = asyncio.Event()
+            self.pane.call_after_refresh(done.set)
+            await asyncio.wait_for(done.wait(), 10)
+
+    def screen(self) -> list[str]:
+        """Return the rows on screen without trailing spaces."""
+        height = self.pane.size.height
+        return [self.pane.render_lines(self.pane.size.region)[row].text.rstrip() for row in range(height)]
+
+    def text(self) -> str:
+        """Return the screen as one text."""
+        return "\n".join(self.screen())
+
+    def row_of(self, text: str) -> int:
+        """Return the first row on screen that holds a text."""
+        return next(number for number, row in enumerate(self.screen()) if text in row)
+
+    def sent(self, kind: type[MessageT]) -> list[MessageT]:
+        """Return the messages of a kind."""
+        return [message for message in self._messages if isinstance(message, kind)]
+
+
+@asynccontextmanager
+async def shown(
+    source: EntrySource | None = None, size: tuple[int, int] = (80, 24), theme: str = "textual-dark"
+) -> AsyncIterator[Shown]:
+    """Run a transcript on a screen of some size."""
+    messages: list[Message] = []
+    app = TranscriptHost(source, theme)
+    async with app.run_test(size=size, message_hook=messages.append) as pilot:
+        host = Shown(app, pilot, messages)
+        await host.settled()
+        yield host

@@ -1,0 +1,131 @@
+"""A growing document: the same lines however it was cut, at a cost that depends on its end."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui_agent.ui.widgets.transcript import document, markdown
+from tui_agent.ui.widgets.transcript.document import MarkdownDocument
+from tui_agent.ui.widgets.transcript.flows import LineBuilder
+from tui_agent.ui.widgets.transcript.markdown import FlowMaker, parse_blocks
+from tui_agent.ui.widgets.transcript.samples import ANSWER
+
+PIECES = st.sampled_from(
+    [
+        "a", "word ", "- ", "* ", "1. ", "2) ", "# ", "> ", "\n", "\n\n", "  ", "    ", "```", "```py\n", "~~~", "|",
+        "---", "|-|-|\n", "| a | b |\n", "**", "_", "`", "[x]", "[x]: u", "(http://a.b)", "===", "\t", "中文", "e\u0301",
+        "<b>", "\r", "&amp;", "\\", "+ ", "[ ] ", "0. ", "99. ", "!", "~~", "long words here ", "\n- x", "\n\n  y",
+    ]
+)  # fmt: skip
+SOURCES = st.lists(PIECES, max_size=40).map("".join)
+
+
+def freeze_early(patch: pytest.MonkeyPatch) -> None:
+    """Freeze after a few lines and characters, so that short texts go through every path."""
+    patch.setattr(document, "CHUNK", 3)
+    patch.setattr(document, "SEGMENT", 12)
+    patch.setattr(markdown, "SEGMENT", 12)
+    patch.setattr(markdown, "LONGEST_SEGMENT", 30)
+
+
+def dump(made: MarkdownDocument, width: int) -> list[tuple[object, ...]]:
+    return [(tuple(line.prefix), tuple(line.content()), line.join, line.lead) for line in made.lines(width)]
+
+
+def streamed(source: str, steps: list[int], width: int) -> MarkdownDocument:
+    made = MarkdownDocument()
+    place = number = 0
+    while place < len(source):
+        step = steps[number % len(steps)]
+        made.append(source[place : place + step])
+        made.lines(width)
+        place, number = place + step, number + 1
+    made.finish()
+    return made
+
+
+@settings(max_examples=250, deadline=None)
+@given(SOURCES, st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(4, 30))
+def test_streamed_and_whole_look_the_same(source: str, steps: list[int], width: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        freeze_early(patch)
+        assert dump(streamed(source, steps, width), width) == dump(MarkdownDocument(source, finished=True), width)
+
+
+@settings(max_examples=250, deadline=None)
+@given(SOURCES, st.integers(4, 30))
+def test_freezing_does_not_change_what_markdown_means(source: str, width: int) -> None:
+    made = MarkdownDocument(source, finished=True)
+    plain = source.replace("\r\n", "\n").replace("\r", "\n")
+    references: dict[str, object] = {}
+    parse_blocks(plain, references)
+    maker = FlowMaker(plain.split("\n"), references=references)
+    maker.add(parse_blocks(plain, references))
+    builder = LineBuilder(width)
+    for flow in maker.flows:
+        builder.feed(flow)
+    assert dump(made, width) == [(tuple(l.prefix), tuple(l.content()), l.join, l.lead) for l in builder.lines]
+
+
+def test_widths_can_change_while_text_comes() -> None:
+    made = MarkdownDocument()
+    for place in range(0, len(ANSWER), 7):
+        made.append(ANSWER[place : place + 7])
+        made.lines(40 if place % 2 else 90)
+    made.finish()
+    assert dump(made, 60) == dump(MarkdownDocument(ANSWER, finished=True), 60)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("text\n\n-", "text"), ("text\n\n``", "text"), ("a\n\n#", "a"), ("a\n\n12.", "a"), ("text\n--", "text")],
+)
+def test_an_undecided_last_line_waits(before: str, after: str) -> None:
+    made = MarkdownDocument(before)
+    assert [line.text for line in made.lines(40)] == [after]
+
+
+def test_a_table_does_not_appear_as_text_first() -> None:
+    made = MarkdownDocument("intro\n\n| a | b |\n|--")
+    assert [line.text for line in made.lines(40)] == ["intro"]
+
+
+PARAGRAPH = "The quick brown fox and `code` with **bold** words in it, too. " * 1_300
+ITEMS = "".join(f"- item {number} with *some* text\n" for number in range(1_000))
+FENCE = "```python\n" + "value = function(argument)  # a line\n" * 5_000
+
+
+@pytest.mark.parametrize("source", [PARAGRAPH, ITEMS, FENCE], ids=["paragraph", "list", "fence"])
+def test_one_huge_block_costs_little_per_look(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+    parse = document.parse_blocks
+
+    def counting(text: str, *arguments: object) -> object:
+        parsed.append(len(text))
+        return parse(text, *arguments)
+
+    monkeypatch.setattr(document, "parse_blocks", counting)
+    made = MarkdownDocument()
+    size = len(source) // 200 + 1
+    for place in range(0, len(source), size):
+        made.append(source[place : place + size])
+        made.lines(100)
+    assert max(parsed) < 20_000
+    assert sum(parsed) < 12 * len(source)
+    assert len(made.lines(100)) > 700
+
+
+def test_lines_of_finished_text_are_kept_as_they_are() -> None:
+    made = MarkdownDocument(ITEMS)
+    first = list(made.lines(80))[:500]
+    made.append("- one more\n")
+    assert all(now is before for now, before in zip(made.lines(80), first, strict=False))
+
+
+def test_pathological_nesting_ends_soon() -> None:
+    start = time.perf_counter()
+    for source in ("[" * 5_000, "*a " * 5_000, ">" * 5_000, "- " * 2_000, "`" * 5_001 + "x", "|" * 5_000 + "\n|-|"):
+        MarkdownDocument(source, finished=True).lines(80)
+    assert time.perf_counter() - start < 20

@@ -1,0 +1,98 @@
+"""Wrapping, cropping and painting keep every line within its width."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.style import Style as RichStyle
+
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.lines import Line, crop, crop_runs, last_cut, runs_width, wrap
+from tui_agent.ui.widgets.transcript.paint import Highlight, action_at, link_at, offset_strip, paint, text_index_at
+
+ANY_LINE = st.text(st.characters(exclude_categories=[]), max_size=80).map(sanitize.line)
+RUNS = st.lists(st.tuples(ANY_LINE.filter(bool), st.sampled_from(["text", "strong"])), max_size=5)
+
+
+class PlainPalette(dict[str, RichStyle]):
+    """Every key is a style of its own, so segments stay apart."""
+
+    def __missing__(self, key: str) -> RichStyle:
+        return RichStyle(meta={"key": key})
+
+
+PALETTE = PlainPalette()
+
+
+def texts(runs: list[tuple[str, str]], width: int) -> list[tuple[str, str]]:
+    return [(swallowed, "".join(text for text, _ in part)) for swallowed, part in wrap(runs, width)]
+
+
+def test_words_stay_whole() -> None:
+    assert texts([("the quick brown fox", "text")], 10) == [("", "the quick"), (" ", "brown fox")]
+
+
+def test_a_word_longer_than_the_line_is_folded() -> None:
+    assert texts([("abcdefghij", "text")], 4) == [("", "abcd"), ("", "efgh"), ("", "ij")]
+
+
+def test_styles_survive_the_wrap() -> None:
+    assert [part for _, part in wrap([("one ", "text"), ("two", "strong")], 4)] == [
+        (("one", "text"),),
+        (("two", "strong"),),
+    ]
+
+
+def test_chinese_breaks_anywhere_but_not_before_punctuation() -> None:
+    assert [text for _, text in texts([("中文中文。中文", "text")], 8)] == ["中文中", "文。中文"]
+
+
+@given(RUNS, st.integers(2, 40))
+def test_every_line_fits_and_nothing_is_lost(runs: list[tuple[str, str]], width: int) -> None:
+    made = list(wrap(runs, width))
+    assert all(runs_width(part) <= width for _, part in made)
+    joined = "".join(swallowed + "".join(text for text, _ in part) for swallowed, part in made)
+    assert joined.rstrip() == "".join(text for text, _ in runs).rstrip()
+
+
+@given(RUNS, RUNS, st.integers(2, 40))
+def test_wrapping_can_go_on_from_the_last_line(first: list[tuple[str, str]], more: list[tuple[str, str]], width: int):
+    whole = texts([*first, *more], width)
+    kept = texts(first, width)[:-1]
+    rest = texts([*last_cut(first, width), *more], width)
+    assert [text for _, text in kept] + [text for _, text in rest] == [text for _, text in whole]
+
+
+@given(ANY_LINE, st.integers(1, 30))
+def test_cropped_text_fits(text: str, width: int) -> None:
+    assert runs_width([(crop(text, width), "text")]) <= width
+    assert runs_width(crop_runs([(text, "text"), (text, "strong")], width)) <= width
+
+
+@given(RUNS, RUNS, ANY_LINE, st.integers(1, 60))
+def test_a_strip_is_exactly_as_wide_as_the_widget(
+    runs: list[tuple[str, str]], prefix: list[tuple[str, str]], tail: str, width: int
+) -> None:
+    line = Line(runs, prefix=tuple(prefix), tail=((tail, "muted"),) if tail else (), fill="code")
+    highlights = [Highlight(1, 4, RichStyle(bold=True))]
+    for strip in (
+        paint(line, width, PALETTE),
+        paint(line, width, PALETTE, focused=True, highlights=highlights),
+        offset_strip(line, width, 7),
+    ):
+        assert sum(segment.cell_length for segment in strip) == width == strip.cell_length
+
+
+@pytest.mark.parametrize(("x", "found"), [(0, None), (1, "toggle"), (4, None), (10, "open"), (14, "undo"), (19, None)])
+def test_what_is_under_the_pointer(x: int, found: str | None) -> None:
+    line = Line(
+        [("text  ", "text"), ("open", "muted act:open")], prefix=(("▸ ", "marker act:toggle"),),
+        tail=(("undo", "act:undo"),),
+    )  # fmt: skip
+    assert action_at(line, x, 19) == found
+
+
+def test_links_and_characters_under_the_pointer() -> None:
+    line = Line([("see ", "text"), ("中文", "link url:https://a.b")], prefix=(("> ", "muted"),))
+    assert link_at(line, 7) == "https://a.b"
+    assert link_at(line, 3) is None
+    assert [text_index_at(line, x) for x in (0, 3, 7, 8, 9, 40)] == [0, 0, 4, 4, 5, 6]
