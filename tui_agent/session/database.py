@@ -5,6 +5,7 @@ comes. A power cut may lose the last transactions before a checkpoint, but never
 """
 
 import contextlib
+import os
 import sqlite3
 import threading
 import time
@@ -36,6 +37,10 @@ _JOURNAL_BYTES = 16 * 1024 * 1024
 
 _MINIMUM_SQLITE = (3, 37, 0)
 """The first version with STRICT tables."""
+
+
+_REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""What SQLite answers where it may not write."""
 
 
 class _State(Enum):
@@ -204,7 +209,7 @@ class Database:
                 connection = self._connect("mode=rwc")
                 state = self._inspect(connection)
             except sqlite3.OperationalError as error:
-                if _primary(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                if _primary(error) in _REFUSED:
                     return False
                 raise
             if state is _State.CURRENT:
@@ -265,6 +270,8 @@ class Database:
         lock.release()
         try:
             if not lock.exclusive():
+                # Others who wait for the same must not go on in step with this one.
+                time.sleep(os.urandom(1)[0] / 10_000)
                 return False
             with contextlib.closing(self._connect("mode=rwc")) as connection:
                 if self._inspect(connection) is not state:
@@ -294,9 +301,14 @@ class Database:
             self._mode = "mode=ro"
         except sqlite3.OperationalError as error:
             # In a directory that can't be written, WAL has no room for its index: the file alone is read.
-            wal = self.path.with_name(self.path.name + "-wal")
-            if _primary(error) != sqlite3.SQLITE_CANTOPEN or (wal.exists() and wal.stat().st_size):
+            if _primary(error) not in _REFUSED:
                 raise
+            wal = self.path.with_name(self.path.name + "-wal")
+            if wal.exists() and wal.stat().st_size:
+                raise StoreUnavailable(
+                    f"The session file {self.path} was not closed properly and can't be read in a directory that "
+                    "can't be written: copy it and all files beside it to another one."
+                ) from error
             self._mode = "mode=ro&immutable=1"
             connection = self._connect(self._mode)
             state = self._inspect(connection)

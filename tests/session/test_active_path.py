@@ -1,0 +1,137 @@
+"""What a request needs of a path: no less than the whole path gives, and no more than has an effect."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+
+from tests.support.big_session import fill
+from tests.support.entry_strategies import paths
+from tests.support.texts import answered, said
+from tui_agent.context.view import resolve
+from tui_agent.session.entries import (
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    PruneEntry,
+    SystemEntry,
+    ToolResultEntry,
+    ToolStatus,
+)
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+
+def compaction(first_kept: int | None) -> CompactionEntry:
+    return CompactionEntry(
+        summary="s", first_kept_id=first_kept, tokens_before=9, tokens_after=1, trigger="manual", tokens=1
+    )
+
+
+def result(call_id: str) -> ToolResultEntry:
+    return ToolResultEntry(call_id=call_id, tool="t", status=ToolStatus.COMPLETED, output="o")
+
+
+def active(session: Session) -> list[int]:
+    return [entry.id for entry in session.active_path()]
+
+
+def fresh(session: Session) -> Session:
+    return Session(session._store, session.id, estimate=lambda _entry: 1)
+
+
+def test_without_a_compaction_it_is_the_whole_path(session: Session) -> None:
+    session.append_many([said("a"), answered("b"), said("c")])
+    assert active(session) == [1, 2, 3]
+
+
+def test_a_compaction_leaves_what_it_keeps_and_what_follows(session: Session) -> None:
+    session.append_many([said("1"), answered("2"), said("3"), answered("4"), compaction(3), said("6")])
+    assert active(session) == [3, 4, 5, 6]
+    session.append(answered("7"))
+    assert active(session) == [3, 4, 5, 6, 7]
+    session.append(compaction(None))
+    assert active(session) == [8]
+
+
+@pytest.mark.parametrize("first_kept", [None, 99, 4])
+def test_a_first_kept_entry_that_is_not_on_the_path_before_keeps_nothing(
+    session: Session, first_kept: int | None
+) -> None:
+    session.append_many([said("1"), said("2"), compaction(first_kept), said("4")])
+    assert active(session) == [3, 4]
+
+
+def test_the_compaction_of_another_branch_does_not_count(session: Session) -> None:
+    session.append_many([said("1"), said("2"), compaction(2)])
+    session.move(1)
+    session.append(said("4"))
+    assert active(session) == [1, 4]
+    session.undo_move()
+    assert active(session) == [2, 3]
+
+
+def test_the_head_model_and_mode_before_the_cut_come_along(session: Session) -> None:
+    session.append_many(
+        [
+            SystemEntry(blocks=("old",), model="m"),
+            SystemEntry(blocks=("new",), model="m"),
+            ModelChangeEntry(model="x"),
+            ModelChangeEntry(model="y"),
+            ModeChangeEntry(mode="plan"),
+            said("6"),
+            compaction(None),
+            ModeChangeEntry(mode="build"),
+        ]
+    )
+    assert active(session) == [2, 4, 5, 7, 8]
+
+
+def test_pinned_entries_come_along_with_their_calls_results_and_prunes(session: Session) -> None:
+    session.append_many(
+        [
+            said("1"),
+            answered("2", ("a", "t", "{}"), ("b", "t", "{}")),
+            result("a"),
+            result("b"),
+            said("5"),
+            answered("6"),
+            ContextEditEntry(target=3, action="pin"),
+            ContextEditEntry(target=5, action="pin"),
+            ContextEditEntry(target=5, action="restore"),
+            PruneEntry(targets=(4,), tokens_freed=1, reason="r"),
+            PruneEntry(targets=(6,), tokens_freed=1, reason="r"),
+            compaction(None),
+        ]
+    )
+    assert active(session) == [2, 3, 4, 7, 8, 9, 10, 12]
+    session.append(ContextEditEntry(target=1, action="pin"))
+    assert active(session) == [1, 2, 3, 4, 7, 8, 9, 10, 12, 13]
+    session.append(ContextEditEntry(target=3, action="restore"))
+    assert active(session) == [1, 7, 8, 9, 12, 13, 14]
+
+
+@given(path=paths(max_size=20))
+@settings(max_examples=150, deadline=None)
+def test_it_resolves_to_the_same_view_as_the_whole_path(path: list[Entry]) -> None:
+    with TemporaryDirectory() as directory, Store(Path(directory) / "s.db") as store:
+        session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        for entry in path:
+            session.append(entry)
+            session.active_path()
+        assert resolve(session.active_path()) == resolve(session.path())
+        assert fresh(session).active_path() == session.active_path()
+        assert fresh(session).path() == session.path()
+
+
+def test_only_what_is_needed_is_read(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(session, 3_000, compact_every=1_000)
+    opened = fresh(session)
+    loaded: list[Entry] = []
+    keep = opened._reader.keep
+    monkeypatch.setattr(opened._reader, "keep", lambda entries: (loaded.extend(entries), keep(entries)))
+    needed = opened.active_path()
+    assert len({entry.id for entry in loaded}) == len(needed) < 1_700

@@ -1,0 +1,302 @@
+"""Whatever is wrong with the file: one clear sentence, nothing overwritten, and reading where that is possible."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.texts import answered, said, texts
+from tui_agent.session.entries import Entry
+from tui_agent.session.errors import (
+    EntryDamaged,
+    NotASessionFile,
+    SchemaTooNew,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from tui_agent.session.session import DraftText, Session
+from tui_agent.session.store import Store
+
+Reopen = Callable[..., Session]
+NOBODY = 65_534
+
+
+def filled(path: Path, count: int = 40) -> str:
+    """Make a file with one session of ``count`` messages and return the session's id."""
+    with Store(path) as store:
+        session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        session.append_many([said(f"message {number} {'x' * 300}") for number in range(1, count + 1)])
+        return session.id
+
+
+def open_session(store: Store, session_id: str) -> Session:
+    return Session(store, session_id, estimate=lambda _entry: 1)
+
+
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """Be somebody whom file permissions apply to."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def public_dir() -> Iterator[Path]:
+    """A directory anybody can reach, unlike pytest's own."""
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    yield directory
+    directory.chmod(0o755)
+    shutil.rmtree(directory)
+
+
+# -- a full disk --------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_loses_nothing_and_can_be_overcome(session: Session, store: Store, reopen: Reopen) -> None:
+    session.append_many([said("a"), answered("b")])
+    pages = _pragma(store, "page_count")
+    _pragma(store, f"max_page_count = {pages}")
+    huge = said("x" * 200_000)
+    attempts: list[Callable[[], object]] = [
+        lambda: session.append(huge),
+        lambda: session.append_many([huge, huge]),
+        lambda: session.save_draft(DraftText("x" * 200_000)),
+        lambda: store.put_blob(b"x" * 200_000),
+    ]
+    for attempt in attempts:
+        with pytest.raises(StoreFull, match="no room left"):
+            attempt()
+    assert texts(session.path()) == ["a", "b"] == texts(reopen(session).path())
+    assert (session.leaf, session.info.entry_count, store.read_only) == (2, 2, None)
+    _pragma(store, "max_page_count = 1000000")
+    assert session.append(huge).id == 3
+
+
+def _pragma(store: Store, statement: str) -> int:
+    with store.reader() as connection:
+        value: int = connection.execute(f"PRAGMA {statement}").fetchone()[0]
+        return value
+
+
+# -- no right to write --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["file", "directory", "both"])
+def test_a_read_only_file_or_directory_can_be_read(public_dir: Path, what: str) -> None:
+    path = public_dir / "s.db"
+    session_id = filled(path)
+    if what != "directory":
+        path.chmod(0o444)
+    else:
+        path.chmod(0o666)
+    public_dir.chmod(0o777 if what == "file" else 0o555)
+    with without_privileges(), Store(path) as store:
+        assert isinstance(store.read_only, StoreReadOnly)
+        session = open_session(store, session_id)
+        assert session.read_only
+        assert len(session.path()) == 40
+        assert len(session.search("message 7")) == 1
+        assert session.recover() is None
+        changes: list[Callable[[], object]] = [
+            lambda: session.append(said("no")),
+            lambda: session.save_draft(DraftText("no")),
+            lambda: session.move(1),
+            session.hold,
+            lambda: store.create_session("/"),
+            lambda: store.delete(session_id),
+        ]
+        for change in changes:
+            with pytest.raises(StoreReadOnly, match="read-only"):
+                change()
+        assert session.leaf == 40
+
+
+def test_a_directory_that_can_not_be_written_holds_no_new_file(public_dir: Path) -> None:
+    public_dir.chmod(0o555)
+    with without_privileges(), pytest.raises(StoreUnavailable, match="does not exist"):
+        Store(public_dir / "s.db")
+    with without_privileges(), pytest.raises(StoreUnavailable):
+        Store(public_dir / "below" / "s.db")
+
+
+def test_a_path_that_can_not_be_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreUnavailable):
+        Store(tmp_path / "file" / "s.db")
+    with pytest.raises(StoreError):
+        Store(tmp_path)
+
+
+def test_reading_only_can_be_asked_for(tmp_path: Path) -> None:
+    session_id = filled(tmp_path / "s.db")
+    with Store(tmp_path / "s.db", read_only=True) as store:
+        assert len(open_session(store, session_id).path()) == 40
+        with pytest.raises(StoreReadOnly):
+            store.create_session("/")
+    with pytest.raises(StoreUnavailable):
+        Store(tmp_path / "missing.db", read_only=True)
+    assert not (tmp_path / "missing.db").exists()
+
+
+# -- others -------------------------------------------------------------------------------------------------
+
+
+def test_a_locked_file_is_reported_and_reading_goes_on(tmp_path: Path) -> None:
+    session_id = filled(tmp_path / "s.db")
+    blocker = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with Store(tmp_path / "s.db", busy_timeout=20) as store:
+        session = open_session(store, session_id)
+        with pytest.raises(StoreBusy, match="locked"):
+            session.append(said("later"))
+        assert len(session.path()) == 40 == session.leaf
+        blocker.execute("ROLLBACK")
+        assert session.append(said("now")).id == 41
+    blocker.close()
+
+
+def test_a_newer_schema_is_refused_and_both_versions_named(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(SchemaTooNew, match=r"version 99.* version 1\b"):
+            Store(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["text", "binary", "database"])
+def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "notes.db"
+    if kind == "database":
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE notes (text)")
+        connection.close()
+    else:
+        path.write_bytes(b"my notes\n" * 500 if kind == "text" else bytes(range(256)) * 64)
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(NotASessionFile, match="left as it is"):
+            Store(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "s.db").touch()
+    with Store(tmp_path / "s.db") as store:
+        assert store.sessions() == []
+
+
+# -- damage -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body", ["", "{", "{}", "null", '{"parts": 3}', '{"parts": [], "unknown": 1}', "[1]", "\ufffd"]
+)
+def test_one_damaged_entry_costs_one_entry(tmp_path: Path, body: str) -> None:
+    session_id = filled(tmp_path / "s.db")
+    with Store(tmp_path / "s.db") as store:
+        _execute(store, "UPDATE bodies SET body = ? WHERE key & 4294967295 = 7", body)
+        session = open_session(store, session_id)
+        assert session.damaged == 0
+        assert [entry.id for entry in session.path()] == [i for i in range(1, 41) if i != 7]
+        assert session.damaged == 1
+        assert len(session.path_headers()) == 40
+        with pytest.raises(EntryDamaged, match="#7"):
+            session.entry(7)
+        assert session.append(said("goes on")).parent_id == 40
+        session.search("message")
+        assert len(store.prompt_history()) == 40
+        fork = open_session(store, store.fork(session_id, 10).id)
+        assert len(fork.path()) == 9
+        store.rebuild_search()
+        store.delete(session_id)
+        assert store.purge() == 1
+
+
+def test_lost_rows_are_counted_and_what_hung_on_them_is_kept(tmp_path: Path) -> None:
+    session_id = filled(tmp_path / "s.db")
+    with Store(tmp_path / "s.db") as store:
+        _execute(store, "DELETE FROM entries WHERE id = 20")
+        _execute(store, "DELETE FROM bodies WHERE key & 4294967295 = 30")
+        session = open_session(store, session_id)
+        assert [entry.id for entry in session.path()] == [i for i in range(1, 41) if i not in (20, 30)]
+        assert session.skeleton()[19].parent_id == 19
+        assert session.damaged == 3
+
+
+def _execute(store: Store, statement: str, *values: object) -> None:
+    with store.writer() as connection:
+        connection.execute(statement, values)
+
+
+def damage(path: Path, marker: bytes) -> None:
+    """Overwrite the pages that hold ``marker``."""
+    content = bytearray(path.read_bytes())
+    at = content.find(marker)
+    assert at > 0
+    while at >= 0:
+        page = at // 4096 * 4096
+        content[page : page + 4096] = b"\xa5" * 4096
+        at = content.find(marker, page + 4096)
+    path.write_bytes(content)
+
+
+def test_unreadable_pages_hide_only_what_is_on_them_and_nothing_is_written_any_more(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    session_id = filled(path, 400)
+    damage(path, b'"message 200 x')
+    with Store(path) as store:
+        session = open_session(store, session_id)
+        readable = session.path()
+        lost = {200} | (set(range(1, 401)) - {entry.id for entry in readable})
+        assert 200 not in {entry.id for entry in readable}
+        assert len(lost) < 40
+        assert session.damaged == len(lost)
+        assert isinstance(store.read_only, StoreDamaged)
+        before = path.read_bytes()
+        changes: list[Callable[[Entry], object]] = [session.append, lambda _entry: session.move(1)]
+        for change in changes:
+            with pytest.raises(StoreDamaged, match="not written any more"):
+                change(said("no"))
+        assert session.leaf == 400
+    assert path.read_bytes() == before
+
+
+def test_unreadable_headers_do_not_hide_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    session_id = filled(path, 400)
+    damage(path, b"usermessage 300 x")
+    with Store(path) as store:
+        session = open_session(store, session_id)
+        headers = session.skeleton()
+        assert 350 < len(headers) < 400
+        assert [entry.id for entry in session.path()] == [header.id for header in headers]
+        assert session.damaged >= 400 - len(headers)
+
+
+def test_every_sentence_is_one_and_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "s.db").write_text("not a database at all" * 100)
+    with pytest.raises(StoreError) as caught:
+        Store(tmp_path / "s.db")
+    assert str(tmp_path / "s.db") in caught.value.message
+    assert "\n" not in caught.value.message

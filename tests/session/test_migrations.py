@@ -1,0 +1,155 @@
+"""An older file becomes a current one completely, or stays what it was."""
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.texts import answered, said, texts
+from tui_agent.session import schema
+from tui_agent.session.database import SchemaTarget
+from tui_agent.session.errors import StoreBusy, StoreDamaged, StoreError, StoreReadOnly
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+OLD = 1
+
+
+def _add_notes(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE sessions ADD COLUMN notes TEXT NOT NULL DEFAULT ''")
+    connection.execute("UPDATE sessions SET notes = 'migrated'")
+
+
+def _shout(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE sessions SET title = upper(title)")
+
+
+NEWER = SchemaTarget(version=3, steps={1: _add_notes, 2: _shout})
+
+
+@pytest.fixture
+def old_file(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with Store(path) as store:
+        session = Session(store, store.create_session("/", title="old").id, estimate=lambda _entry: 1)
+        session.append_many([said("a"), answered("b")])
+        session.move(1)
+        session.label(2, "green")
+        store.put_blob(b"blob")
+    return path
+
+
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        return version
+
+
+def test_an_older_file_is_migrated_step_by_step_and_kept(old_file: Path) -> None:
+    with Store(old_file, target=NEWER) as store:
+        (info,) = store.sessions()
+        assert info.title == "OLD"
+        session = Session(store, info.id, estimate=lambda _entry: 1)
+        assert texts(session.skeleton()) == ["a", "b"]
+        assert (session.leaf, session.labels(), len(session.moves())) == (1, {2: "green"}, 1)
+        assert [hit.entry_id for hit in session.search("b")] == [2]
+        with store.reader() as connection:
+            assert connection.execute("SELECT notes FROM sessions").fetchone() == ("migrated",)
+        assert session.append(said("c")).id == 3
+    assert version_of(old_file) == 3
+    backup = old_file.with_name("s.db.v1.bak")
+    assert version_of(backup) == OLD
+    with Store(backup) as kept:
+        assert kept.sessions()[0].title == "old"
+    with Store(old_file, target=NEWER):
+        assert not old_file.with_name("s.db.v1.bak2").exists()
+
+
+def _fail(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM labels")
+    connection.execute("SELECT no_such_column FROM sessions")
+
+
+def _lose(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM bodies")
+
+
+def _orphan(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("UPDATE leaf_moves SET session = 77")
+
+
+@pytest.mark.parametrize(("step", "error"), [(_fail, StoreError), (_lose, StoreDamaged), (_orphan, StoreDamaged)])
+def test_a_migration_that_fails_or_loses_something_changes_nothing(
+    old_file: Path, step: object, error: type[StoreError]
+) -> None:
+    before = old_file.read_bytes()
+    with pytest.raises(error):
+        Store(old_file, target=SchemaTarget(version=2, steps={1: step}))  # type: ignore[dict-item]
+    assert old_file.read_bytes() == before
+    assert {path.name for path in old_file.parent.iterdir()} <= {"s.db", "s.db.lock", "s.db.locks"}
+    with Store(old_file) as store:
+        assert store.sessions()[0].entry_count == 2
+
+
+def test_a_migration_cut_off_before_the_rename_is_simply_done_again(old_file: Path) -> None:
+    old_file.with_name("s.db.migrating").write_bytes(b"half a copy")
+    with Store(old_file, target=NEWER) as store:
+        assert store.sessions()[0].title == "OLD"
+    assert not old_file.with_name("s.db.migrating").exists()
+
+
+def test_what_was_not_checkpointed_yet_is_migrated_too(old_file: Path, tmp_path: Path) -> None:
+    with Store(old_file) as store:
+        Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(answered("in the log only"))
+        crashed = tmp_path / "crashed.db"
+        for suffix in ("", "-wal"):
+            crashed.with_name(crashed.name + suffix).write_bytes(old_file.with_name("s.db" + suffix).read_bytes())
+    with Store(crashed, target=NEWER) as store:
+        assert store.sessions()[0].entry_count == 3
+
+
+def test_a_file_in_use_is_not_migrated(old_file: Path) -> None:
+    with Store(old_file) as store:
+        with pytest.raises(StoreBusy, match="close them first"):
+            Store(old_file, target=NEWER, busy_timeout=50)
+        Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(said("still works"))
+    assert version_of(old_file) == OLD
+
+
+def test_an_old_file_that_can_not_be_written_is_refused(old_file: Path) -> None:
+    with pytest.raises(StoreReadOnly, match="can't be converted"):
+        Store(old_file, target=NEWER, read_only=True)
+
+
+def test_several_programs_may_make_the_file_at_once(tmp_path: Path) -> None:
+    stores: list[Store] = []
+    gate = threading.Barrier(6)
+
+    def open_store() -> None:
+        gate.wait(timeout=10)
+        stores.append(Store(tmp_path / "new.db", busy_timeout=10_000))
+
+    threads = [threading.Thread(target=open_store) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    assert len(stores) == 6
+    for store in stores:
+        store.create_session("/")
+    assert len(stores[0].sessions()) == 6
+    for store in stores:
+        store.close()
+
+
+def test_the_schema_of_a_new_file_is_the_current_one(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store, store.reader() as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.SCHEMA_VERSION,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+        tables = "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND NOT strict"
+        loose = {name for (name,) in connection.execute(tables)}
+    assert {name for name in loose if not name.startswith("sqlite_")} == set()
