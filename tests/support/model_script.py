@@ -1,5 +1,6 @@
 """What a scripted model says: turns, tool calls and the faults a provider can play."""
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,15 +116,15 @@ def cut(text: str, count: int) -> list[str]:
     """Cut text into ``count`` pieces of about the same length."""
     count = max(1, min(count, len(text)) if text else 1)
     edges = [len(text) * i // count for i in range(count + 1)]
-    return [text[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [text[start:end] for start, end in itertools.pairwise(edges)]
 
 
-def status(code: int, message: str = "", *, retry_after: str | None = None, **more: Any) -> Turn:
+def status(number: int, message: str = "", *, retry_after: str | None = None, **more: Any) -> Turn:
     """A turn that fails with an HTTP status."""
     headers = dict(more.pop("headers", {}))
     if retry_after is not None:
         headers["retry-after"] = retry_after
-    return Turn(fault=Fault("status", status=code, message=message, headers=headers, **more))
+    return Turn(fault=Fault("status", status=number, message=message, headers=headers, **more))
 
 
 def echo(request: Recorded) -> Turn:

@@ -6,6 +6,7 @@ fails. ``python -m tests.support.model_server --echo`` runs it as a program.
 
 import argparse
 import asyncio
+import dataclasses
 import itertools
 import json
 import socket
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.support.model_script import (
     OVERFLOWS,
@@ -41,7 +42,7 @@ __all__ = ["OVERFLOWS", "Call", "Fault", "ModelServer", "Overflow", "Recorded", 
 _FOREVER = 3600.0
 
 
-class _Gone(Exception):
+class _GoneError(Exception):
     """The client closed the connection."""
 
 
@@ -84,7 +85,7 @@ class _Connection(asyncio.Protocol):
         assert self.transport is not None
         for start in range(0, len(data), size or max(1, len(data))):
             if self.gone.is_set():
-                raise _Gone
+                raise _GoneError
             self.transport.write(data[start : start + size] if size else data)
             if size:
                 await asyncio.sleep(0)
@@ -98,12 +99,12 @@ class _Connection(asyncio.Protocol):
             await asyncio.wait_for(self.gone.wait(), seconds)
         except TimeoutError:
             return
-        raise _Gone
+        raise _GoneError
 
     async def _read(self, done: Callable[[bytearray], bool]) -> None:
         while not done(self.buffer):
             if self.gone.is_set():
-                raise _Gone
+                raise _GoneError
             self.arrived.clear()
             await self.arrived.wait()
 
@@ -128,14 +129,14 @@ class _Connection(asyncio.Protocol):
                 try:
                     keep = await self.server._answer(self, request)
                     request.finished = True
-                except _Gone:
+                except _GoneError:
                     request.aborted = True
                     raise
                 finally:
                     self.server._changed()
                 if not keep:
                     break
-        except _Gone:
+        except _GoneError:
             pass
         finally:
             self.transport.close()
@@ -196,7 +197,7 @@ class ModelServer:
         with self._state:
             return self._state.wait_for(lambda: condition(self), timeout)
 
-    def __enter__(self) -> "ModelServer":
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._ready.wait(10)
         return self
@@ -365,10 +366,16 @@ def main() -> None:
     parser.add_argument("--echo", action="store_true", help="answer with what the user said (default)")
     parser.add_argument("--delay", type=float, default=None, help="seconds before each chunk, for every turn")
     options = parser.parse_args()
-    script: Script = echo
-    if options.script:
-        turns = itertools.cycle([Turn.from_json(item) for item in json.loads(options.script.read_text())])
-        script = lambda _request: next(turns)  # noqa: E731 - a script is any callable
+    turns = (
+        itertools.cycle([Turn.from_json(item) for item in json.loads(options.script.read_text())])
+        if options.script
+        else None
+    )
+
+    def script(request: Recorded) -> Turn:
+        turn = next(turns) if turns is not None else echo(request)
+        return turn if options.delay is None else dataclasses.replace(turn, delay=options.delay)
+
     with ModelServer(script, port=options.port) as server:
         print(f"OpenAI:    {server.openai_url}\nAnthropic: {server.url}", flush=True)
         threading.Event().wait()

@@ -26,7 +26,7 @@ from tui_agent.model.protocol import (
     ToolCallReady,
     UsageReport,
 )
-from tui_agent.model.route import Route, Router, is_local
+from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
 from tui_agent.model.usage import usage_of
 from tui_agent.model.wire import build_call
@@ -101,11 +101,8 @@ class HostClient:
                 with_reasoning = False
 
     async def _attempt(self, call: dict[str, Any], route: Route) -> AsyncGenerator[ModelEvent, None]:
-        link = await self._connected()
-        number = next(self._numbers)
-        inbox = link.open(number)
-        link.send({"op": "stream", "id": number, "call": call, "limits": self._limits(route)})
-        last, unacknowledged = "", 0
+        link, number, inbox = await self._submit(call, route)
+        last, unacknowledged = lines.ACCEPTED, 0
         try:
             while last not in lines.LAST:
                 event = await self._next(link, inbox)
@@ -119,9 +116,31 @@ class HostClient:
                 if (told := _told(event, route)) is not None:
                     yield told
         finally:
-            link.close(number)
             if last not in lines.LAST:
-                link.send({"op": "cancel", "id": number})
+                link.cancel(number)
+            link.close(number)
+
+    async def _submit(self, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
+        """Hand a request to the host. One that died or hung unnoticed is replaced: the provider was sent nothing."""
+        link = await self._connected()
+        try:
+            return await self._hand_over(link, call, route)
+        except ModelError as error:
+            if error.kind is not ErrorKind.HOST or self._closed:
+                raise
+        return await self._hand_over(await self._connected(), call, route)
+
+    async def _hand_over(self, link: Link, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
+        number = next(self._numbers)
+        inbox = link.open(number)
+        link.send({"op": "stream", "id": number, "call": call, "limits": self._limits(route)})
+        try:
+            await self._next(link, inbox)
+        except BaseException:
+            link.cancel(number)
+            link.close(number)
+            raise
+        return link, number, inbox
 
     async def _next(self, link: Link, inbox: Inbox) -> Event:
         """Return the next event. A host that says nothing for long is asked for a sign of life, then ended."""
@@ -148,7 +167,7 @@ class HostClient:
             "connect": self._host.connect_timeout,
             "first_byte": self._host.first_byte_timeout,
             "stall": self._host.stall_timeout,
-            "lenient": route.own_server or is_local(str(route.parameters.get("api_base", "https://api.invalid"))),
+            "lenient": route.is_small_server,
         }
 
     @staticmethod
@@ -163,6 +182,14 @@ class HostClient:
             self._starting = asyncio.create_task(self._start())
             # A failure is told to the request that needs the host.
             self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def wait_warm(self) -> None:
+        """Wait until the host takes requests, starting it if need be.
+
+        Raises:
+            ModelError: it can't start.
+        """
+        await self._connected()
 
     @property
     def is_warm(self) -> bool:

@@ -60,7 +60,6 @@ def load() -> Any:
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     litellm.suppress_debug_info = True
-    litellm.drop_params = True
     litellm.num_retries = 0
     litellm.disable_token_counter = True
     litellm.disable_streaming_logging = True
@@ -113,16 +112,7 @@ class Caller:
         stream: Any = None
         try:
             async with _within(first, "timeout"):
-                stream = await self._litellm.acompletion(
-                    **call,
-                    stream=True,
-                    stream_options={"include_usage": True},
-                    num_retries=0,
-                    max_retries=0,
-                    drop_params=True,
-                    # The handler is litellm's proxy's; loading it needs packages that only the proxy has.
-                    _skip_mcp_handler=True,
-                )
+                stream = await self._begin(call)
             await self._pump(stream, assembly, channel, limits)
             _check_complete(stream, assembly, lenient=limits["lenient"])
             channel.send([lines.USAGE, _usage_of(stream)])
@@ -130,6 +120,23 @@ class Caller:
                 channel.send(event)
         finally:
             await _close(stream)
+
+    async def _begin(self, call: dict[str, Any]) -> Any:
+        """Send a request and return its stream; parameters the model doesn't take are left out."""
+        call = {
+            **call,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "num_retries": 0,
+            "max_retries": 0,
+            # The handler is litellm's proxy's; loading it needs packages that only the proxy has.
+            "_skip_mcp_handler": True,
+        }
+        try:
+            return await self._litellm.acompletion(**call)
+        except self._litellm.UnsupportedParamsError:
+            # Nothing was sent yet. Asked to drop them at once, litellm sends again what a server finds unprocessable.
+            return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
     async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, Any]) -> None:
@@ -225,26 +232,35 @@ def _take_standard_streams() -> tuple[int, int]:
     return incoming, outgoing
 
 
-def _watch_parent(incoming: int) -> None:
+def _watch_parent(incoming: int, serving: threading.Event) -> None:
     """End the process when the other end of stdin is closed, even while the event loop is busy or stuck."""
 
     def watch() -> None:
         poll = select.poll()
         poll.register(incoming, 0)
         poll.poll()
-        time.sleep(_GRACE)
+        if serving.is_set():
+            time.sleep(_GRACE)
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
-def _leave_starter(listener: socket.socket) -> None:
-    """Go on in a child of nobody, so that the program that started this host is not the one it belongs to."""
+def _settle(path: Path) -> socket.socket | None:
+    """Go on in a child of nobody that listens at ``path``; None in it when another host does so already.
+
+    The process that was started ends as soon as one can connect.
+    """
+    told, tell = os.pipe()
     if os.fork():
+        os.close(tell)
+        os.read(told, 1)
         os._exit(0)
+    os.close(told)
     os.setsid()
-    # Those who connect are told the process that listens: this one.
-    listener.listen(32)
+    listener = listen(path)
+    os.close(tell)
+    return listener
 
 
 async def _serve_parent(caller: Caller, began: float, incoming: int, outgoing: int) -> None:
@@ -303,15 +319,15 @@ def main() -> None:
     options = parser.parse_args()
     _log_to_stderr()
     incoming, outgoing = _take_standard_streams()
-    listener = None
+    listener, serving = None, threading.Event()
     if options.socket is None:
-        _watch_parent(incoming)
+        _watch_parent(incoming, serving)
     else:
-        listener = listen(options.socket)
+        listener = _settle(options.socket)
         if listener is None:
             return
-        _leave_starter(listener)
     caller = Caller(load())
+    serving.set()
     with contextlib.suppress(KeyboardInterrupt):
         if listener is None:
             asyncio.run(_serve_parent(caller, began, incoming, outgoing))

@@ -116,10 +116,9 @@ class Link:
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
 
-    async def flush(self) -> None:
-        """Wait until the host has taken most of what was sent."""
-        with contextlib.suppress(ConnectionError):
-            await self._writer.drain()
+    def cancel(self, number: int) -> None:
+        """Have the host give a request up and close its connection to the provider."""
+        self.send({"op": "cancel", "id": number})
 
     async def wait_ready(self) -> dict[str, Any]:
         """Wait until the host takes requests and return what it says of itself.

@@ -1,6 +1,5 @@
 """Where a request goes: which name and parameters litellm is called with for a model."""
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +28,8 @@ class Route:
     target: Target
     parameters: dict[str, Any] = field(default_factory=dict)
     key: SecretStr | None = None
-    own_server: bool = False
+    is_small_server: bool = False
+    """An OpenAI-compatible server of the user's own choice, not held to every word of the format."""
 
     def call(self) -> dict[str, Any]:
         """Return the parameters with the key."""
@@ -84,10 +84,11 @@ class Router:
             # Ollama cuts what is over its default of a few thousand tokens without a word, unless told the size.
             parameters["num_ctx"] = info.context_window
         parameters |= settings.options
+        is_small = provider.local_url is not None or (provider.id == "openai" and base_url is not None)
         secret = key.secret if key is not None else None
         if secret is None and (base_url or provider.local_url):
             secret = SecretStr(NO_KEY)
-        return Route(info, provider, target, parameters, secret, own_server=base_url is not None)
+        return Route(info, provider, target, parameters, secret, is_small_server=is_small)
 
     def _parameters(self, provider: Provider, base_url: str | None) -> dict[str, Any]:
         parameters: dict[str, Any] = dict(self.keys.parameters(provider))
@@ -107,15 +108,6 @@ class Router:
         wants_key = bool(provider.keys) and provider.id != "bedrock" and not provider.local_url
         if key is None and base_url is None and wants_key:
             raise missing_key(target)
-
-
-def is_local(url: str) -> bool:
-    """Tell whether an address is this machine's or its network's."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return host == "localhost" or host.endswith((".local", ".localhost", ".internal")) or "." not in host
 
 
 def _litellm_name(model: str, provider: Provider) -> str:

@@ -68,7 +68,7 @@ class HostSettings(_Table):
         default=20.0, gt=0, description="Seconds the process may be silent before it counts as hung."
     )
     keep_warm: float = Field(
-        default=0.0,
+        default=300.0,
         ge=0,
         description="Seconds the process stays for other runs of the program after the last one ended; 0: it ends too.",
     )

@@ -1,0 +1,346 @@
+"""Answers through the real litellm in the real host process, from a scripted provider."""
+
+import asyncio
+import base64
+import json
+
+import pytest
+
+from tests.support.model_client import ANTHROPIC_KEY, OPENAI_KEY, Provider, ask, collect, user
+from tests.support.model_server import Call, Fault, ModelServer, Turn, status
+from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
+from tui_agent.model.client import HostClient
+from tui_agent.model.protocol import Finished, TextDelta, ToolCallReady
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_text_usage_and_price_arrive(client: HostClient, server: ModelServer, provider: Provider) -> None:
+    server.play(Turn("Hello, wörld 👋.", usage={"input": 1000, "output": 200, "cache_read": 500}))
+
+    answer = await collect(client, ask(provider.model))
+
+    assert answer.error is None
+    assert answer.text == "Hello, wörld 👋."
+    assert answer.events[-1] == Finished("stop")
+    assert answer.usage is not None
+    usage = answer.usage.usage
+    assert (usage.input, usage.output, usage.cache_read) == (1000, 200, 500)
+    assert answer.usage.cost == pytest.approx(0.005125 if provider is Provider.OPENAI else 0.00615)
+
+
+async def test_the_openai_request_holds_what_was_asked_and_nothing_else(
+    client: HostClient, server: ModelServer
+) -> None:
+    server.play(Turn("ok"))
+
+    await collect(client, ask("openai/gpt-4o", tools=True, max_output_tokens=77, tool_choice="none"))
+
+    request = server.requests[0]
+    assert request.headers["authorization"] == f"Bearer {OPENAI_KEY}"
+    assert set(request.json) == {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "max_tokens"}
+    assert request.json["model"] == "gpt-4o"
+    assert request.json["max_tokens"] == 77
+    assert request.json["tool_choice"] == "none"
+    assert request.json["messages"] == [{"role": "user", "content": "hello"}]
+
+
+async def test_what_a_model_does_not_take_is_left_out(client: HostClient, server: ModelServer) -> None:
+    server.play(Turn("ok"))
+
+    answer = await collect(client, ask("openai/gpt-4o-mini"))
+
+    assert answer.text == "ok"
+    assert "reasoning_effort" not in server.requests[0].json
+    assert server.requests[0].json["temperature"] == 0.5
+
+
+async def test_a_models_settings_reach_the_provider(client: HostClient, server: ModelServer) -> None:
+    server.play(Turn("ok"))
+
+    await collect(client, ask("anthropic/claude-opus-4-5"))
+
+    assert server.requests[0].headers["x-team"] == "blue"
+    assert server.requests[0].json["thinking"]["type"] in {"enabled", "adaptive"}
+
+
+async def test_cache_marks_reach_anthropic(client: HostClient, server: ModelServer) -> None:
+    head = (Message("system", (ContentText("one"),), cache=True), Message("system", (ContentText("two"),), cache=True))
+    call = Message("assistant", tool_calls=(RequestToolCall("toolu_1", "read", '{"path":"a"}'),), cache=True)
+    result = Message("tool", (ContentText("content"),), call_id="toolu_1", cache=True)
+    server.play(Turn("ok"))
+
+    await collect(
+        client, ask("anthropic/claude-sonnet-4-5", messages=(*head, user("read a"), call, result), tools=True)
+    )
+
+    request = server.requests[0]
+    mark = {"type": "ephemeral"}
+    assert request.headers["x-api-key"] == ANTHROPIC_KEY
+    assert [block["cache_control"] for block in request.json["system"]] == [mark, mark]
+    asked, called, answered = request.json["messages"]
+    assert "cache_control" not in asked["content"][0]
+    assert called["content"] == [
+        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}, "cache_control": mark}
+    ]
+    assert answered["content"][0]["cache_control"] == mark
+
+
+async def test_no_marks_and_one_system_message_for_providers_without_them(
+    client: HostClient, server: ModelServer
+) -> None:
+    head = (Message("system", (ContentText("one"),), cache=True), Message("system", (ContentText("two"),), cache=True))
+    server.play(Turn("ok"))
+
+    await collect(client, ask("openai/gpt-4o", messages=(*head, user("hi", cache=True))))
+
+    assert b"cache_control" not in server.requests[0].body
+    assert server.requests[0].json["messages"] == [
+        {"role": "system", "content": "one\n\ntwo"},
+        {"role": "user", "content": "hi"},
+    ]
+
+
+async def test_signed_thinking_goes_back_byte_for_byte(client: HostClient, server: ModelServer) -> None:
+    thought = 'I should “read” it\n\tfirst… {"x": "\\u0041 é 👋"} '
+    signature = "EqQBCkgIARABGAIiQL/+=="
+    server.play(
+        Turn("Reading.", reasoning=thought, signature=signature, redacted="b64/+==", tool_calls=[Call("read")]),
+        Turn("done"),
+    )
+    first = await collect(client, ask("anthropic/claude-sonnet-4-5", tools=True))
+    assert first.reasoning == thought
+    assert first.finished is not None
+    assert first.finished.reasoning_blob is not None
+
+    called = Message(
+        "assistant",
+        (ContentText("Reading."),),
+        tool_calls=(RequestToolCall(first.calls[0].call_id, "read", "{}"),),
+        reasoning=(first.finished.reasoning_blob,),
+    )
+    result = Message("tool", (ContentText("x"),), call_id=first.calls[0].call_id)
+    await collect(client, ask("anthropic/claude-sonnet-4-5", messages=(user("hello"), called, result), tools=True))
+
+    sent = server.requests[1].json["messages"][1]["content"]
+    assert sent[:2] == [
+        {"type": "thinking", "thinking": thought, "signature": signature},
+        {"type": "redacted_thinking", "data": "b64/+=="},
+    ]
+    assert [block["type"] for block in sent[2:]] == ["text", "tool_use"]
+
+
+async def test_reasoning_a_provider_refuses_is_left_out_and_the_request_sent_again(
+    client: HostClient, server: ModelServer
+) -> None:
+    blob = json.dumps({"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "old"}]})
+    messages = (user("hello"), Message("assistant", (ContentText("hi"),), reasoning=(blob,)), user("again"))
+    server.play(status(400, "messages.1.content.0: Invalid `signature` in `thinking` block"), Turn("fine"))
+
+    answer = await collect(client, ask("anthropic/claude-sonnet-4-5", messages=messages))
+
+    assert answer.text == "fine"
+    assert b"thinking" in server.requests[0].body
+    assert b"thinking" not in server.requests[1].body
+
+
+async def test_tool_calls_stream_and_end_whole(client: HostClient, server: ModelServer, provider: Provider) -> None:
+    arguments = json.dumps({"path": "src/größe.py", "lines": [1, 2, 3]}, ensure_ascii=False)
+    server.play(Turn("Let me look.", tool_calls=[Call("read", arguments, pieces=5), Call("ls", pieces=1)], delay=0.001))
+
+    answer = await collect(client, ask(provider.model, tools=True))
+
+    assert [(call.tool, call.arguments) for call in answer.calls] == [("read", arguments), ("ls", "{}")]
+    assert "".join(delta.arguments for delta in answer.deltas if delta.index == 0) == arguments
+    assert len([delta for delta in answer.deltas if delta.index == 0]) > 1
+    assert {delta.call_id for delta in answer.deltas} == {call.call_id for call in answer.calls}
+    assert answer.finished == Finished("tool_calls")
+
+
+def _piece(index: object = None, **fields: object) -> dict[str, object]:
+    call: dict[str, object] = {"function": {key: fields[key] for key in ("name", "arguments") if key in fields}}
+    if "id" in fields:
+        call["id"] = fields["id"]
+    if index is not None:
+        call["index"] = index
+    return {
+        "id": "x",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}],
+    }
+
+
+_END = {
+    "id": "x",
+    "object": "chat.completion.chunk",
+    "created": 1,
+    "model": "m",
+    "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+}
+
+
+_READ_CALL = _piece(0, id="a", name="read", arguments='{"x":1}')
+_NUMBERINGS = {
+    "every call numbered 0": [_READ_CALL, _piece(0, id="b", name="ls", arguments="{}")],
+    "the same id twice": [
+        _piece(0, id="a", name="read", arguments='{"x"'),
+        _piece(0, arguments=":1}"),
+        _piece(1, id="a", name="ls", arguments="{}"),
+    ],
+    "no ids": [_piece(0, name="read", arguments='{"x":1}'), _piece(1, name="ls", arguments="{}")],
+    "id and name with every piece": [
+        _piece(0, id="a", name="read", arguments='{"x":'),
+        _piece(0, id="a", name="read", arguments="1}"),
+        _piece(1, id="b", name="ls", arguments="{}"),
+    ],
+}
+
+
+@pytest.mark.parametrize("pieces", _NUMBERINGS.values(), ids=_NUMBERINGS.keys())
+async def test_calls_are_told_apart_however_a_server_numbers_them(
+    client: HostClient, server: ModelServer, pieces: list[dict[str, object]]
+) -> None:
+    server.play(Turn(events=[*pieces, _END]))
+
+    answer = await collect(client, ask("openai/gpt-4o", tools=True))
+
+    assert [(call.tool, call.arguments) for call in answer.calls] == [("read", '{"x":1}'), ("ls", "{}")]
+    ids = [call.call_id for call in answer.calls]
+    assert len(set(ids)) == 2
+    assert all(ids)
+    assert answer.finished == Finished("tool_calls")
+
+
+async def test_a_call_id_of_an_earlier_answer_is_not_used_again(client: HostClient, server: ModelServer) -> None:
+    called = Message("assistant", tool_calls=(RequestToolCall("call_0", "read", "{}"),))
+    messages = (user("hello"), called, Message("tool", (ContentText("x"),), call_id="call_0"))
+    server.play(Turn(tool_calls=[Call("read", call_id="call_0")]))
+
+    answer = await collect(client, ask("openai/gpt-4o", messages=messages, tools=True))
+
+    assert answer.calls[0].call_id not in {"", "call_0"}
+
+
+async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
+    client: HostClient, server: ModelServer, provider: Provider
+) -> None:
+    server.play(Turn(tool_calls=[Call("read", '{"path": "src/a', pieces=2)], finish="length"))
+
+    answer = await collect(client, ask(provider.model, tools=True))
+
+    assert answer.calls == [ToolCallReady(answer.calls[0].call_id, "read", '{"path": "src/a')]
+    assert answer.finished == Finished("length")
+
+
+async def test_reasoning_without_signature_is_shown_and_only_returned_to_those_who_want_it(
+    client: HostClient, server: ModelServer
+) -> None:
+    server.play(Turn("4", reasoning="two and two"), Turn("ok"))
+    first = await collect(client, ask("openai/gpt-4o"))
+    assert first.reasoning == "two and two"
+    assert first.finished is not None
+    assert first.finished.reasoning_blob is not None
+
+    messages = (user("2+2"), Message("assistant", (ContentText("4"),), reasoning=(first.finished.reasoning_blob,)))
+    await collect(client, ask("openai/gpt-4o", messages=(*messages, user("sure?"))))
+
+    assert b"two and two" not in server.requests[1].body
+
+
+async def test_images_are_sent_inline(client: HostClient, server: ModelServer, provider: Provider) -> None:
+    pixels = bytes(range(256)) * 400
+    message = Message("user", (ContentText("What is it?"), ImageRef("abc", "image/png")))
+    server.play(Turn("A gradient."))
+
+    answer = await collect(client, ask(provider.model, messages=(message,), blobs={"abc": pixels}))
+
+    assert answer.error is None
+    part = server.requests[0].json["messages"][0]["content"][1]
+    data = base64.b64encode(pixels).decode()
+    if provider is Provider.OPENAI:
+        assert part["image_url"]["url"] == f"data:image/png;base64,{data}"
+    else:
+        assert part["source"] == {"type": "base64", "media_type": "image/png", "data": data}
+
+
+async def test_requests_run_side_by_side(client: HostClient, server: ModelServer) -> None:
+    def script(request: object) -> Turn:
+        slow = "slow" in request.prompt  # type: ignore[attr-defined]
+        return Turn("slow " * 5 if slow else "quick", delay=0.02 if slow else 0)
+
+    server.play_function(script)
+    finished: list[str] = []
+
+    async def run(text: str) -> str:
+        answer = await collect(client, ask("openai/gpt-4o", text))
+        finished.append(text)
+        return answer.text
+
+    answers = await asyncio.gather(run("slow"), run("a"), run("b"))
+
+    assert answers == ["slow " * 5, "quick", "quick"]
+    assert finished[-1] == "slow"
+
+
+async def test_cancelling_closes_the_connection_at_the_provider(
+    client: HostClient, server: ModelServer, provider: Provider
+) -> None:
+    server.play(Turn("word " * 1000, delay=0.01), Turn("still here"))
+
+    stream = client.stream(ask(provider.model))
+    async for event in stream:
+        assert isinstance(event, TextDelta)
+        break
+    await stream.aclose()  # type: ignore[attr-defined]
+
+    await server.until(lambda server: server.requests[0].aborted, timeout=5)
+    assert (await collect(client, ask(provider.model))).text == "still here"
+
+
+async def test_a_cancelled_task_closes_the_connection_before_the_first_byte(
+    client: HostClient, server: ModelServer, provider: Provider
+) -> None:
+    server.play(Turn(fault=Fault("silent")))
+    task = asyncio.create_task(collect(client, ask(provider.model)))
+    await server.until(lambda server: bool(server.requests))
+
+    task.cancel()
+
+    await server.until(lambda server: server.requests[0].aborted, timeout=0.7)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_reader_that_pauses_loses_nothing(client: HostClient, server: ModelServer) -> None:
+    text = "".join(f"{number:07d} " for number in range(500_000))
+    server.play(Turn(text, chunks=400), Turn("other"))
+
+    stream = client.stream(ask("openai/gpt-4o"))
+    first = await anext(aiter(stream))
+    assert isinstance(first, TextDelta)
+    # While it pauses, another request is answered over the same connection.
+    assert (await collect(client, ask("openai/gpt-4o"))).text == "other"
+    rest = [event.text async for event in stream if isinstance(event, TextDelta)]
+
+    assert first.text + "".join(rest) == text
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+async def test_chunks_of_any_size_are_read(
+    client: HostClient, server: ModelServer, provider: Provider, size: int
+) -> None:
+    text = "ä🙂" * (20 if size == 1 else 250_000)
+    server.play(Turn(text, chunks=3 if size == 1 else 1, wire_bytes=1 if size == 1 else None))
+
+    assert (await collect(client, ask(provider.model))).text == text
+
+
+async def test_a_hundred_equal_chunks_are_no_error(client: HostClient, server: ModelServer) -> None:
+    server.play(Turn("-----" * 300, chunks=["-----"] * 300))
+
+    answer = await collect(client, ask("openai/gpt-4o"))
+
+    assert answer.error is None
+    assert answer.text == "-----" * 300

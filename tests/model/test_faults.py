@@ -1,0 +1,228 @@
+"""What providers do wrong, through the real litellm: the right kind of error, never a hang, never a retry."""
+
+import asyncio
+import time
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from tests.support.model_client import OPENAI_KEY, Provider, ask, collect
+from tests.support.model_server import OVERFLOWS, Call, Fault, ModelServer, Overflow, Turn, status
+from tui_agent.model.client import HostClient
+from tui_agent.model.protocol import ErrorKind, Finished
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LIMIT = 5.0
+"""Seconds after which a request counts as hung."""
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (400, ErrorKind.INVALID_REQUEST),
+        (401, ErrorKind.AUTH),
+        (402, ErrorKind.QUOTA),
+        (403, ErrorKind.AUTH),
+        (404, ErrorKind.NOT_FOUND),
+        (408, ErrorKind.NETWORK),
+        (413, ErrorKind.CONTEXT_OVERFLOW),
+        (422, ErrorKind.INVALID_REQUEST),
+        (429, ErrorKind.RATE_LIMIT),
+        (500, ErrorKind.OVERLOADED),
+        (502, ErrorKind.OVERLOADED),
+        (503, ErrorKind.OVERLOADED),
+        (529, ErrorKind.OVERLOADED),
+    ],
+)
+async def test_statuses(
+    client: HostClient, server: ModelServer, provider: Provider, code: int, kind: ErrorKind
+) -> None:
+    server.play(status(code, "The words of the provider."))
+
+    async with asyncio.timeout(LIMIT):
+        error = (await collect(client, ask(provider.model))).error
+
+    assert error is not None
+    assert (error.kind, error.status) == (kind, code)
+    assert error.retry_after is None
+    assert "litellm" not in error.message
+    assert "Exception" not in error.message
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("code", [429, 503, 529])
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [({"retry-after": "7"}, 7), ({"retry-after-ms": "1500"}, 1.5), ({"retry-after": "DATE"}, 30)],
+)
+async def test_a_named_wait_arrives(
+    client: HostClient, server: ModelServer, provider: Provider, code: int, headers: dict[str, str], wait: float
+) -> None:
+    moment = formatdate(time.time() + 30, usegmt=True)
+    server.play(
+        status(code, "slow down", headers={key: value.replace("DATE", moment) for key, value in headers.items()})
+    )
+
+    error = (await collect(client, ask(provider.model))).error
+
+    assert error is not None
+    assert error.retry_after == pytest.approx(wait, abs=3 if wait == 30 else 0.01)
+
+
+@pytest.mark.parametrize("overflow", OVERFLOWS, ids=lambda overflow: overflow.provider)
+async def test_overflow_is_recognised_with_its_numbers(
+    client: HostClient, server: ModelServer, overflow: Overflow
+) -> None:
+    provider = Provider.ANTHROPIC if overflow.provider.startswith("anthropic") else Provider.OPENAI
+    server.play(status(overflow.status, overflow.message, code=overflow.code))
+
+    error = (await collect(client, ask(provider.model))).error
+
+    assert error is not None
+    assert (error.kind, error.window, error.sent) == (ErrorKind.CONTEXT_OVERFLOW, overflow.window, overflow.sent)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        pytest.param(Fault("silent"), ErrorKind.NETWORK, id="no first byte"),
+        pytest.param(Fault("stall", after=6), ErrorKind.NETWORK, id="stall in the middle"),
+        pytest.param(Fault("cut", after=0), ErrorKind.NETWORK, id="cut at the start"),
+        pytest.param(Fault("cut", after=6), ErrorKind.NETWORK, id="cut in the middle"),
+        pytest.param(Fault("malformed", after=6), ErrorKind.NETWORK, id="malformed event"),
+        pytest.param(
+            Fault("stream_error", after=6, message="Overloaded", code="overloaded_error"),
+            ErrorKind.OVERLOADED,
+            id="error event",
+        ),
+    ],
+)
+async def test_broken_streams(
+    client: HostClient, server: ModelServer, provider: Provider, fault: Fault, kind: ErrorKind
+) -> None:
+    server.play(Turn("one two three four five six seven eight", fault=fault), Turn("fine"))
+
+    async with asyncio.timeout(LIMIT):
+        answer = await collect(client, ask(provider.model))
+
+    assert answer.error is not None
+    assert answer.error.kind is kind
+    assert answer.finished is None
+    assert "eight" not in answer.text
+    assert len(server.requests) == 1
+    assert (await collect(client, ask(provider.model))).text == "fine"
+
+
+async def test_a_refused_connection_says_to_check_the_server(client: HostClient, provider: Provider) -> None:
+    error = (await collect(client, ask(f"{provider}/refused"))).error
+
+    assert error is not None
+    assert error.kind is ErrorKind.NETWORK
+    assert "Nothing answers at 127.0.0.1:" in error.message
+
+
+async def test_an_unknown_host_name_says_so(client: HostClient) -> None:
+    error = (await collect(client, ask("openai/unresolved"))).error
+
+    assert error is not None
+    assert error.kind is ErrorKind.NETWORK
+    assert "nowhere.invalid can't be found" in error.message
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        pytest.param(None, None, id="missing"),
+        pytest.param({"input": 0, "output": 0}, None, id="zero"),
+        pytest.param({"input": -5, "output": -7}, None, id="negative"),
+        pytest.param({"input": 10**12, "output": 10**12}, None, id="absurd"),
+        pytest.param({"input": "many", "output": None}, None, id="no numbers"),
+        pytest.param({"input": 3, "output": 4, "reasoning": 900}, (3, 4), id="more reasoning than output"),
+    ],
+)
+async def test_odd_usage_harms_nothing(
+    client: HostClient, server: ModelServer, provider: Provider, reported: dict[str, object], expected: object
+) -> None:
+    server.play(Turn("fine", usage=reported))
+
+    answer = await collect(client, ask(provider.model))
+
+    assert answer.error is None
+    assert answer.text == "fine"
+    assert answer.finished == Finished("stop")
+    usage = answer.usage.usage if answer.usage is not None else None
+    assert (usage and (usage.input, usage.output)) == expected
+
+
+async def test_an_empty_answer_ends_without_anything(
+    client: HostClient, server: ModelServer, provider: Provider
+) -> None:
+    server.play(Turn())
+
+    answer = await collect(client, ask(provider.model))
+
+    assert answer.error is None
+    assert answer.finished == Finished("stop")
+    assert answer.text == ""
+
+
+async def test_unknown_tools_and_invalid_arguments_are_passed_on(
+    client: HostClient, server: ModelServer, provider: Provider
+) -> None:
+    server.play(Turn(tool_calls=[Call("no_such_tool", '{"x": nope'), Call("no_such_tool", call_id="")]))
+
+    answer = await collect(client, ask(provider.model, tools=True))
+
+    assert [(call.tool, call.arguments) for call in answer.calls] == [
+        ("no_such_tool", '{"x": nope'),
+        ("no_such_tool", "{}"),
+    ]
+    assert len({call.call_id for call in answer.calls}) == 2
+
+
+async def test_a_refusal_is_told(client: HostClient, server: ModelServer, provider: Provider) -> None:
+    server.play(Turn("I can't.", finish="content_filter"))
+
+    assert (await collect(client, ask(provider.model))).finished == Finished("content_filter")
+
+
+async def test_an_answer_without_a_reason_for_its_end_is_whole_only_from_a_small_server(
+    client: HostClient, server: ModelServer
+) -> None:
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    said = {**chunk, "choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": None}]}
+    call = {"index": 0, "id": "a", "function": {"name": "read", "arguments": '{"p'}}
+    called = {**chunk, "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+    server.play(Turn(events=[said]), Turn(events=[said, called]))
+
+    whole = await collect(client, ask("openai/local"))
+    half = await collect(client, ask("openai/local", tools=True))
+
+    assert whole.error is None
+    assert whole.text == "Hi."
+    assert half.error is not None
+    assert half.error.kind is ErrorKind.NETWORK
+
+
+async def test_no_key_says_which_variable_to_set(client: HostClient, server: ModelServer) -> None:
+    error = (await collect(client, ask("groq/llama-3.3-70b"))).error
+
+    assert error is not None
+    assert error.kind is ErrorKind.AUTH
+    assert "GROQ_API_KEY" in error.message
+    assert not server.requests
+
+
+async def test_keys_reach_neither_messages_nor_the_log(client: HostClient, server: ModelServer, host_log: Path) -> None:
+    server.play(status(401, f"Incorrect API key provided: {OPENAI_KEY}. Authorization: Bearer {OPENAI_KEY}"))
+
+    error = (await collect(client, ask("openai/gpt-4o"))).error
+
+    assert error is not None
+    assert OPENAI_KEY not in error.message
+    assert "OPENAI_API_KEY" in error.message
+    text = host_log.read_text()
+    assert "failed" in text
+    assert OPENAI_KEY not in text

@@ -1,0 +1,268 @@
+"""The host's process: killed, hung, orphaned, shared. Each test starts its own."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.model_client import FAST, OPENAI_KEY, ask, collect, host_client
+from tests.support.model_server import ModelServer, Turn
+from tui_agent.model import lines
+from tui_agent.model.client import HostClient
+from tui_agent.model.link import host_environment
+from tui_agent.model.meeting import listen, socket_path
+from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta
+
+MODEL = "openai/gpt-4o"
+
+
+@pytest.fixture
+async def own_client(server: ModelServer, tmp_path: Path) -> AsyncIterator[HostClient]:
+    settings = FAST.model_copy(update={"answer_timeout": 0.7, "first_byte_timeout": 20, "stall_timeout": 20})
+    client = host_client(server, log_path=tmp_path / "host.log", host=settings)
+    yield client
+    await client.aclose()
+
+
+async def _gone(pid: int) -> None:
+    """Wait until a process has ended, whoever its parent is."""
+
+    def poll() -> None:
+        try:
+            psutil.Process(pid).wait(10)
+        except psutil.NoSuchProcess:
+            return
+
+    await asyncio.to_thread(poll)
+
+
+async def _until_error(client: HostClient, signal_number: int) -> tuple[int, list[object], ModelError]:
+    """Send the host a signal in the middle of an answer; return its pid, what came, and how it failed."""
+    taken: list[object] = []
+    pid = 0
+    try:
+        async for event in client.stream(ask(MODEL)):
+            taken.append(event)
+            if not pid:
+                pid = client.pid or 0
+                os.kill(pid, signal_number)
+    except ModelError as error:
+        return pid, taken, error
+    raise AssertionError("the answer did not fail")
+
+
+async def test_killed_in_an_answer_and_killed_idle(own_client: HostClient, server: ModelServer) -> None:
+    """The request fails as one that can be tried again; another process takes over without being asked."""
+    server.play(Turn("word " * 500, delay=0.01), Turn("again"), Turn("and again"))
+
+    first, taken, error = await _until_error(own_client, signal.SIGKILL)
+
+    assert isinstance(taken[0], TextDelta)
+    assert error.kind is ErrorKind.HOST
+    assert (await collect(own_client, ask(MODEL))).text == "again"
+
+    second = own_client.pid
+    assert second not in {None, first}
+    os.kill(second, signal.SIGKILL)
+    await _gone(second)
+    assert (await collect(own_client, ask(MODEL))).text == "and again"
+    assert own_client.pid not in {None, second}
+
+
+async def test_hung_in_an_answer_and_hung_idle(own_client: HostClient, server: ModelServer) -> None:
+    """A host that gives no sign of life is ended; a request it had not taken up yet goes to the next one."""
+    server.play(Turn("word " * 500, delay=0.01), Turn("again"))
+
+    async with asyncio.timeout(8):
+        first, _taken, error = await _until_error(own_client, signal.SIGSTOP)
+    assert error.kind is ErrorKind.HOST
+    await _gone(first)
+
+    await own_client.wait_warm()
+    second = own_client.pid
+    assert second not in {None, first}
+    os.kill(second, signal.SIGSTOP)
+    async with asyncio.timeout(10):
+        assert (await collect(own_client, ask(MODEL))).text == "again"
+    await _gone(second)
+
+
+async def test_closing_ends_the_host_and_what_it_was_asked(own_client: HostClient, server: ModelServer) -> None:
+    server.play(Turn("word " * 500, delay=0.01))
+    stream = aiter(own_client.stream(ask(MODEL)))
+    await anext(stream)
+    pid = own_client.pid
+    assert pid is not None
+
+    await own_client.aclose()
+
+    await _gone(pid)
+    await server.until(lambda server: server.requests[0].aborted)
+    with pytest.raises(Exception, match="ended"):
+        async for _event in stream:
+            pass
+
+
+async def test_a_host_that_cannot_start_says_why(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = (sys.executable, "-c", "import sys; sys.exit('no module of that name')")
+    monkeypatch.setattr("tui_agent.model.link._command", lambda: command)
+    client = host_client(server, log_path=tmp_path / "host.log")
+
+    error = (await collect(client, ask(MODEL))).error
+    await client.aclose()
+
+    assert error is not None
+    assert error.kind is ErrorKind.HOST
+    assert "exit status 1" in error.message
+    assert "no module of that name" in error.message
+
+
+PARENT = """
+import asyncio, sys
+from tui_agent.model.link import start_private
+async def main():
+    link = await start_private({}, None)
+    print(link.pid, flush=True)
+    if sys.argv[1] == "ready":
+        await link.wait_ready()
+    print("now", flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("moment", ["importing", "ready"])
+async def test_the_host_ends_when_its_parent_is_killed(moment: str) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, moment], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent.stdout:
+        pid = int(parent.stdout.readline())
+        assert parent.stdout.readline() == "now\n"
+        assert psutil.pid_exists(pid)
+
+        parent.kill()
+        parent.wait(10)
+
+    started = time.monotonic()
+    await _gone(pid)
+    assert time.monotonic() - started < 8
+
+
+async def test_the_host_gets_no_secrets_and_no_working_directory(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("litellm.py").write_text("raise SystemExit('imported from the working directory')")
+    Path(".env").write_text("OPENAI_API_KEY=from-dotenv")
+    client = host_client(server, log_path=tmp_path / "host.log")
+    server.play(Turn("fine"))
+
+    answer = await collect(client, ask(MODEL))
+    assert client.pid is not None
+    environment = psutil.Process(client.pid).environ()
+    directory = psutil.Process(client.pid).cwd()
+    await client.aclose()
+
+    assert answer.text == "fine"
+    assert OPENAI_KEY not in environment.values()
+    assert not any("KEY" in name or "TOKEN" in name for name in environment)
+    assert directory != str(tmp_path)
+    assert server.requests[0].headers["authorization"] == f"Bearer {OPENAI_KEY}"
+
+
+def test_the_environment_keeps_locale_proxies_and_certificates() -> None:
+    kept = host_environment(
+        {
+            "PATH": "/bin",
+            "LC_ALL": "C.UTF-8",
+            "HTTPS_PROXY": "http://proxy:3128",
+            "NO_PROXY": "corp",
+            "SSL_CERT_FILE": "/ca.pem",
+            "OPENAI_API_KEY": "sk-x",
+            "AWS_SECRET_ACCESS_KEY": "x",
+            "LITELLM_LOG": "DEBUG",
+        }
+    )
+
+    assert kept["HTTPS_PROXY"] == "http://proxy:3128"
+    assert kept["NO_PROXY"] == "corp,localhost,127.0.0.1,::1"
+    assert {"PATH", "LC_ALL", "SSL_CERT_FILE"} <= set(kept)
+    assert not {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "LITELLM_LOG"} & set(kept)
+
+
+async def test_programs_share_a_warm_host_over_a_private_socket(server: ModelServer, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = FAST.model_copy(update={"keep_warm": 1.0})
+    server.play(Turn("one"), Turn("two"), Turn("three"))
+    first = host_client(server, host=settings, runtime_dir=run, log_path=tmp_path / "host.log")
+    second = host_client(server, host=settings, runtime_dir=run)
+
+    one, two = await asyncio.gather(collect(first, ask(MODEL)), collect(second, ask(MODEL)))
+    pid = first.pid
+
+    assert (one.error, two.error) == (None, None)
+    assert pid is not None
+    assert second.pid == pid
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+    (path,) = run.glob("*.sock")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    await first.aclose()
+    assert (await collect(second, ask(MODEL))).text == "three"
+    await second.aclose()
+    await _gone(pid)
+
+
+def test_a_directory_others_may_enter_is_not_used_for_sharing(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert socket_path(tmp_path, {}) is None
+
+    tmp_path.chmod(0o700)
+    path = socket_path(tmp_path, {})
+    assert path is not None
+    assert socket_path(tmp_path, {"HTTPS_PROXY": "http://other"}) != path
+
+
+def test_a_socket_has_one_host(tmp_path: Path) -> None:
+    path = tmp_path / "s.sock"
+    path.touch()
+
+    with listen(path) as first:
+        assert first is not None
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert listen(path) is None
+
+
+async def test_stray_output_of_libraries_does_not_reach_the_lines(server: ModelServer, tmp_path: Path) -> None:
+    """The host's own stdout is not where its lines go."""
+    script = "import tui_agent.model.host as host\nhost.load = lambda: print('stray')\nhost.main()\n"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-c",
+        script,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=host_environment(os.environ),
+    )
+    assert process.stdout is not None
+    first = await asyncio.wait_for(process.stdout.readline(), 30)
+    assert process.stdin is not None
+    process.stdin.close()
+    await asyncio.wait_for(process.wait(), 10)
+
+    number, [[name, facts]] = json.loads(first)
+    assert (number, name) == (lines.HOST, lines.READY)
+    assert facts["pid"] == process.pid

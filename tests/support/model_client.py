@@ -1,0 +1,119 @@
+"""Helpers to drive the real host client against the scripted provider."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tests.support.model_server import ModelServer
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.client import HostClient
+from tui_agent.model.protocol import (
+    Finished,
+    ModelError,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.route import Router
+from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
+from tui_agent.session.entries import ToolSchema
+
+OPENAI_KEY = "sk-openai-0123456789abcdef"
+ANTHROPIC_KEY = "sk-ant-0123456789abcdef"
+FAST = HostSettings(
+    connect_timeout=5, first_byte_timeout=0.8, stall_timeout=0.4, answer_timeout=20, start_timeout=60, keep_warm=0
+)
+READ = ToolSchema(name="read", description="Read a file.", parameters={"type": "object", "properties": {}})
+
+
+class Provider(StrEnum):
+    """The two formats the scripted provider speaks."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
+    @property
+    def model(self) -> str:
+        return "openai/gpt-4o" if self is Provider.OPENAI else "anthropic/claude-sonnet-4-5"
+
+
+def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9") -> Router:
+    return Router(
+        Catalog(),
+        {"OPENAI_API_KEY": OPENAI_KEY, "ANTHROPIC_API_KEY": ANTHROPIC_KEY},
+        models={
+            "openai/refused": ModelSettings(base_url=f"{refused}/v1"),
+            "anthropic/refused": ModelSettings(base_url=refused),
+            "openai/unresolved": ModelSettings(base_url="http://nowhere.invalid/v1"),
+            "openai/gpt-4o-mini": ModelSettings(reasoning_effort="high", options={"temperature": 0.5}),
+            "anthropic/claude-opus-4-5": ModelSettings(reasoning_effort="low", headers={"x-team": "blue"}),
+            "openai/local": ModelSettings(base_url=server.openai_url, api_key_env="NO_SUCH_VARIABLE"),
+        },
+        providers={
+            "openai": ProviderSettings(base_url=server.openai_url),
+            "anthropic": ProviderSettings(base_url=server.url),
+        },
+    )
+
+
+def host_client(
+    server: ModelServer, *, log_path: Path | None = None, refused: str = "http://127.0.0.1:9", **options: Any
+) -> HostClient:
+    settings = options.pop("host", FAST)
+    return HostClient(router(server, refused=refused), host=settings, log_path=log_path, **options)
+
+
+def ask(model: str, text: str = "hello", *, tools: bool = False, **fields: Any) -> ModelRequest:
+    messages = fields.pop("messages", (user(text),))
+    return ModelRequest(model, tuple(messages), (READ,) if tools else (), **fields)
+
+
+def user(text: str, **fields: Any) -> Message:
+    return Message("user", (ContentText(text),), **fields)
+
+
+@dataclass(slots=True)
+class Answer:
+    """Everything a stream gave."""
+
+    events: list[Any] = field(default_factory=list)
+    error: ModelError | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+
+    @property
+    def calls(self) -> list[ToolCallReady]:
+        return [event for event in self.events if isinstance(event, ToolCallReady)]
+
+    @property
+    def deltas(self) -> list[ToolCallDelta]:
+        return [event for event in self.events if isinstance(event, ToolCallDelta)]
+
+    @property
+    def usage(self) -> UsageReport | None:
+        return next((event for event in self.events if isinstance(event, UsageReport)), None)
+
+    @property
+    def finished(self) -> Finished | None:
+        return next((event for event in self.events if isinstance(event, Finished)), None)
+
+
+async def collect(client: HostClient, request: ModelRequest) -> Answer:
+    """Take a stream to its end, or to its error."""
+    answer = Answer()
+    try:
+        async for event in client.stream(request):
+            answer.events.append(event)
+    except ModelError as error:
+        answer.error = error
+    return answer
