@@ -20,7 +20,7 @@ def parsed(tool: str, text: str) -> dict[str, Any]:
 
 
 def test_order_is_fixed() -> None:
-    assert [tool.name for tool in builtin_tools()] == ["read", "edit", "write", "bash", "grep", "glob", "ls"]
+    assert [tool.name for tool in builtin_tools()] == ["read", "edit", "write", "bash", "grep", "glob", "ls", "recall"]
 
 
 def test_schemas_are_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.events import (
     Decision,
@@ -69,6 +70,7 @@ class ToolRunner:
         self._channel = channel
         self._questions = questions
         self._reads = FileReads()
+        self._archive = SessionArchive(session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self.session_rules: list[Rule] = []
         """Rules the user made with "always in this session"."""
@@ -173,6 +175,7 @@ class ToolRunner:
             report=report,
             environment=dict(self._ports.environment),
             vision=self.vision,
+            archive=self._archive,
         )
 
     # -- permission -----------------------------------------------------------------------------------------

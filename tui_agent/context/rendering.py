@@ -136,6 +136,9 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         return _pruned(entry, templates)
     output = clean(_cut(entry.output, shown))
+    if entry.full_output is not None:
+        # What was cut can be had by its number, which the tool did not know when it wrote the output.
+        output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
 

@@ -73,11 +73,25 @@ class ReadRecord(Protocol):
         ...
 
 
-class BlobReader(Protocol):
-    """Read access to blobs and earlier entries, for ``recall``."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry of the session that a search found. ``here`` tells whether it is on the current branch."""
 
-    def blob(self, digest: str) -> bytes | None:
-        """Return a blob's bytes, or None when there is none."""
+    entry_id: int
+    kind: str
+    snippet: str
+    here: bool
+
+
+class Archive(Protocol):
+    """Everything the session ever held, in view or not, on any branch."""
+
+    def text(self, entry_id: int) -> str | None:
+        """Return all of an entry as text, full outputs included; None when there is no such entry."""
+        ...
+
+    def search(self, query: str, limit: int) -> list[Found]:
+        """Return entries in which all words occur, newest first."""
         ...
 
 
@@ -99,6 +113,8 @@ class ToolContext:
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
     """Whether the model takes images."""
+    archive: Archive | None = None
+    """The session's past; None where there is no session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ READ_ON = "[Lines {first}-{last} of {total}. Read on with offset={next}.]"
 READ_END = "[Lines {first}-{last} of {total}, the end of the file.]"
 NARROWER = "[{shown:,} of {total:,} {what}. For the rest use a narrower pattern, path or glob.]"
 LIST_DEEPER = "[{shown:,} of {total:,} names. For the rest list one of these directories.]"
-FILTER_OUTPUT = "To see more, filter it, or send it to a file and read that."
+FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
 
 _SMALL = 100_000
 """Characters that are cut in less time than it takes to hand them to a thread."""

@@ -33,9 +33,10 @@ def builtin_tools() -> tuple[Tool[Any], ...]:
     from tui_agent.tools.grep import GrepTool
     from tui_agent.tools.ls import LsTool
     from tui_agent.tools.read import ReadTool
+    from tui_agent.tools.recall import RecallTool
     from tui_agent.tools.write import WriteTool
 
-    return (ReadTool(), EditTool(), WriteTool(), BashTool(), GrepTool(), GlobTool(), LsTool())
+    return (ReadTool(), EditTool(), WriteTool(), BashTool(), GrepTool(), GlobTool(), LsTool(), RecallTool())
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:

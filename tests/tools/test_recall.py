@@ -1,0 +1,68 @@
+"""What left the view comes back by number or by search."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.archive import SessionArchive
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.session.entries import ToolResultEntry, ToolStatus
+
+ALL = (Rule("*", "*", Action.ALLOW, "flag"),)
+
+
+def recall(what: str, **more: int) -> Call:
+    return Call("recall", json.dumps({"what": what, **more}))
+
+
+def results(harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+async def test_all_of_a_cut_output_comes_back_by_its_number(tmp_path: Path) -> None:
+    script = [Reply(calls=(Call("bash", '{"command": "seq 1 30000"}'),))]
+    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
+    harness = make_agent(tmp_path, client, rules=ALL)
+    await harness.say("count")
+    (cut,) = results(harness)
+    assert "15000" not in cut.output
+    assert f"[#{cut.id}]" in client.requests[-1].messages[-1].text, "the model is told the number"
+    script[:] = [Reply(calls=(recall(f"#{cut.id}", offset=15_000),))]
+    await harness.say("and the middle?")
+    brought = results(harness)[-1]
+    assert brought.status is ToolStatus.COMPLETED
+    assert brought.output.startswith("15000\n15001\n")
+    assert "offset=" in brought.output
+
+
+async def test_a_search_reaches_other_branches_and_says_so(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("The secret ingredient is cardamom.")])
+    harness = make_agent(tmp_path, client, rules=ALL)
+    await harness.say("what is in it?")
+    harness.agent.move(harness.path()[0].id)
+    client._script = [Reply("x"), Reply(calls=(recall("cardamom"),)), Reply("It was cardamom.")]
+    await harness.say("what was it?")
+    assert "(other branch)" in results(harness)[0].output
+    assert "cardamom" in results(harness)[0].output
+
+
+@pytest.mark.parametrize(("what", "words"), [("#99999", "no entry"), ("zyzzyva", "Nothing in this session")])
+async def test_what_is_not_there_is_said(tmp_path: Path, what: str, words: str) -> None:
+    client = ScriptedClient([Reply(calls=(recall(what),)), Reply("Pity.")])
+    harness = make_agent(tmp_path, client, rules=ALL)
+    await harness.say("go")
+    assert results(harness)[0].status is ToolStatus.ERROR
+    assert words in results(harness)[0].output
+
+
+async def test_recall_does_not_find_its_own_results(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("The word is xylophone."), Reply(calls=(recall("xylophone"),)), Reply("Yes.")])
+    harness = make_agent(tmp_path, client, rules=ALL)
+    await harness.say("word?")
+    await harness.say("which?")
+    found = SessionArchive(harness.session, harness.store.blob).search("xylophone", 10)
+    assert all("recall" not in hit.snippet for hit in found)
+    assert len(found) >= 1

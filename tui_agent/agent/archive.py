@@ -1,0 +1,76 @@
+"""The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
+
+from collections.abc import Callable
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    FilePart,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.errors import EntryDamaged, EntryNotFound
+from tui_agent.session.session import Session
+from tui_agent.tools.base import Found
+
+_SEARCHED = 4
+"""Hits asked for per hit shown: recall's own results and bookkeeping entries are left out."""
+
+
+class SessionArchive:
+    """An ``Archive`` over one session. ``blob`` reads full outputs."""
+
+    def __init__(self, session: Session, blob: Callable[[str], bytes | None]) -> None:
+        self._session = session
+        self._blob = blob
+
+    def text(self, entry_id: int) -> str | None:
+        """Return all of an entry as text; None when there is no such entry, or it holds none."""
+        try:
+            entry = self._session.entry(entry_id)
+        except (EntryNotFound, EntryDamaged):
+            return None
+        full = self._blob(entry.full_output) if isinstance(entry, ToolResultEntry) and entry.full_output else None
+        return full.decode("utf-8", "replace") if full is not None else entry_text(entry)
+
+    def search(self, query: str, limit: int) -> list[Found]:
+        """Return entries in which all words occur, newest first; searches and what they found are left out."""
+        here = {header.id for header in self._session.path_headers()}
+        found: list[Found] = []
+        for hit in self._session.search(query, limit * _SEARCHED):
+            entry = next(iter(self._session.entries([hit.entry_id])), None)
+            if entry is None or entry_text(entry) is None or _is_recalling(entry):
+                continue
+            found.append(Found(hit.entry_id, hit.kind, hit.snippet, hit.entry_id in here))
+            if len(found) == limit:
+                break
+        return found
+
+
+def _is_recalling(entry: Entry) -> bool:
+    if isinstance(entry, AssistantEntry):
+        return any(call.tool == "recall" for call in entry.tool_calls)
+    return isinstance(entry, ToolResultEntry) and entry.tool == "recall"
+
+
+def entry_text(entry: Entry) -> str | None:
+    """Return what an entry says, None for kinds that say nothing to a model."""
+    match entry:
+        case UserEntry():
+            parts = (part.text for part in entry.parts if isinstance(part, TextPart | FilePart))
+            return "\n".join(parts)
+        case AssistantEntry():
+            calls = (f"[called {call.tool} {call.arguments}]" for call in entry.tool_calls)
+            return "\n".join([*filter(None, [entry.text]), *calls])
+        case ToolResultEntry():
+            return entry.output
+        case ShellEntry(excluded=False):
+            return f"$ {entry.command}\n{entry.output}"
+        case CompactionEntry() | BranchSummaryEntry():
+            return entry.summary
+        case _:
+            return None

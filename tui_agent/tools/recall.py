@@ -1,0 +1,86 @@
+"""``recall``: brings back what left the model's view: an entry by its number, or a search over every branch."""
+
+import asyncio
+import re
+from typing import ClassVar
+
+from pydantic import Field
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.outputs import Output, counted, finish
+
+HITS = 12
+_ADDRESS = re.compile(r"\s*#?(\d{1,9})\s*")
+
+
+class RecallInput(ToolInput):
+    """Arguments of ``recall``."""
+
+    what: str = Field(description="#number of an entry, or words to search for")
+    offset: int = Field(default=1, ge=1, description="First line")
+
+
+class RecallTool(Tool[RecallInput]):
+    """Reads from the session itself, so it needs no permission."""
+
+    name: ClassVar[str] = "recall"
+    description: ClassVar[str] = (
+        "Bring back what is no longer in view: cleared or cut tool outputs, compacted messages, other branches."
+    )
+    Input = RecallInput
+    read_only: ClassVar[bool] = True
+
+    def needs(self, arguments: RecallInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+        """Need nothing: the model was shown all of it before."""
+        return ()
+
+    async def run(self, arguments: RecallInput, context: ToolContext) -> ToolResult:
+        """Return an entry's text from a line on, or the entries that a search finds.
+
+        Raises:
+            ToolError: there is no such entry, or nothing was found.
+        """
+        if context.archive is None:
+            raise ToolError("There is no session to recall from.")
+        if address := _ADDRESS.fullmatch(arguments.what):
+            return await self._entry(int(address[1]), arguments.offset, context)
+        found = await asyncio.to_thread(context.archive.search, arguments.what, HITS)
+        if not found:
+            raise ToolError(f"Nothing in this session matches {arguments.what!r}; try fewer or other words.")
+        lines = [
+            f"#{hit.entry_id} {hit.kind.replace('_', ' ')}{'' if hit.here else ' (other branch)'}: {hit.snippet}"
+            for hit in found
+        ]
+        footer = "[Recall an entry by its #number to see all of it.]"
+        metadata = ToolMetadata(count=len(found))
+        title = f"“{arguments.what}”"
+        return await finish(Output("\n".join(lines), title, footer=footer, metadata=metadata, stored=False), context)
+
+    @staticmethod
+    async def _entry(entry_id: int, offset: int, context: ToolContext) -> ToolResult:
+        archive = context.archive
+        text = await asyncio.to_thread(archive.text, entry_id) if archive is not None else None
+        if text is None:
+            raise ToolError(f"There is no entry #{entry_id} in this session.")
+        lines = text.split("\n")
+        if offset > len(lines):
+            raise ToolError(f"#{entry_id} has {counted(len(lines), 'line')}; offset {offset} is beyond its end.")
+        total = len(lines)
+
+        def hint(cut: object) -> str:
+            shown = offset - 1 + getattr(cut, "kept_lines", 0)
+            return f"[Lines {offset}-{shown} of {total}. Go on with offset={shown + 1}.]"
+
+        output = Output(
+            "\n".join(lines[offset - 1 :]),
+            f"#{entry_id}",
+            cut_hint=hint,
+            metadata=ToolMetadata(count=total),
+            stored=False,
+        )
+        return await finish(output, context)
+
+    def title(self, arguments: RecallInput) -> str:
+        """Return the address or the words."""
+        return arguments.what
