@@ -552,11 +552,3 @@ def test_every_message_names_entries_of_the_path_as_its_origin(path, of):
 
     for message in project(path, of).messages:
         assert set(message.origin) <= known
-
-
-@given(paths(), traits)
-@thorough
-def test_at_most_four_messages_are_marked_for_the_cache(path, of):
-    marked = [message for message in project(path, of).messages if message.cache]
-
-    assert len(marked) <= 4

@@ -2,5 +2,5 @@
 
 import os
 
-EXAMPLES = int(os.environ.get("TUI_AGENT_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("TUI_AGENT_EXAMPLES", "200"))
 """Examples per property."""

@@ -90,6 +90,7 @@ class FixedPart:
 
     label: str
     tokens: int
+    tool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +282,25 @@ def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings
     tokens = counter.calibrated(counter.head(system))
     at = threshold(limits, settings)
     budget = max(0, (limits.window - reserve(limits, settings) if at is None else at) - tokens)
-    parts = sorted(_parts(system, counter), key=lambda part: -part.tokens)
+    parts = sorted(head_parts(system, counter), key=lambda part: -part.tokens)
     minimum = settings.for_model(limits.model).compaction.minimum_budget
     return Overhead(tokens, budget, budget < minimum, tuple(parts))
+
+
+def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
+    """Return the parts of a head in the order they are sent.
+
+    A block that holds tagged sections (``<instructions path="AGENTS.md">``) is told apart by them.
+    """
+    parts = [FixedPart(f"tool {tool.name}", counter.schema(tool), tool.name) for tool in system.tools]
+    for number, block in enumerate(system.blocks):
+        rest = _SECTION.sub("", block)
+        if rest.strip():
+            parts.append(FixedPart("agent prompt" if number == 0 else "environment", counter.text(rest)))
+        for section in _SECTION.finditer(block):
+            path = _PATH.search(section[2])
+            parts.append(FixedPart(path[1] if path else section[1], counter.text(section[0])))
+    return parts
 
 
 def _is_valid(entry: AssistantEntry) -> bool:
@@ -295,16 +312,3 @@ def _is_valid(entry: AssistantEntry) -> bool:
         return True
     low, high = (entry.estimate * share for share in PLAUSIBLE_USAGE)
     return low - PLAUSIBLE_SLACK <= entry.usage.prompt <= high + PLAUSIBLE_SLACK
-
-
-def _parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
-    parts = [FixedPart(f"tool {tool.name}", counter.schema(tool)) for tool in system.tools]
-    for number, block in enumerate(system.blocks):
-        sections = [(match[1], match[2], match[0]) for match in _SECTION.finditer(block)]
-        for name, attributes, text in sections:
-            path = _PATH.search(attributes)
-            parts.append(FixedPart(path[1] if path else name, counter.text(text)))
-        rest = _SECTION.sub("", block)
-        if rest.strip():
-            parts.append(FixedPart("agent prompt" if number == 0 else "environment", counter.text(rest)))
-    return parts

@@ -1,0 +1,153 @@
+"""The next request block by block."""
+
+from itertools import pairwise
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import MODELS, paths
+from tui_agent.context.budget import ModelLimits, estimate_tokens
+from tui_agent.context.context_map import context_map
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.context.view import EntryState
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    PruneEntry,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolSchema,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+
+MODEL = "openai/gpt-4o"
+COUNTER = TokenCounter(MODEL, 1.1)
+LIMITS = ModelLimits(MODEL, 128_000, 16_384)
+SETTINGS = ContextSettings()
+TEXT = "The quick brown fox jumps over the lazy dog. "
+
+
+def user(number, text=TEXT):
+    return UserEntry(id=number, parts=(TextPart(text=text),))
+
+
+def answer(number, call_id=None, usage=None):
+    call = (ToolCallPart(call_id=call_id, tool="read", arguments='{"path": "src/app.py"}'),) if call_id else ()
+    return AssistantEntry(id=number, parts=(TextPart(text=TEXT), *call), model=MODEL, usage=usage)
+
+
+def result(number, call_id, **fields):
+    status = ToolStatus.COMPLETED
+    return ToolResultEntry(id=number, call_id=call_id, tool="read", status=status, output=TEXT * 50, **fields)
+
+
+HEAD = SystemEntry(
+    id=1,
+    blocks=("You are an agent.", '<instructions path="AGENTS.md">\nBe kind.\n</instructions>'),
+    tools=(ToolSchema(name="read", description="Read a file", parameters={}),),
+    model=MODEL,
+)
+PATH = [HEAD, user(2), answer(3, "a"), result(4, "a"), answer(5), user(6)]
+
+
+def mapped(path, **fields):
+    return context_map(path, LIMITS, SETTINGS, COUNTER, **fields)
+
+
+def block(path, entry_id, **fields):
+    return next(b for b in mapped(path, **fields).blocks if b.origin == (entry_id,))
+
+
+def test_blocks_come_in_the_order_of_the_request():
+    blocks = mapped(PATH).blocks
+
+    assert [b.kind for b in blocks] == [
+        "tool_schema", "system", "system", "user", "assistant", "tool_result", "assistant", "user",
+    ]  # fmt: skip
+    assert [b.label for b in blocks[:3]] == ["tool read", "agent prompt", "AGENTS.md"]
+
+
+def test_a_result_names_its_tool_its_file_and_its_age():
+    told = block(PATH, 4)
+
+    assert (told.tool, told.path) == ("read", "src/app.py")
+    assert (told.age_entries, told.age_steps) == (2, 1)
+    assert told.state is EntryState.LIVE
+    assert told.hidden == 0
+
+
+def test_blocks_add_up_to_the_estimate():
+    told = mapped(PATH)
+
+    assert told.estimate == estimate_tokens(PATH, LIMITS, COUNTER) == told.size.total
+    assert told.drift == 0
+
+
+def test_a_report_shows_how_wrong_the_estimate_is():
+    path = [*PATH, answer(7, usage=Usage(input=5_000, output=9))]
+
+    told = mapped(path)
+    assert told.size.total == 5_009
+    assert told.drift == 5_009 - told.estimate
+
+
+def test_a_pruned_block_says_what_it_hides():
+    path = [*PATH, PruneEntry(id=7, targets=(4,), tokens_freed=1, reason="x")]
+
+    told = block(path, 4)
+    assert told.state is EntryState.PRUNED
+    assert told.tokens < 60
+    assert told.hidden == block(PATH, 4).tokens - told.tokens
+
+
+def test_a_dropped_block_stays_on_the_map_to_be_restored():
+    path = [*PATH, ContextEditEntry(id=7, target=6, action="drop")]
+
+    told = block(path, 6)
+    assert (told.state, told.tokens) == (EntryState.DROPPED, 0)
+    assert told.hidden > 0
+
+
+def test_a_compaction_comes_first_and_what_it_replaced_is_gone():
+    summary = CompactionEntry(
+        id=7, summary="All done.", first_kept_id=6, tokens_before=1, tokens_after=1, trigger="manual"
+    )
+
+    kinds = [b.kind for b in mapped([*PATH, summary, user(8)]).blocks if b.kind != "system"]
+    assert kinds == ["tool_schema", "compaction", "user", "user"]
+
+
+def test_what_the_provider_remembers_is_marked():
+    blocks = mapped(PATH, cached=frozenset({1, 2, 3})).blocks
+
+    assert [b.cached for b in blocks] == [True, True, True, True, True, False, False, False]
+
+
+def test_changing_a_block_costs_everything_from_it_on():
+    blocks = mapped(PATH).blocks
+
+    assert blocks[0].following == mapped(PATH).estimate
+    assert blocks[-1].following == blocks[-1].tokens
+    assert all(a.following == a.tokens + b.following for a, b in pairwise(blocks))
+
+
+@given(paths(), st.sampled_from(MODELS), st.booleans(), st.sampled_from([0.7, 1.0, 1.3]))
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+def test_the_blocks_of_any_path_add_up(path, model, vision, factor):
+    limits = ModelLimits(model, 32_768, vision=vision)
+    counter = TokenCounter(model, factor)
+
+    told = context_map(path, limits, SETTINGS, counter)
+    assert told.estimate == estimate_tokens(path, limits, counter)
+    assert all(b.tokens >= 0 and b.hidden >= 0 for b in told.blocks)

@@ -1,0 +1,85 @@
+"""Every constant of the context rules is a setting with a documented default that scales to the window."""
+
+import pytest
+from pydantic import BaseModel
+
+from tui_agent.context import settings as module
+from tui_agent.context.settings import (
+    CompactionSettings,
+    ContextSettings,
+    PruneSettings,
+    TruncationSettings,
+    threshold_tokens,
+)
+
+ALL = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, BaseModel)]
+
+
+@pytest.mark.parametrize("model", [m for m in ALL if m.model_fields], ids=lambda model: model.__name__)
+def test_every_setting_is_documented_and_has_a_default(model):
+    for name, field in model.model_fields.items():
+        assert field.description, name
+        assert not field.is_required(), name
+
+
+def test_budgets_scale_with_the_history_budget():
+    compaction, prune = CompactionSettings(), PruneSettings()
+
+    assert compaction.keep_recent_tokens(150_000) == 20_000
+    assert compaction.keep_recent_tokens(12_000) == 3_000
+    assert prune.protected_tokens(500_000) == 40_000
+    assert prune.protected_tokens(12_000) == 3_000
+    assert prune.worthwhile_tokens(500_000) == 20_000
+    assert prune.worthwhile_tokens(10_000) == 1_200
+    assert compaction.summary_tokens(10_000) == compaction.user_messages_tokens(10_000) == 1_000
+    assert compaction.anchors_tokens(10_000) == 400
+
+
+def test_the_target_of_a_compaction_is_the_smaller_of_both_shares():
+    assert CompactionSettings().target_tokens(100_000, 160_000) == 90_000
+    assert CompactionSettings().target_tokens(160_000, 160_000) == 96_000
+
+
+def test_one_output_takes_a_tenth_of_the_window_at_most():
+    assert TruncationSettings().tokens(200_000) == 20_000
+    assert TruncationSettings().tokens(8_192) == 819
+
+
+def test_a_reserve_of_the_users_own_never_takes_more_than_half():
+    assert CompactionSettings(reserved=30_000).reserve(200_000, 8_000) == 30_000
+    assert CompactionSettings(reserved=30_000).reserve(16_000, 8_000) == 8_000
+
+
+def test_pruning_can_be_switched_off_in_a_word():
+    assert ContextSettings.model_validate({"prune": False}).prune.when == "off"
+    assert not ContextSettings.model_validate({"prune": False}).prune.automatic
+    assert ContextSettings.model_validate({"prune": True}).prune.when == "auto"
+    assert ContextSettings.model_validate({"prune": {"when": "run_end"}}).prune.when == "run_end"
+
+
+def test_an_unknown_setting_is_refused():
+    with pytest.raises(ValueError, match="treshold"):
+        ContextSettings.model_validate({"compaction": {"treshold": 1}})
+
+
+def test_settings_of_a_model_replace_those_of_all():
+    own = ContextSettings.model_validate(
+        {
+            "window": 100_000,
+            "models": {
+                "anthropic/*": {"keep_recent": 5_000, "window": 150_000},
+                "anthropic/claude-opus-4-8": {"reserved": 9_000},
+            },
+        }
+    )
+
+    assert own.for_model("gpt").compaction.keep_recent == 20_000
+    sonnet = own.for_model("anthropic/claude-sonnet-4-5")
+    assert (sonnet.compaction.keep_recent, sonnet.window) == (5_000, 100_000)
+    opus = own.for_model("anthropic/claude-opus-4-8")
+    assert (opus.compaction.reserved, opus.compaction.keep_recent) == (9_000, 20_000)
+
+
+def test_a_threshold_leaves_room_for_the_answer():
+    assert threshold_tokens("100%", 10_000, 2_000) == 8_000
+    assert threshold_tokens(-100, 10_000, 2_000) == 8_000

@@ -1,0 +1,213 @@
+"""The provider's prompt cache: whether it is warm, how much of a request it holds, and what broke its prefix.
+
+A provider can reuse the part of a request that is the same, byte for byte, as the start of an earlier one to the same
+model, while it remembers it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.context.settings import CacheSettings
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, Entry, ToolSchema
+
+IMAGE_CHARS = 4_000
+"""Characters an image counts as when parts of a request are compared."""
+
+
+class BreakCause(StrEnum):
+    """Why a request does not extend the one before it."""
+
+    MODEL = "model"
+    """Another model has no cache of this conversation."""
+    TOOLS = "tools"
+    """The tools changed; they stand before everything else."""
+    HEAD = "head"
+    """The system messages changed."""
+    COMPACTION = "compaction"
+    PRUNE = "prune"
+    EDIT = "edit"
+    """The user masked, dropped, pinned or restored something."""
+    RESULT = "result"
+    """A tool's result took the place of its stand-in."""
+    MOVED = "moved"
+    """The conversation goes on from another place in the tree."""
+    UNKNOWN = "unknown"
+    """Nothing on the path explains it: a defect."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixBreak:
+    """Where a request stopped extending an earlier one.
+
+    ``part`` and ``index`` name the first piece that differs (``index`` equals their number when the new request just
+    ends early), ``origin`` the entries it came from, ``entry_id`` the entry that caused it. ``kept`` and ``lost`` are
+    characters of the earlier request before and after the break.
+    """
+
+    part: Literal["model", "tool", "message"]
+    index: int
+    cause: BreakCause
+    entry_id: int | None
+    origin: tuple[int, ...]
+    kept: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """Whether the provider still remembers the last request. ``seconds_left`` is 0 when it does not."""
+
+    warm: bool
+    seconds_left: int
+
+
+_CAUSE_OF_KIND = {
+    "compaction": BreakCause.COMPACTION,
+    "prune": BreakCause.PRUNE,
+    "context_edit": BreakCause.EDIT,
+}
+
+
+def prefix_break(
+    previous: ModelRequest, new: ModelRequest, appended: Sequence[Entry] = (), *, moved: bool = False
+) -> PrefixBreak | None:
+    """Return where and why ``new`` does not extend ``previous``, None when it does.
+
+    ``appended`` are the entries on the new request's path that were not on the earlier one's, oldest first; ``moved``
+    says that the earlier path had entries the new one has not.
+    """
+    found = _first_difference(previous, new)
+    if found is None:
+        return None
+    part, index = found
+    newest: dict[str, int] = {entry.kind: entry.id for entry in appended}
+    cause, entry_id = _cause(previous, new, found, newest)
+    if moved and part == "message" and cause is not BreakCause.HEAD:
+        cause, entry_id = BreakCause.MOVED, None
+    kept = _kept(previous, part, index)
+    return PrefixBreak(
+        part=part,
+        index=index,
+        cause=cause,
+        entry_id=entry_id,
+        origin=new.messages[index].origin if part == "message" and index < len(new.messages) else (),
+        kept=kept,
+        lost=request_chars(previous) - kept,
+    )
+
+
+def bytes_break(previous: bytes, new: bytes) -> int | None:
+    """Return the first byte at which ``new`` does not extend ``previous`` (see ``request_bytes``), None if it does."""
+    if new.startswith(previous):
+        return None
+    low, high = 0, min(len(previous), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if previous[:middle] == new[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def cached_share(previous: ModelRequest | None, new: ModelRequest, state: CacheState) -> float:
+    """Return the share of ``new``, 0 to 1, that a provider who was sent ``previous`` can be expected to remember."""
+    if previous is None or not state.warm:
+        return 0.0
+    found = _first_difference(previous, new)
+    kept = request_chars(previous) if found is None else _kept(previous, *found)
+    return min(1.0, kept / max(1, request_chars(new)))
+
+
+def cached_origins(previous: ModelRequest | None, new: ModelRequest, state: CacheState) -> frozenset[int]:
+    """Return the entries whose messages in ``new`` the provider can be expected to remember."""
+    if previous is None or not state.warm:
+        return frozenset()
+    found = _first_difference(previous, new)
+    if found is not None and found[0] != "message":
+        return frozenset()
+    end = len(previous.messages) if found is None else found[1]
+    return frozenset(entry_id for message in new.messages[:end] for entry_id in message.origin)
+
+
+def cache_state(last_used_at: int | None, now: int, settings: CacheSettings) -> CacheState:
+    """Return whether a prefix used at ``last_used_at`` is still cached at ``now`` (milliseconds since the epoch)."""
+    if last_used_at is None:
+        return CacheState(warm=False, seconds_left=0)
+    left = settings.ttl_seconds - max(0, now - last_used_at) / 1_000
+    return CacheState(warm=left > 0, seconds_left=max(0, round(left)))
+
+
+def request_chars(request: ModelRequest) -> int:
+    """Return about how many characters a request has; enough to compare parts of it."""
+    return sum(map(_tool_chars, request.tools)) + sum(map(_message_chars, request.messages))
+
+
+def _first_difference(
+    previous: ModelRequest, new: ModelRequest
+) -> tuple[Literal["model", "tool", "message"], int] | None:
+    if previous.model != new.model:
+        return "model", 0
+    if previous.tools != new.tools:
+        pairs = zip(previous.tools, new.tools, strict=False)
+        return "tool", next((at for at, (old, now) in enumerate(pairs) if old != now), len(new.tools))
+    for at, old in enumerate(previous.messages):
+        if at >= len(new.messages) or not _same(old, new.messages[at]):
+            return "message", at
+    return None
+
+
+def _same(old: Message, new: Message) -> bool:
+    return (
+        old.role == new.role
+        and old.content == new.content
+        and old.tool_calls == new.tool_calls
+        and old.call_id == new.call_id
+        and old.reasoning == new.reasoning
+    )
+
+
+def _cause(
+    previous: ModelRequest, new: ModelRequest, found: tuple[str, int], newest: Mapping[str, int]
+) -> tuple[BreakCause, int | None]:
+    """Return the cause of a difference, and the entry that brought it: the newest of its kind."""
+    part, index = found
+    if part == "model":
+        return BreakCause.MODEL, newest.get("model_change")
+    if part == "tool":
+        return BreakCause.TOOLS, newest.get("system")
+    pair = (previous.messages[index], *new.messages[index : index + 1])
+    if any(message.role == "system" for message in pair):
+        return BreakCause.HEAD, newest.get("system")
+    if _is_stand_in(pair[0]) and pair[-1].role == "tool":
+        return BreakCause.RESULT, newest.get("tool_result")
+    for kind, cause in _CAUSE_OF_KIND.items():
+        if kind in newest:
+            return cause, newest[kind]
+    return BreakCause.UNKNOWN, None
+
+
+def _is_stand_in(message: Message) -> bool:
+    return message.role == "tool" and message.content == (ContentText(INTERRUPTED_OUTPUT),)
+
+
+def _kept(previous: ModelRequest, part: str, index: int) -> int:
+    if part == "model":
+        return 0
+    if part == "tool":
+        return sum(map(_tool_chars, previous.tools[:index]))
+    return sum(map(_tool_chars, previous.tools)) + sum(map(_message_chars, previous.messages[:index]))
+
+
+def _tool_chars(tool: ToolSchema) -> int:
+    return len(tool.name) + len(tool.description) + len(json.dumps(tool.parameters))
+
+
+def _message_chars(message: Message) -> int:
+    texts = sum(len(part.text) if isinstance(part, ContentText) else IMAGE_CHARS for part in message.content)
+    calls = sum(len(call.tool) + len(call.arguments) for call in message.tool_calls)
+    return texts + calls + sum(map(len, message.reasoning))

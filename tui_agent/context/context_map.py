@@ -1,0 +1,165 @@
+"""The next request block by block: what is in the window, how big and how old it is, and what changing it costs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tui_agent.context.arguments import parse_object
+from tui_agent.context.budget import ContextSize, ModelLimits, head_parts, measure, within
+from tui_agent.context.estimate import Asked, Weights
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.context.view import ContextView, EntryState, is_message, resolve
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, preview_of
+
+PATH_ARGUMENTS = ("path", "file_path", "file")
+"""Names of arguments that say which file a call is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of the next request. Tokens are estimates in the model's tokens.
+
+    ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head. ``age_entries`` and ``age_steps``
+    are how many entries, and answers of the model, came after it. ``hidden`` is what it would take more if it were
+    restored. ``following`` is everything from its start on: what the provider reads anew when the block is changed
+    while its cache is warm.
+    """
+
+    label: str
+    kind: str
+    origin: tuple[int, ...]
+    tokens: int = 0
+    state: EntryState = EntryState.LIVE
+    tool: str | None = None
+    path: str | None = None
+    age_entries: int = 0
+    age_steps: int = 0
+    cached: bool = False
+    hidden: int = 0
+    following: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMap:
+    """All blocks in the order of the request, dropped ones among them, and the request's measured size."""
+
+    blocks: tuple[Block, ...]
+    size: ContextSize
+
+    @property
+    def estimate(self) -> int:
+        """Sum of all blocks: the estimate of the whole request."""
+        return sum(block.tokens for block in self.blocks)
+
+    @property
+    def drift(self) -> int:
+        """What the measured size is more than the estimate; 0 while nothing was reported."""
+        return self.size.total - self.estimate
+
+
+def context_map(
+    path: Sequence[Entry],
+    limits: ModelLimits,
+    settings: ContextSettings,
+    counter: TokenCounter,
+    *,
+    cached: frozenset[int] = frozenset(),
+) -> ContextMap:
+    """Return the map of a path's next request.
+
+    ``cached`` are the entries the provider can be expected to remember (see ``cache.cached_origins``).
+    """
+    asked = within(limits, settings)
+    view = resolve(path)
+    weights = Weights(view, counter, Asked(asked.model, asked.vision))
+    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter)]
+    blocks = _sized(rows, counter, cached)
+    return ContextMap(blocks=blocks, size=measure(path, limits, settings, counter))
+
+
+def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[Block, float]]:
+    """Yield the parts of the head, each with its share of what the head weighs."""
+    total = weights.head()
+    system = view.system
+    parts = head_parts(system, replace(counter, factor=1.0)) if system is not None else []
+    counted = sum(part.tokens for part in parts)
+    if system is None or not counted:
+        yield Block("request", "system", ()), total
+        return
+    for part in parts:
+        kind = "tool_schema" if part.tool else "system"
+        yield Block(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
+
+
+def _history_rows(
+    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter
+) -> Iterator[tuple[Block, float]]:
+    ages = _ages(path)
+    calls = _calls(view)
+    answered = view.answered()
+    shown = view.entries if view.compaction is None else (view.compaction, *view.entries)
+    for entry in shown:
+        tokens = weights.of(entry)
+        state = view.state(entry.id)
+        if not tokens and not (state is EntryState.DROPPED and is_message(entry)):
+            continue
+        if isinstance(entry, ToolResultEntry) and entry.id not in answered:
+            continue
+        whole = entry.tokens or counter.estimate(entry)
+        age_entries, age_steps = ages.get(entry.id, (0, 0))
+        block = Block(
+            label=entry.preview or preview_of(entry),
+            kind=entry.kind,
+            origin=(entry.id,),
+            state=state,
+            tool=entry.tool if isinstance(entry, ToolResultEntry) else None,
+            path=_path(entry, calls),
+            age_entries=age_entries,
+            age_steps=age_steps,
+            hidden=0 if view.is_open(entry.id) else max(0, counter.calibrated(whole - tokens)),
+        )
+        yield block, tokens
+
+
+def _sized(rows: Sequence[tuple[Block, float]], counter: TokenCounter, cached: frozenset[int]) -> tuple[Block, ...]:
+    """Round so that the blocks add up to the rounded whole, and say what follows each."""
+    total = round(sum(tokens for _, tokens in rows) * counter.factor)
+    blocks: list[Block] = []
+    running, before = 0.0, 0
+    for block, tokens in rows:
+        running += tokens
+        upto = round(running * counter.factor)
+        is_cached = bool(block.origin) and cached.issuperset(block.origin)
+        blocks.append(replace(block, tokens=upto - before, cached=is_cached, following=total - before))
+        before = upto
+    return tuple(blocks)
+
+
+def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
+    """Return, per entry, how many entries and how many answers came after it."""
+    ages: dict[int, tuple[int, int]] = {}
+    steps = 0
+    for after, entry in enumerate(reversed(path)):
+        ages[entry.id] = (after, steps)
+        steps += isinstance(entry, AssistantEntry)
+    return ages
+
+
+def _calls(view: ContextView) -> dict[int, str]:
+    """Return the arguments of the call each result answers."""
+    calls: dict[int, str] = {}
+    for entry in view.entries:
+        if isinstance(entry, AssistantEntry):
+            for call, result in zip(entry.tool_calls, view.results.get(entry.id, ()), strict=False):
+                if result is not None:
+                    calls[result.id] = call.arguments
+    return calls
+
+
+def _path(entry: Entry, calls: dict[int, str]) -> str | None:
+    if not isinstance(entry, ToolResultEntry):
+        return None
+    if entry.metadata.path:
+        return entry.metadata.path
+    values = parse_object(calls.get(entry.id, "")) or {}
+    return next((values[name] for name in PATH_ARGUMENTS if isinstance(values.get(name), str)), None)
