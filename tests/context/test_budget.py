@@ -1,5 +1,6 @@
 """How big the next request is, and what that number is held against."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -189,6 +190,40 @@ def test_a_learnt_factor_brings_the_estimate_within_two_percent():
         counter = counter.learn(estimate=estimate_tokens(path, LIMITS, counter), reported=truth)
 
     assert estimate_tokens(path, LIMITS, counter) == pytest.approx(truth, rel=0.02)
+
+
+def as_openai_reads(request):
+    """Count a request as OpenAI's published chat format lays it out: one token per special mark, TypeScript tools."""
+    tokens = 3
+    for tool in request.tools:
+        tokens += COUNTER.text(
+            f"// {tool.description}\ntype {tool.name} = (_: {json.dumps(tool.parameters)}) => any;\n"
+        )
+    for message in request.messages:
+        tokens += 4 + COUNTER.text(message.text)
+        for call in message.tool_calls:
+            tokens += 5 + COUNTER.text(f"to=functions.{call.tool}") + COUNTER.text(call.arguments)
+    return tokens
+
+
+KINDS_OF_TEXT = {
+    "english": ENGLISH * 30,
+    "code": "    def total(self) -> int:\n        return self.head + self.settled  # tokens\n" * 25,
+    "json": '{"path": "src/app.py", "line": 120, "matches": [1, 22, 333], "ok": true},\n' * 25,
+    "cjk": "上下文窗口管理还有三层机制防止上下文溢出。日本語のテキストと 한국어 문장도 있다。" * 20,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_TEXT)
+def test_the_estimate_of_a_conversation_is_within_three_percent(kind):
+    path = [head()]
+    for number in range(2, 42, 4):
+        text = KINDS_OF_TEXT[kind]
+        path += [user(number, text[:300]), answer(number + 1, None, f"call_{number}")]
+        path += [result(number + 2, f"call_{number}", text), answer(number + 3)]
+
+    truth = as_openai_reads(project(path, ModelTraits(MODEL)))
+    assert measure(path, LIMITS, SETTINGS, COUNTER).total == pytest.approx(truth, rel=0.03)
 
 
 # -- window, reserve, threshold -----------------------------------------------------------------------------
