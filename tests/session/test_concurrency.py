@@ -1,0 +1,89 @@
+"""Two programs on one session: nothing is lost, and a lost race is a branch."""
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import IO
+
+from tests.support.texts import said, texts
+from tui_agent.session import tree
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+ROOT = Path(__file__).parents[2]
+BATCHES, BATCH = 50, 10
+
+WRITER = f"""
+import sys
+from pathlib import Path
+from tests.support.texts import said
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+session = Session(Store(Path(sys.argv[1])), sys.argv[2], estimate=lambda entry: 1)
+print("open", flush=True)
+for batch, _go in enumerate(sys.stdin):
+    ids = [session.append(said(f"{{sys.argv[3]}} {{batch * {BATCH} + at}}")).id for at in range({BATCH})]
+    print(session.leaf, flush=True)
+"""
+
+
+def _pipe(stream: IO[str] | None) -> IO[str]:
+    assert stream is not None
+    return stream
+
+
+def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store: Store) -> None:
+    root = session.append(said("root"))
+    leaves = {"a": 0, "b": 0}
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", WRITER, str(store.path), session.id, name],
+                    cwd=ROOT,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for name in leaves
+        }
+        for writer in writers.values():
+            assert _pipe(writer.stdout).readline() == "open\n"
+        for _ in range(BATCHES):
+            for writer in writers.values():
+                _pipe(writer.stdin).write("go\n")
+                _pipe(writer.stdin).flush()
+            for name, writer in writers.items():
+                leaves[name] = int(_pipe(writer.stdout).readline())
+        for writer in writers.values():
+            _pipe(writer.stdin).close()
+    headers = tree.by_id(session.skeleton())
+    assert sorted(headers) == list(range(1, 2 + 2 * BATCHES * BATCH))
+    for name, leaf in leaves.items():
+        line = tree.path_to(headers, leaf)
+        assert [header.preview for header in line] == ["root", *(f"{name} {n}" for n in range(BATCHES * BATCH))]
+    assert tree.branch_points(headers) == [root.id]
+    owners = [headers[i].preview[0] for i in range(2, len(headers) + 1)]
+    assert sum(left != right for left, right in pairwise(owners)) >= BATCHES - 1
+    assert (session.leaf, session.damaged) == (root.id, 0)
+    assert Session(store, session.id, estimate=lambda _entry: 1).leaf in leaves.values()
+
+
+def test_a_lost_race_is_a_branch(session: Session, store: Store) -> None:
+    session.append(said("root"))
+    with Store(store.path) as elsewhere:
+        other = Session(elsewhere, session.id, estimate=lambda _entry: 1)
+        first, second = session.append(said("mine")), other.append(said("theirs"))
+        assert (first.parent_id, second.parent_id) == (1, 1)
+        assert texts(session.path()) == ["root", "mine"]
+        assert texts(other.path()) == ["root", "theirs"]
+        assert session.append(said("mine again")).id == 4
+        assert texts(session.path()) == ["root", "mine", "mine again"]
+        assert [header.preview for header in session.skeleton()] == ["root", "mine", "theirs", "mine again"]
+        session.move(second.id)
+        assert texts(session.path()) == ["root", "theirs"]
+        assert texts(other.entries([4])) == ["mine again"]

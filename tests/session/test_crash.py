@@ -1,0 +1,22 @@
+"""kill -9 at any moment loses nothing that was committed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROUNDS = int(os.environ.get("TUI_AGENT_TEST_KILLS", "50"))
+SEED = 20_250_607
+
+
+def test_a_killed_writer_loses_nothing_it_had_committed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.support.kill_rounds", str(tmp_path / "s.db"), str(ROUNDS), str(SEED)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert outcome["wrong"] == []
+    assert outcome["rounds"] == ROUNDS
+    assert outcome["reports"] > 5 * ROUNDS
+    assert outcome["drafts"] > ROUNDS // 20
