@@ -1,4 +1,8 @@
-"""Fixtures of the end-to-end tests."""
+"""Fixtures of the end-to-end tests.
+
+Loading litellm takes seconds, so most tests share one user whose model host stays warm; each works in a project of
+its own. Tests about the host's life or the demo get a machine of their own.
+"""
 
 import tempfile
 from collections.abc import Iterator
@@ -6,33 +10,52 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.model_script import echo
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
 
+KEEP_WARM = 20
+
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def own_place(tmp_path: Path) -> Iterator[Place]:
+    """A machine nobody has used; the model host ends with the program."""
     place = Place(tmp_path)
     yield place
     place.close()
 
 
-@pytest.fixture(scope="module")
-def shared_place() -> Iterator[Place]:
-    """A place for a whole module, under a short path: sockets have a limit of about 100 characters."""
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """The scripted server; it echoes until told otherwise."""
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _warm_place() -> Iterator[Place]:
+    # Under a short path: the host's socket has a limit of about 100 characters.
     with tempfile.TemporaryDirectory(prefix="ta-") as name:
-        place = Place(Path(name))
-        yield place
-        place.close()
+        yield Place(Path(name))
+
+
+@pytest.fixture(scope="session")
+def _shared_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
+def warm_server(_shared_server: ModelServer) -> ModelServer:
+    """The server of the shared user, echoing again."""
+    _shared_server.play_function(echo)
+    return _shared_server
 
 
-@pytest.fixture(scope="module")
-def shared_server() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
+@pytest.fixture
+def place(_warm_place: Place, warm_server: ModelServer) -> Iterator[Place]:
+    """The shared user in a new project, configured for the shared server."""
+    _warm_place.move_to_new_project()
+    _warm_place.configure(warm_server.openai_url, keep_warm=KEEP_WARM)
+    yield _warm_place
+    _warm_place.close()

@@ -19,6 +19,7 @@ def ask(terminal: Terminal, text: str) -> None:
 
 
 def quit_program(terminal: Terminal) -> None:
+    terminal.wait_gone("esc interrupt")
     terminal.press("ctrl+q")
     assert terminal.wait_exit() == 0
 
@@ -35,41 +36,40 @@ def test_it_starts_takes_keys_and_gives_the_terminal_back(place: Place) -> None:
     assert "Traceback" not in terminal.text
 
 
-def test_the_demo_fixes_a_real_file_after_being_allowed_to(place: Place) -> None:
-    terminal = place.start("--demo")
-    cart = the_cart(place)
+def test_the_demo_fixes_a_real_file_after_being_allowed_to(own_place: Place) -> None:
+    terminal = own_place.start("--demo")
+    cart = the_cart(own_place, terminal)
     broken = cart.read_text(encoding="utf-8")
     ask(terminal, "fix the bug")
-    terminal.wait_for("Run python3 -m unittest?")
+    wait_asked(terminal, "bash")
     assert cart.read_text(encoding="utf-8") == broken
     terminal.press("y")
-    terminal.wait_for("Change shop/cart.py?")
+    wait_asked(terminal, "edit")
     assert "item.price * item.quantity" in terminal.text
     assert cart.read_text(encoding="utf-8") == broken
     terminal.press("y")
-    terminal.wait_for("Run python3 -m unittest?")
+    wait_asked(terminal, "bash")
     terminal.press("y")
     terminal.wait_for("all tests pass")
     assert "item.price * item.quantity for item in self.items" in cart.read_text(encoding="utf-8")
     quit_program(terminal)
 
 
-def test_the_demo_leaves_the_file_alone_when_refused(place: Place) -> None:
-    terminal = place.start("--demo")
-    cart = the_cart(place)
+def test_the_demo_leaves_the_file_alone_when_refused(own_place: Place) -> None:
+    terminal = own_place.start("--demo")
+    cart = the_cart(own_place, terminal)
     broken = cart.read_text(encoding="utf-8")
     ask(terminal, "fix the bug")
-    terminal.wait_for("Run python3 -m unittest?")
+    wait_asked(terminal, "bash")
     terminal.press("n")
-    terminal.wait_for("Change shop/cart.py?")
+    wait_asked(terminal, "edit")
     terminal.press("n")
     terminal.wait_for("Nothing was changed")
     assert cart.read_text(encoding="utf-8") == broken
     quit_program(terminal)
 
 
-def test_quit_and_continue_shows_the_same(place: Place, server: ModelServer) -> None:
-    place.configure(server.openai_url)
+def test_quit_and_continue_shows_the_same(place: Place, warm_server: ModelServer) -> None:
     terminal = place.start()
     ask(terminal, "remember the lighthouse")
     terminal.wait_for("You said: remember the lighthouse")
@@ -80,22 +80,22 @@ def test_quit_and_continue_shows_the_same(place: Place, server: ModelServer) -> 
     assert conversation(again) == before
     ask(again, "and now the harbour")
     again.wait_for("You said: and now the harbour")
-    assert len(server.calls[-1].json["messages"]) > len(server.calls[0].json["messages"])
+    assert len(warm_server.calls[-1].json["messages"]) > len(warm_server.calls[0].json["messages"])
     quit_program(again)
 
 
-def test_what_was_streamed_survives_a_crash(place: Place, server: ModelServer) -> None:
-    place.configure(server.openai_url)
+def test_what_was_streamed_survives_a_crash(own_place: Place, server: ModelServer) -> None:
+    own_place.configure(server.openai_url)
     server.play(Turn(text="The tide table says high water at noon.", fault=Fault("stall", after=6)))
-    terminal = place.start()
+    terminal = own_place.start()
     ask(terminal, "when is high water?")
     terminal.wait_for("The tide table")
-    terminal.wait_until(lambda: "tide table" in draft(place), "the draft in the store")
+    terminal.wait_until(lambda: "tide table" in draft(own_place), "the draft in the store")
     children = psutil.Process(terminal.process.pid).children(recursive=True)
     terminal.kill()
     _, alive = psutil.wait_procs(children, timeout=TIMEOUT)
     assert not alive, "the model host outlives the program"
-    again = place.start("-c")
+    again = own_place.start("-c")
     again.wait_for("The tide table")
     again.wait_for("nterrupted")
     server.play(Turn(text="It goes on."))
@@ -106,16 +106,15 @@ def test_what_was_streamed_survives_a_crash(place: Place, server: ModelServer) -
 
 @pytest.mark.parametrize("size", [(10, 3), (60, 20), (200, 60)])
 def test_a_resize_while_an_answer_streams_loses_nothing(
-    place: Place, server: ModelServer, size: tuple[int, int]
+    place: Place, warm_server: ModelServer, size: tuple[int, int]
 ) -> None:
-    place.configure(server.openai_url)
     words = " ".join(f"word{number}" for number in range(80))
-    server.play(Turn(text=f"{words} the-very-end", delay=0.005))
+    warm_server.play(Turn(text=f"{words} the-very-end", delay=0.02))
     terminal = place.start()
     ask(terminal, "go")
     terminal.wait_for("word5")
     terminal.resize(*size)
-    terminal.pump(0.2)
+    terminal.read_for(0.5)
     terminal.resize(100, 30)
     terminal.wait_for("the-very-end")
     terminal.wait_for(PROMPT_HINT)
@@ -123,24 +122,25 @@ def test_a_resize_while_an_answer_streams_loses_nothing(
     quit_program(terminal)
 
 
-def test_escape_stops_an_answer_and_the_session_goes_on(place: Place, server: ModelServer) -> None:
-    place.configure(server.openai_url)
-    server.play(Turn(text="One two three four five.", fault=Fault("stall", after=3)), Turn(text="Here again."))
+def test_escape_stops_an_answer_and_the_session_goes_on(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(text="One two three four five.", fault=Fault("stall", after=3)), Turn(text="Here again."))
     terminal = place.start()
     ask(terminal, "count")
     terminal.wait_for("One two")
     terminal.press("escape")
     terminal.wait_for("nterrupted")
-    assert server.wait(lambda server: server.calls[0].aborted)
+    assert warm_server.wait(lambda server: server.calls[0].aborted)
     ask(terminal, "once more")
     terminal.wait_for("Here again.")
     quit_program(terminal)
 
 
-def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(place: Place, server: ModelServer) -> None:
-    place.configure(server.openai_url, more='[permissions]\nbash = "allow"\n')
+def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(
+    place: Place, warm_server: ModelServer
+) -> None:
+    place.configure(warm_server.openai_url, keep_warm=20, more='[permissions]\nbash = "allow"\n')
     nasty = "\x1b]0;stolen\x07\x1b]52;c;c3RvbGVu\x07\x1b[?1049l"
-    server.play(
+    warm_server.play(
         Turn(
             tool_calls=(Call("bash", {"command": r"printf '\033]52;c;c3RvbGVu\a\033]0;stolen\a\033[?1049lx[bold]y'"}),)
         ),
@@ -149,13 +149,21 @@ def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(place: 
     terminal = place.start()
     ask(terminal, "go")
     terminal.wait_for("[red]it[/red]")
-    assert b"c3RvbGVu" not in terminal.raw
-    assert b"]0;stolen" not in terminal.raw
+    assert b"\x1b]52;" not in terminal.raw
+    assert "stolen" not in terminal.title
     assert terminal.modes[1049]
     quit_program(terminal)
 
 
-def the_cart(place: Place) -> Path:
+def wait_asked(terminal: Terminal, tool: str) -> None:
+    """Wait until a tool's question is there and takes keys."""
+    terminal.wait_for(f"asks about {tool}")
+    terminal.wait_for("1 yes, once")
+
+
+def the_cart(place: Place, terminal: Terminal) -> Path:
+    """The file of the demo's project that has the bug; the project is laid out after the first paint."""
+    terminal.wait_until(lambda: any(place.root.glob("**/tests/test_cart.py")), "the demo's project")
     (cart,) = place.root.glob("**/shop/cart.py")
     return cart
 

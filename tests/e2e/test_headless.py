@@ -7,17 +7,9 @@ import sys
 
 import pytest
 
-from tests.support.model_script import Call, Fault, Turn, echo, status
+from tests.support.model_script import Call, Fault, Turn, status
 from tests.support.model_server import ModelServer
 from tests.support.place import MODEL, Place
-
-
-@pytest.fixture
-def place(shared_place: Place, shared_server: ModelServer) -> Place:
-    """One model host stays warm for all tests of this module."""
-    shared_place.configure(shared_server.openai_url, keep_warm=20)
-    shared_server.play_function(echo)
-    return shared_place
 
 
 def test_it_prints_the_answer_and_nothing_else(place: Place) -> None:
@@ -25,14 +17,14 @@ def test_it_prints_the_answer_and_nothing_else(place: Place) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
 
 
-def test_standard_input_is_added_to_the_prompt(place: Place, shared_server: ModelServer) -> None:
+def test_standard_input_is_added_to_the_prompt(place: Place, warm_server: ModelServer) -> None:
     done = place.run("-p", "Review this", stdin="line of code\n")
     assert done.returncode == 0
-    assert shared_server.calls[-1].prompt == "Review this\n\nline of code"
+    assert warm_server.calls[-1].prompt == "Review this\n\nline of code"
 
 
-def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, shared_server: ModelServer) -> None:
-    shared_server.play(Turn(tool_calls=(Call("bash", {"command": "echo from-the-tool"}),)), Turn(text="Done."))
+def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "echo from-the-tool"}),)), Turn(text="Done."))
     done = place.run("-p", "run it", "--json", "--allow", "bash")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
@@ -49,23 +41,23 @@ def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, shared
     assert "".join(event["text"] for event in events if event["type"] == "answer_delta") == "Done."
 
 
-def test_the_run_is_recorded_and_can_be_continued(place: Place, shared_server: ModelServer) -> None:
+def test_the_run_is_recorded_and_can_be_continued(place: Place, warm_server: ModelServer) -> None:
     assert place.run("-p", "the first message").returncode == 0
     assert place.run("-c", "-p", "the second message").returncode == 0
-    texts = json.dumps(shared_server.calls[-1].json["messages"])
+    texts = json.dumps(warm_server.calls[-1].json["messages"])
     assert "You said: the first message" in texts
 
 
-def test_what_is_not_allowed_is_refused_and_the_exit_code_says_so(place: Place, shared_server: ModelServer) -> None:
-    shared_server.play(Turn(tool_calls=(Call("bash", {"command": "touch made"}),)), Turn(text="I could not."))
+def test_what_is_not_allowed_is_refused_and_the_exit_code_says_so(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "touch made"}),)), Turn(text="I could not."))
     done = place.run("-p", "make it")
     assert done.returncode == 3
     assert "--allow" in done.stderr
     assert not (place.project / "made").exists()
 
 
-def test_a_wrong_key_is_one_sentence(place: Place, shared_server: ModelServer) -> None:
-    shared_server.play(status(401, "Incorrect API key provided"))
+def test_a_wrong_key_is_one_sentence(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(status(401, "Incorrect API key provided"))
     done = place.run("-p", "hello")
     assert done.returncode == 1
     assert done.stdout == ""
@@ -101,8 +93,8 @@ def test_the_demo_answers_without_key_and_network(place: Place) -> None:
     assert "I am a script, not a model" in done.stdout
 
 
-def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, shared_server: ModelServer) -> None:
-    shared_server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)))
+def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)))
     with subprocess.Popen(
         [sys.executable, "-m", "tui_agent", "-p", "count", "--json"],
         cwd=place.project,
@@ -121,7 +113,7 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, shared_
         assert process.wait(30) == 130
     ended = json.loads(rest.splitlines()[-1])
     assert ended["reason"] == "interrupted"
-    assert shared_server.wait(lambda server: server.calls[0].aborted)
+    assert warm_server.wait(lambda server: server.calls[0].aborted)
 
 
 def test_the_full_screen_program_refuses_to_run_without_a_terminal(place: Place) -> None:
@@ -130,6 +122,6 @@ def test_the_full_screen_program_refuses_to_run_without_a_terminal(place: Place)
     assert "-p" in done.stderr
 
 
-def test_the_model_is_the_one_named(place: Place, shared_server: ModelServer) -> None:
+def test_the_model_is_the_one_named(place: Place, warm_server: ModelServer) -> None:
     assert place.run("-p", "hello", "-m", MODEL).returncode == 0
-    assert shared_server.calls[-1].json["model"] == MODEL.partition("/")[2]
+    assert warm_server.calls[-1].json["model"] == MODEL.partition("/")[2]

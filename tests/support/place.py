@@ -35,14 +35,23 @@ class Place:
     root: Path
     terminals: list[Terminal] = field(default_factory=list)
 
+    projects: int = 0
+
     def __post_init__(self) -> None:
-        for name in ("project", "config", "data", "scratch"):
+        for name in ("config", "data", "scratch"):
             (self.root / name).mkdir()
         self.configure("http://127.0.0.1:9/v1")
+        self.move_to_new_project()
 
     @property
     def project(self) -> Path:
-        return self.root / "project"
+        """The directory programs are started in."""
+        return self.root / f"project{self.projects}"
+
+    def move_to_new_project(self) -> None:
+        """Work in an empty directory from now on."""
+        self.projects += 1
+        self.project.mkdir()
 
     @property
     def env(self) -> dict[str, str]:
@@ -81,5 +90,6 @@ class Place:
         )
 
     def close(self) -> None:
-        for terminal in self.terminals:
-            terminal.close()
+        """End every program that still runs."""
+        while self.terminals:
+            self.terminals.pop().close()

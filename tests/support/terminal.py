@@ -190,6 +190,12 @@ class Terminal:
             if time.monotonic() > deadline:
                 raise AssertionError(f"still writing after {timeout} s; the screen is\n{self.framed()}")
 
+    def read_for(self, seconds: float) -> None:
+        """Read for some time, whatever comes."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and not self._eof:
+            self.pump(left)
+
     def framed(self) -> str:
         """Return the screen with a frame around it, for messages."""
         width = self._screen.columns
