@@ -126,7 +126,8 @@ class Assembly:
         call = self._calls[position]
         if tool and tool != call.tool:
             call.tool = tool if not call.tool or call.pieces else call.tool + tool
-        call.pieces.append(arguments)
+        if arguments:
+            call.pieces.append(arguments)
         return [lines.CALL_DELTA, position, call.call_id, call.tool, arguments]
 
     def _position(self, index: Any, given: str, tool: str) -> int:

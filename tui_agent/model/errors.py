@@ -97,7 +97,8 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
             window=overflow.window,
             sent=overflow.sent,
         )
-    wait = retry_after(failure.headers, text, now=now)
+    # The whole body: Google names the wait beside the message.
+    wait = retry_after(failure.headers, failure.text, now=now)
     kind = _kind(text, failure.status, wait)
     return ModelError(kind, _message(kind, text, failure.status, wait, target), retry_after=wait, status=failure.status)
 

@@ -16,7 +16,7 @@ _SHAPES = (
 )
 _NAMED = re.compile(
     r"(?i)((?:authorization|x-api-key|api[-_ ]?key|access[-_ ]?token|secret(?:[-_ ]access[-_ ]key)?|password)"
-    r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?)(?!\[redacted\])[^\s\"',;&}]{4,}"
+    r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?+)(?!\[redacted\])[^\s\"',;&}]{4,}"
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+(?!\[redacted\])[A-Za-z0-9._~+/=\-]{8,}")
 _IN_URL = re.compile(r"(?i)([?&](?:key|api[-_]?key|token|access_token|sig)=)[^&\s\"']+")

@@ -10,9 +10,10 @@ _PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 _IN_TEXT = re.compile(
     r"(?:try again|retry|retrydelay|resets?)\W{0,5}(?:after|in|at)?\W{0,5}"
-    r"((?:\d+(?:\.\d+)?\s?(?:ms|s|m|h|d)\b)+|\d+(?:\.\d+)? seconds?)",
+    r"((?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b|\d+(?:\.\d+)? ?(?:s|sec|seconds?|min|minutes?)\b)",
     re.IGNORECASE,
 )
+_WORDS = re.compile(r" ?(s|m)(?:ec|econds?|in|inutes?)?$")
 
 _RESETS = (
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
@@ -39,7 +40,7 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
     if (seconds := _from_resets(known, now)) is not None:
         return seconds
     match = _IN_TEXT.search(text)
-    return span(match[1].replace(" ", "").replace("seconds", "s").replace("second", "s"), now=now) if match else None
+    return span(_WORDS.sub(r"\1", match[1].lower()), now=now) if match else None
 
 
 def span(value: str | None, *, now: float) -> float | None:

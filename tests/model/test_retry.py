@@ -1,0 +1,51 @@
+"""Which failures are tried again, and when."""
+
+import pytest
+
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.retry import RetryPolicy
+from tui_agent.model.settings import RetrySettings
+
+POLICY = RetryPolicy()
+
+
+def error(kind: ErrorKind = ErrorKind.NETWORK, retry_after: float | None = None) -> ModelError:
+    return ModelError(kind, "x", retry_after=retry_after)
+
+
+@pytest.mark.parametrize("kind", list(ErrorKind))
+def test_only_what_may_pass_by_itself_is_tried_again(kind: ErrorKind) -> None:
+    again = kind in {ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST}
+
+    assert (POLICY.delay(1, error(kind), lambda: 0.5) is not None) is again
+
+
+def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
+    policy = RetryPolicy(attempts=100)
+
+    longest = [policy.delay(attempt, error(), lambda: 1.0) for attempt in (1, 2, 3, 6, 7, 99)]
+
+    assert longest == [1, 2, 4, 32, 60, 60]
+    assert policy.delay(3, error(), lambda: 0.0) == 0
+
+
+def test_the_last_attempt_is_the_last() -> None:
+    assert POLICY.delay(4, error(), lambda: 0.5) is not None
+    assert POLICY.delay(5, error(), lambda: 0.5) is None
+
+
+def test_a_named_wait_is_kept_to() -> None:
+    delays = [POLICY.delay(1, error(ErrorKind.RATE_LIMIT, 30), lambda: jitter) for jitter in (0.0, 1.0)]  # noqa: B023
+
+    assert delays == [30, 31]
+
+
+def test_a_wait_that_is_too_long_ends_the_retrying() -> None:
+    assert POLICY.delay(1, error(ErrorKind.RATE_LIMIT, 601), lambda: 0) is None
+    assert POLICY.delay(1, error(ErrorKind.RATE_LIMIT, 600), lambda: 0) == 600
+
+
+def test_the_settings_make_the_policy() -> None:
+    policy = RetryPolicy.of(RetrySettings(attempts=2, first_delay=0.5, max_delay=3, max_retry_after=9))
+
+    assert policy == RetryPolicy(2, 0.5, 3, 9)
