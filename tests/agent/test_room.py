@@ -8,7 +8,9 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
+from tui_agent.context.ladder import Commit
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.context.tokens import TokenCounter
@@ -213,6 +215,24 @@ async def test_compacting_right_after_a_compaction_is_refused_with_the_reason(tm
     assert "Nothing was said" in (again.problem or "")
 
 
+async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: Path) -> None:
+    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    leaf = harness.session.leaf
+    draft = await harness.agent.draft_compaction("numbers")
+    assert isinstance(draft, Draft)
+    weighed = harness.agent.weigh_compaction(draft)
+    assert isinstance(weighed, Commit)
+    assert harness.session.leaf == leaf
+    committed = harness.agent.commit_compaction(draft, "## Goal\nWhat I wrote myself.")
+    assert isinstance(committed, Commit)
+    entry = harness.path()[-1]
+    assert isinstance(entry, CompactionEntry)
+    assert "What I wrote myself." in entry.summary
+    assert entry.instructions == "numbers"
+
+
 async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
     project_files(tmp_path)
     worker = Worker(40)
@@ -226,4 +246,4 @@ async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
     harness.agent.move(leaf)
     worker.steps = 0
     await harness.say("go on")
-    assert "cleared" not in request_bytes(worker.requests[-1]).decode()
+    assert "content cleared" not in request_bytes(worker.requests[-1]).decode()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
-from tui_agent.agent.compactor import Outcome
+from tui_agent.agent.compactor import Draft, Outcome
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
@@ -24,7 +24,10 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import Refusal
+from tui_agent.context.ladder import Commit
 from tui_agent.context.pruning import Moment
+from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -173,6 +176,18 @@ class Agent:
             return await self._compacting
         finally:
             self._compacting = None
+
+    async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
+        """Plan and summarise without committing: for a preview that may be edited. Cancelling changes nothing."""
+        return await self._context.compactor.draft(self._context.order("manual", focus))
+
+    def weigh_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+        """Return what committing a draft would do; ``summary`` is the user's edit of it."""
+        return self._context.compactor.weigh(draft, self._context.order("manual", None), summary)
+
+    def commit_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+        """Append a drafted compaction; refused with the reason when it would not help."""
+        return self._context.compactor.commit(draft, self._context.order("manual", None), summary)
 
     def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""

@@ -114,12 +114,15 @@ class Compactor:
             return summary
         return Draft(plan, summary, self._size(order.model, self._session.active_path()), model, spent)
 
-    def commit(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
-        """Append a drafted compaction, with ``summary`` in place of the draft's where the user changed it."""
+    def weigh(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
+        """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
-        commit = plan_commit(
-            path, draft.plan, draft.summary if summary is None else summary, self._measures(order.model), draft.size
-        )
+        text = draft.summary if summary is None else summary
+        return plan_commit(path, draft.plan, text, self._measures(order.model), draft.size)
+
+    def commit(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
+        """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
+        commit = self.weigh(draft, order, summary)
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
         return commit

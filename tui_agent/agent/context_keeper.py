@@ -120,7 +120,7 @@ class ContextKeeper:
     async def compact(self, trigger: Trigger, focus: str | None = None) -> Outcome:
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on."""
         in_turn = trigger != "manual" and self._in_turn()
-        outcome = await self.compactor.compact(self._order(trigger, focus))
+        outcome = await self.compactor.compact(self.order(trigger, focus))
         return self._go_on(outcome, in_turn=in_turn)
 
     def prune(self, moment: Moment) -> int:
@@ -172,7 +172,7 @@ class ContextKeeper:
     async def _compact_by_rule(self, trigger: Trigger, problem: str) -> Outcome:
         """Compact without a model, because otherwise the work would stop."""
         in_turn = self._in_turn()
-        outcome = await self.compactor.compact(self._order(trigger, None), without_model=True)
+        outcome = await self.compactor.compact(self.order(trigger, None), without_model=True)
         if outcome.problem is None:
             self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "/undo"))
         return self._go_on(outcome, in_turn=in_turn)
@@ -186,7 +186,8 @@ class ContextKeeper:
     def _hold(self, trigger: Trigger) -> Hold | None:
         return hold(self._session.path(), self._settings().compaction, self.compactor.failures, trigger)
 
-    def _order(self, trigger: Trigger, focus: str | None) -> Order:
+    def order(self, trigger: Trigger, focus: str | None) -> Order:
+        """Return the order for a compaction of the path as it is now."""
         request, _estimate = self.request()
         return Order(trigger, self.model, focus, request, cache_warm=not self._cache_cold())
 

@@ -6,11 +6,14 @@ from typing import NoReturn
 
 from tui_agent import __version__
 
-SUBCOMMANDS = ("sessions", "models", "config", "doctor")
+SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor")
 
 EPILOG = """\
 commands:
   tui-agent sessions list|search|show|delete   look after recorded sessions
+  tui-agent tree ID                            the branches of a session
+  tui-agent context ID                         what the model would see, block by block, or --request
+  tui-agent compact ID                         summarise a session's history, or --preview it
   tui-agent models                             the models that can be used, and which have keys
   tui-agent config path|get|set|unset          settings
   tui-agent doctor                             what is set up, where it came from, what is missing
@@ -100,6 +103,28 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     delete.add_argument("id")
     delete.add_argument("--yes", action="store_true", help="don't ask")
 
+    tree = commands.add_parser("tree", help="the branches of a session")
+    tree.add_argument("id")
+    tree.add_argument("--json", action="store_true", help="one entry per line")
+
+    context = commands.add_parser("context", help="what the model would see of a session")
+    context.add_argument("id")
+    context.add_argument("--at", type=_positive, metavar="N", help="at entry N instead of the current one")
+    context.add_argument("-m", "--model", metavar="NAME", help="for another model")
+    context.add_argument("--window", type=_positive, metavar="TOKENS", help="for another window")
+    how = context.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true")
+    how.add_argument("--request", action="store_true", help="the very bytes that would be sent")
+
+    compact = commands.add_parser("compact", help="summarise a session's history")
+    compact.add_argument("id")
+    compact.add_argument("-m", "--model", metavar="NAME", help="for another model")
+    compact.add_argument("--focus", metavar="TEXT", help="what the summary should keep above all")
+    compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
+    compact.add_argument("--json", action="store_true", help="with --preview")
+    for sub in (context, compact):
+        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False, demo=False)
+
     models = commands.add_parser("models", help="models that can be used")
     models.add_argument("filter", nargs="?", default="", help="part of a name")
     models.add_argument("--all", action="store_true", help="also those without a key")
@@ -116,7 +141,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     steps.add_parser("unset", help="remove one setting").add_argument("key")
 
     commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
-    for sub in (sessions, models, config, commands.choices["doctor"]):
+    for sub in (sessions, tree, context, compact, models, config, commands.choices["doctor"]):
         sub.set_defaults(debug=False)
     return parser
 

@@ -51,6 +51,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
             from tui_agent.cli.settings import run_config
 
             return run_config
+        case "context" | "compact" | "tree" as name:
+            from tui_agent.cli.context import run_compact, run_context, run_tree
+
+            return {"context": run_context, "compact": run_compact, "tree": run_tree}[name]
         case "doctor":
             from tui_agent.cli.doctor import run_doctor
 

@@ -1,0 +1,209 @@
+"""``tui-agent context``, ``compact``, ``tree``: what the model would see of a session, shrinking it, its branches."""
+
+import asyncio
+import json
+import sys
+from argparse import Namespace
+from dataclasses import asdict
+from typing import Any
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.compactor import Draft
+from tui_agent.agent.events import CompactionEnded, CompactionProgress
+from tui_agent.cli.wiring import Wiring
+from tui_agent.context.budget import ContextSize, ModelLimits
+from tui_agent.context.compaction import Refusal
+from tui_agent.context.context_map import ContextMap, context_map
+from tui_agent.context.ladder import Commit
+from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.request import request_bytes
+from tui_agent.context.summariser import SummaryFailure
+from tui_agent.context.templates import Templates
+from tui_agent.resources import prompt
+from tui_agent.session.entries import Entry
+from tui_agent.session.records import EntryHeader
+from tui_agent.session.session import Session
+from tui_agent.session.tree import children
+
+BAR_WIDTH = 40
+
+
+def run_context(arguments: Namespace) -> int:
+    """Print the blocks of a session's next request, or the very bytes that would be sent."""
+
+    async def work() -> int:
+        async with Wiring(arguments) as wiring:
+            session = wiring.open(wiring.store.session(arguments.id).id, read_only=True)
+            path = session.path() if arguments.at is None else session.path(arguments.at)
+            agent = wiring.make_agent(session)
+            model = arguments.model or agent.model
+            if arguments.request:
+                traits = ModelTraits(model=model, vision=wiring.directory.limits(model).vision)
+                sys.stdout.buffer.write(request_bytes(project(path, traits, Templates.load(prompt))))
+                return 0
+            limits = wiring.directory.limits(model)
+            if arguments.window:
+                limits = ModelLimits(model, arguments.window, limits.max_output, "config", limits.vision)
+            settings = wiring.loaded.config.context
+            shown = context_map(path, limits, settings, wiring.directory.counter(model))
+            print(_map_json(shown, model) if arguments.json else _map_text(shown, model))
+            return 0
+
+    return asyncio.run(work())
+
+
+def run_compact(arguments: Namespace) -> int:
+    """Compact a session, or show what compacting it would do."""
+
+    async def work() -> int:
+        async with Wiring(arguments) as wiring:
+            session = wiring.hold(wiring.open(wiring.store.session(arguments.id).id))
+            agent = wiring.make_agent(session)
+            try:
+                return await (_preview(agent, arguments) if arguments.preview else _compact(agent, session, arguments))
+            finally:
+                await agent.aclose()
+                session.release()
+
+    return asyncio.run(work())
+
+
+def run_tree(arguments: Namespace) -> int:
+    """Print a session's tree: straight runs flat, only branch points indented."""
+    from tui_agent.cli.sessions import open_store
+
+    with open_store() as store:
+        session = Session(store, store.session(arguments.id).id, estimate=lambda _entry: 0, read_only=True)
+        headers, labels, leaf = session.skeleton(), session.labels(), session.leaf
+        active = {header.id for header in session.path_headers()}
+        if arguments.json:
+            for header in headers:
+                row = {**header._asdict(), "label": labels.get(header.id), "active": header.id in active}
+                print(json.dumps({**row, "leaf": header.id == leaf}, ensure_ascii=False))
+            return 0
+        for line in tree_lines(headers, labels, active, leaf):
+            print(line)
+    return 0
+
+
+def tree_lines(headers: list[EntryHeader], labels: dict[int, str], active: set[int], leaf: int | None) -> list[str]:
+    """Return the tree as lines; ``•`` marks the current path, ``◀ here`` its leaf."""
+    below = children(headers)
+    by_id = {header.id: header for header in headers}
+    lines: list[str] = []
+    stack: list[tuple[int, str, str]] = [(root, "", "") for root in reversed(below.get(None, []))]
+    while stack:
+        entry_id, first, rest = stack.pop()
+        header = by_id[entry_id]
+        label = f" [{labels[entry_id]}]" if entry_id in labels else ""
+        here = "  ◀ here" if entry_id == leaf else ""
+        mark = "•" if entry_id in active else "·"
+        text = f"{header.kind.replace('_', ' ')}: {header.preview[:80]}"
+        lines.append(f"{first}{mark} #{entry_id} {text}{label}{here}")
+        offspring = below.get(entry_id, [])
+        if len(offspring) == 1:
+            stack.append((offspring[0], rest, rest))
+        else:
+            for child in reversed(offspring):
+                last = child == offspring[-1]
+                stack.append((child, f"{rest}{'└─' if last else '├─'}", f"{rest}{'  ' if last else '│ '}"))
+    return lines
+
+
+async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
+    before = agent.context_size()
+    ended: list[CompactionEnded] = []
+
+    def on_event(event: object) -> None:
+        if isinstance(event, CompactionProgress) and sys.stderr.isatty():
+            print(event.text, end="", file=sys.stderr, flush=True)
+        elif isinstance(event, CompactionEnded):
+            ended.append(event)
+
+    agent.subscribe(on_event)
+    outcome = await agent.compact(arguments.focus)
+    if outcome.problem:
+        print(outcome.problem, file=sys.stderr)
+        return 1
+    after = agent.context_size()
+    print(f"\n{before.total:,} → {after.total:,} tokens. Undo: move back to #{_before(session)} in /tree.")
+    return 0
+
+
+async def _preview(agent: Agent, arguments: Namespace) -> int:
+    drafted = await agent.draft_compaction(arguments.focus)
+    if isinstance(drafted, Refusal | SummaryFailure):
+        print(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
+        return 1
+    commit = agent.weigh_compaction(drafted)
+    plan = drafted.plan
+    print(_preview_json(drafted, commit) if arguments.json else _preview_text(drafted, commit, plan.kept))
+    return 0 if isinstance(commit, Commit) else 1
+
+
+def _preview_text(draft: Draft, commit: Commit | Refusal, kept: tuple[Entry, ...]) -> str:
+    plan = draft.plan
+    result = (
+        f"{commit.tokens_before:,} → {commit.tokens_after:,} tokens of history"
+        if isinstance(commit, Commit)
+        else f"would be refused: {commit.message}"
+    )
+    first = f"#{kept[0].id}" if kept else "nothing"
+    return "\n".join(
+        [
+            f"Goes:  {len(plan.history) + len(plan.turn_prefix)} entries, {plan.tokens_summarised:,} tokens",
+            f"Stays: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
+            f"After: {result}",
+            "",
+            draft.summary,
+        ]
+    )
+
+
+def _preview_json(draft: Draft, commit: Commit | Refusal) -> str:
+    plan = draft.plan
+    value: dict[str, Any] = {
+        "summarised": [entry.id for entry in (*plan.history, *plan.turn_prefix)],
+        "kept": [entry.id for entry in plan.kept],
+        "first_kept_id": plan.first_kept_id,
+        "tokens_summarised": plan.tokens_summarised,
+        "tokens_kept": plan.tokens_kept,
+        "summary": draft.summary,
+    }
+    if isinstance(commit, Commit):
+        value |= {"tokens_before": commit.tokens_before, "tokens_after": commit.tokens_after}
+    else:
+        value["refused"] = commit.message
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _before(session: Session) -> int | None:
+    return session.entry(session.leaf).parent_id if session.leaf is not None else None
+
+
+def _map_json(shown: ContextMap, model: str) -> str:
+    size = asdict(shown.size) | {"percent": round(shown.size.percent, 1), "budget": shown.size.budget}
+    return json.dumps({"model": model, "size": size, "blocks": [asdict(block) for block in shown.blocks]})
+
+
+def _map_text(shown: ContextMap, model: str) -> str:
+    size = shown.size
+    lines = [f"{model or 'no model'}: {_gauge(size)}", ""]
+    for block in shown.blocks:
+        address = f"#{block.origin[0]}" if block.origin else ""
+        hidden = f", {block.hidden:,} hidden" if block.hidden else ""
+        state = "" if block.state == "live" else f" [{block.state}{hidden}]"
+        what = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
+        lines.append(f"{block.tokens:>8,}  {address:>6}  {what:<28}  {' '.join(block.label.split())[:60]}{state}")
+    return "\n".join(lines)
+
+
+def _gauge(size: ContextSize) -> str:
+    """Return the measure in one line."""
+    about = "~" if size.estimated else ""
+    threshold = f", compacts at {size.threshold:,}" if size.threshold is not None else ", never compacts by itself"
+    assumed = f" ({size.window_origin})" if size.window_origin != "catalog" else ""
+    return (
+        f"{about}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %): "
+        f"fixed {size.fixed:,}, history {size.history:,}{threshold}"
+    )
