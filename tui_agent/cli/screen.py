@@ -6,6 +6,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from tui_agent.agent.agent import Agent
@@ -15,6 +16,7 @@ from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.providers import PROVIDERS
+from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
 from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
@@ -54,6 +56,7 @@ class ScreenWiring:
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
         self._agent: Agent | None = None
+        self._found: dict[str, ModelSettings] = {}
         self._background: set[asyncio.Task[None]] = set()
 
     def services(self) -> AppServices:
@@ -141,7 +144,7 @@ class ScreenWiring:
     def models(self) -> Sequence[ModelRow]:
         """List the models of the catalog, those that can be used first."""
         config = self._wiring.loaded.config
-        available = self._wiring.keys.available()
+        available = self._wiring.router.keys.available()
         rows = [
             ModelRow(
                 id=info.id,
@@ -163,7 +166,7 @@ class ScreenWiring:
 
     def provider_keys(self) -> Sequence[KeyStatus]:
         """Say of the best known providers whether a key was found."""
-        available = self._wiring.keys.available()
+        available = self._wiring.router.keys.available()
         shown = dict.fromkeys((*WELCOME_PROVIDERS, *available))
         return [
             KeyStatus(PROVIDERS[name].name, next(iter(PROVIDERS[name].keys), ""), name in available)
@@ -173,16 +176,24 @@ class ScreenWiring:
 
     async def find_servers(self) -> Sequence[LocalServer]:
         """Look for model servers on this machine."""
-        from tui_agent.model.discovery import find_local_servers
+        from tui_agent.model.discovery import discover
 
-        return [LocalServer(found.name, found.base_url, found.models) for found in await find_local_servers()]
+        found = await discover()
+        self._found = {model.id: model.settings for model in found}
+        return [
+            LocalServer(name, next(iter(models)).settings.base_url or "", tuple(model.id for model in models))
+            for name, group in groupby(found, key=lambda model: model.server)
+            if (models := list(group))
+        ]
 
-    def use_server(self, server: LocalServer, model: str) -> str:
+    def use_server(self, _server: LocalServer, model: str) -> str:
         """Put a server's model into the configuration and return its id."""
-        name = f"openai/{model}"
-        set_value(f'models."{name}".base_url', server.base_url)
-        set_value("model", name)
-        return name
+        settings = self._found[model]
+        self._wiring.router.add(model, settings)
+        for key, value in settings.model_dump(mode="json", exclude_defaults=True).items():
+            set_value(f'models."{model}".{key}', value)
+        set_value("model", model)
+        return model
 
 
 def void(_value: object) -> None:

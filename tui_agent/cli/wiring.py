@@ -74,7 +74,7 @@ class Wiring:
         self.store: Store = self._open_store()
         self.catalog = DemoCatalog(config.models, config.providers)
         router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
-        self.keys = router.keys
+        self.router = router
         self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json")
         host = HostClient(router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir())
         self.client = RoutedClient(host, DemoClient())
@@ -187,7 +187,7 @@ class Wiring:
         """Return the model of a new session: configured, or the first default with a key; "" when there is none."""
         if configured := self.loaded.config.model:
             return configured
-        available = self.keys.available()
+        available = self.router.keys.available()
         for model in DEFAULT_MODELS:
             if model.partition("/")[0] in available and self.catalog.knows(model):
                 return model
@@ -195,7 +195,7 @@ class Wiring:
 
     def has_model(self) -> bool:
         """Whether a new session could do something."""
-        return bool(self.loaded.config.model) or bool(self.keys.available())
+        return bool(self.loaded.config.model) or bool(self.router.keys.available())
 
     def _open_store(self) -> Store:
         if not self.arguments.no_session:

@@ -98,6 +98,11 @@ class Catalog:
         """Read the file now; safe to call from another thread, so that nothing waits for it later."""
         len(self._rows)
 
+    def add(self, model: str, settings: ModelSettings) -> None:
+        """Know a model from now on as the user set it up."""
+        self._settings[model] = settings
+        self._infos.pop(model, None)
+
     def info(self, model: str) -> ModelInfo:
         """Return what is known of a model; one that nothing is known of gets an assumed window."""
         known = self._infos.get(model)

@@ -54,6 +54,12 @@ class Router:
         self._providers = dict(providers or {})
         self.keys = Keys(self.environ, providers=self._providers, models=self._models)
 
+    def add(self, model: str, settings: ModelSettings) -> None:
+        """Know a model from now on as the user set it up, while the program runs."""
+        self._models[model] = settings
+        self._catalog.add(model, settings)
+        self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+
     def route(self, model: str) -> Route:
         """Return how to call a model.
 
