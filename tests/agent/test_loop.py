@@ -20,6 +20,7 @@ from tui_agent.agent.events import (
     RunEnded,
     ToolOutput,
 )
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus, UserEntry
@@ -358,3 +359,48 @@ async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path,
     assert ((await harness.say("go")).error or "").startswith("No.")
     assert (await harness.say("again")).reason == "done"
     assert len(harness.of(RequestStarted)) >= 2
+
+
+# -- doom loops -----------------------------------------------------------------------------------------------
+
+
+def repeating(times: int) -> ScriptedClient:
+    replies = [Reply(calls=(call("read", path="same.txt"),)) for _ in range(times)]
+    return ScriptedClient([*replies, Reply("I give up.")])
+
+
+async def test_the_third_identical_call_asks_before_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "same.txt").write_text("nothing new")
+    harness = make_agent(tmp_path, repeating(3), answer=PermissionAnswer(Decision.DENY, "look elsewhere"))
+    assert (await harness.say("go")).reason == "done"
+    (asked,) = [event.request for event in harness.of(PermissionAsked)]
+    assert "3 times in a row" in asked.reason
+    assert len(asked.loop) == 2
+    assert [result.status for result in results(harness)] == [*[ToolStatus.COMPLETED] * 2, ToolStatus.DENIED]
+    assert "look elsewhere" in results(harness)[-1].output
+
+
+async def test_a_doom_loop_can_be_stopped_or_allowed_for_the_session(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "same.txt").write_text("nothing new")
+    stopped = make_agent(tmp_path, repeating(5), answer=PermissionAnswer(Decision.STOP))
+    ended = await stopped.say("go")
+    assert ended.reason == "stopped"
+    assert "3 times in a row" in (ended.error or "")
+    assert len(results(stopped)) == 3
+    allowed = make_agent(tmp_path, repeating(6), answer=PermissionAnswer(Decision.SESSION))
+    assert (await allowed.say("go")).reason == "done"
+    assert len(allowed.of(PermissionAsked)) == 1
+
+
+async def test_without_anybody_to_ask_a_loop_is_refused_once_and_then_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "same.txt").write_text("nothing new")
+    rules = (Rule("doom_loop", "*", Action.DENY),)
+    harness = make_agent(tmp_path, repeating(9), answer=None, rules=rules)
+    assert (await harness.say("go")).reason == "stopped"
+    assert [result.status for result in results(harness)] == [
+        *[ToolStatus.COMPLETED] * 2,
+        *[ToolStatus.DENIED] * 2,
+    ]

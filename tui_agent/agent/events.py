@@ -89,6 +89,8 @@ class Decision(StrEnum):
     ONCE = "once"
     SESSION = "session"
     DENY = "deny"
+    STOP = "stop"
+    """Refuse, and end the run. Offered where ``PermissionRequest.loop`` is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ class PermissionRequest:
     needs: tuple[PermissionNeed, ...]
     reason: str
     rules: tuple[str, ...]
+    loop: tuple[str, ...] = ()
+    """For a doom loop: what the repeated calls gave so far, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

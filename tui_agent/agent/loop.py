@@ -20,7 +20,7 @@ from tui_agent.agent.context_keeper import ContextFullError, ContextKeeper
 from tui_agent.agent.events import EntryAppended, RunEnded, RunStarted
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.tool_runner import ToolRunner
+from tui_agent.agent.tool_runner import StopRunError, ToolRunner
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.session.session import Session
@@ -60,7 +60,7 @@ class Loop:
             ended = RunEnded("interrupted", steps=self.step)
         except ModelError as error:
             ended = RunEnded("error", error.message, self.step)
-        except ContextFullError as error:
+        except (ContextFullError, StopRunError) as error:
             ended = RunEnded("stopped", str(error), self.step)
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")

@@ -15,6 +15,7 @@ from typing import Any
 
 from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.doom_loop import DoomLoop, HeadlessAnswer, LoopRules, call_key, detect, headless
 from tui_agent.agent.events import (
     Decision,
     EntryAppended,
@@ -25,14 +26,34 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide, reason_for, session_rules
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolCallPart, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import (
+    INTERRUPTED_OUTPUT,
+    AssistantEntry,
+    Entry,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+)
 from tui_agent.session.session import Session
-from tui_agent.tools.base import OutputLimits, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import (
+    OutputLimits,
+    Permission,
+    PermissionNeed,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolInput,
+    ToolResult,
+)
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, parse_arguments
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
+
+
+class StopRunError(Exception):
+    """The run is to end; the message is one sentence for a person."""
 
 
 @dataclass(slots=True)
@@ -72,6 +93,7 @@ class ToolRunner:
         self._reads = FileReads()
         self._archive = SessionArchive(session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
+        self._allowed_loops: set[str] = set()
         self.session_rules: list[Rule] = []
         """Rules the user made with "always in this session"."""
         self.limits = OutputLimits()
@@ -82,6 +104,7 @@ class ToolRunner:
 
         Raises:
             asyncio.CancelledError: interrupted; the calls without a result have got one that says so.
+            StopRunError: the user, or nobody to ask, ended a doom loop; as above.
         """
         calls = [self._prepare(part) for part in parts]
         try:
@@ -91,7 +114,7 @@ class ToolRunner:
                 else:
                     for call in group:
                         await self._run_one(call)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, StopRunError):
             for call in calls:
                 if not call.answered:
                     self._append(call, ToolStatus.INTERRUPTED, ToolResult(_interrupted_text(call)))
@@ -128,6 +151,9 @@ class ToolRunner:
 
     async def _run_one(self, call: _Call) -> None:
         call.started_at = self._ports.clock()
+        if (refusal := await self._loop_refusal(call)) is not None:
+            self._append(call, ToolStatus.DENIED, ToolResult(refusal))
+            return
         if call.tool is None or call.arguments is None:
             self._append(call, ToolStatus.ERROR, ToolResult(call.error or "The call could not be read."))
             return
@@ -177,6 +203,69 @@ class ToolRunner:
             vision=self.vision,
             archive=self._archive,
         )
+
+    # -- doom loops -----------------------------------------------------------------------------------------
+
+    async def _loop_refusal(self, call: _Call) -> str | None:
+        """Return None when the call doesn't go round in a circle or may all the same, otherwise what to tell the model.
+
+        Raises:
+            StopRunError: the run is to end here.
+        """
+        path = self._session.active_path()
+        rules = LoopRules(frozenset(self._allowed_loops), self._is_readable)
+        loop = detect(path, call.part.call_id, rules)
+        if loop is None:
+            return None
+        need = PermissionNeed(Permission.DOOM_LOOP, loop.pattern)
+        action = decide(need, self._rules()).action
+        if action is Action.ALLOW:
+            return None
+        note = f"Not run: {loop.reason}. Don't repeat it; do something different, or tell the user what is in the way."
+        if action is Action.DENY:
+            if headless(path, call.part.call_id, rules) is HeadlessAnswer.STOP:
+                self._append(call, ToolStatus.DENIED, ToolResult(note))
+                raise StopRunError(f"Stopped: {loop.reason}.")
+            return note
+        answer = await self._questions.ask(
+            PermissionRequest(
+                call_id=call.part.call_id,
+                tool=call.part.tool,
+                title=call.tool.title(call.arguments) if call.tool and call.arguments else call.part.arguments[:80],
+                needs=(need,),
+                reason=loop.reason,
+                rules=(f"allow doom_loop: {loop.pattern}",),
+                loop=self._outputs_of(loop, path),
+            )
+        )
+        if answer.decision is Decision.STOP:
+            self._append(call, ToolStatus.DENIED, ToolResult(note))
+            raise StopRunError(f"Stopped: {loop.reason}.")
+        if answer.decision is Decision.SESSION:
+            self._allowed_loops.update(loop.keys)
+        if answer.decision is Decision.DENY:
+            return f"{note} The user says: {answer.note}" if answer.note else note
+        return None
+
+    def _is_readable(self, tool: str, arguments: str) -> bool:
+        try:
+            parse_arguments(find_tool(tool, self._ports.tools), arguments)
+        except ToolError:
+            return False
+        return True
+
+    @staticmethod
+    def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
+        """Return the last results of the calls in the circle, oldest first."""
+        asked = {
+            call.call_id
+            for entry in path
+            if isinstance(entry, AssistantEntry)
+            for call in entry.tool_calls
+            if call_key(call.tool, call.arguments) in loop.keys
+        }
+        results = [entry.output for entry in path if isinstance(entry, ToolResultEntry) and entry.call_id in asked]
+        return tuple(results[-len(loop.keys) * (loop.count - 1) :])
 
     # -- permission -----------------------------------------------------------------------------------------
 
