@@ -1,7 +1,7 @@
 """The demo model: a script behind the model protocol, without key or network, and the project it works in."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 from tui_agent.context.request import ModelRequest, request_bytes
@@ -47,7 +47,7 @@ class DemoClient:
     def _script(self) -> Script:
         return load_script()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the next step of the script.
 
         Raises:
