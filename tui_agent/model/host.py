@@ -56,7 +56,8 @@ def load() -> Any:
     import litellm
 
     # The first request would import it otherwise.
-    importlib.import_module("openai.resources.chat")
+    completions = importlib.import_module("openai.resources.chat.completions.completions")
+    vars(completions)["async_maybe_transform"] = _as_it_is
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     litellm.suppress_debug_info = True
@@ -85,6 +86,18 @@ def _without_tokenizer() -> types.ModuleType:
     module = types.ModuleType(_ENCODING_MODULE)
     module.__dict__["encoding"] = _Encoding()
     return module
+
+
+async def _as_it_is(data: dict[str, Any], _expected: object) -> dict[str, Any]:
+    """Return a request's body without what was not given.
+
+    Stands in for a walk over every value of every message that looks for fields to rename; chat requests have none,
+    and 400 messages take 40 ms of it each time.
+    """
+    import openai
+
+    absent = (openai.NotGiven, openai.Omit)
+    return {name: value for name, value in data.items() if not isinstance(value, absent)}
 
 
 def _no_rebuild(*_: object, **__: object) -> None:
