@@ -26,7 +26,7 @@ async def test_enter_sends_and_empties_the_prompt(tmp_path: Path) -> None:
         assert [message.text for message in stage.of(Prompt.Sent)] == ["fix it"]
 
 
-@pytest.mark.parametrize("key", ["shift+enter", "ctrl+j"])
+@pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "shift+\r"])
 async def test_new_line_keys_make_the_prompt_grow(tmp_path: Path, key: str) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
@@ -76,6 +76,15 @@ async def test_alt_up_takes_the_newest_waiting_message_back(tmp_path: Path) -> N
         await pilot.pause()
         assert stage.main.prompt.text == "two\nrest"
         assert stage.main.waiting.queue.steer == ("one",)
+
+
+async def test_alt_enter_without_a_run_is_a_new_line(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("a", "alt+enter", "b")
+        await pilot.pause()
+        assert stage.main.prompt.text == "a\nb"
+        assert stage.agent.sent == []
 
 
 # -- history ------------------------------------------------------------------------------------------------

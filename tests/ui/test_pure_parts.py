@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual._xterm_parser import XTermParser
+from textual.events import Key
 
 from tests.support.fake_agent import SIZE
 from tui_agent.agent.events import (
@@ -30,7 +32,7 @@ from tui_agent.ui.prompting.completion import CommandName, rank_files, rank_name
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.run_state import RunState, describe, next_state
-from tui_agent.ui.terminal import background_is_light, title_sequence
+from tui_agent.ui.terminal import background_is_light, know_enter_keys, title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
 
 
@@ -210,6 +212,19 @@ def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
     assert receiver.posted == 1
     assert inbox.take() == [AnswerDelta("ab"), ToolOutput("1", "xy"), ToolOutput("2", "z")]
     assert inbox.take() == []
+
+
+# -- keys ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sequence", "key"),
+    [("\x1b\r", "alt+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")],
+)
+def test_enter_with_modifiers_is_known_from_every_kind_of_terminal(sequence: str, key: str) -> None:
+    know_enter_keys()
+    events = list(XTermParser().feed(sequence))
+    assert [event.key for event in events if isinstance(event, Key)] == [key]
 
 
 # -- terminal -----------------------------------------------------------------------------------------------

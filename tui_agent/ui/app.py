@@ -47,6 +47,7 @@ class TuiAgentApp(App[int]):
 
     def __init__(self, services: AppServices, start: Start | None = None) -> None:
         super().__init__(css_path=[style_path(name) for name in STYLES])
+        terminal.know_enter_keys()
         self.services = services
         self._start = start or Start()
         self.main = MainScreen(services)

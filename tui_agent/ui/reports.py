@@ -39,9 +39,10 @@ def help_text(commands: "Iterable[Command]") -> Content:
     lines = [Content("Commands").stylize("bold")]
     for command in commands:
         name = f"/{command.name} {command.argument}".strip()
-        lines.append(Content(f"  {name:<20} {command.key:<10} {command.help}"))
+        key = f"  ({command.key})" if command.key else ""
+        lines.append(Content(f"  {name:<18} {command.help}{key}"))
     lines += [Content(""), Content("Keys").stylize("bold")]
-    lines += [Content(f"  {keys:<20} {text}") for keys, text in PROMPT_KEYS]
+    lines += [Content(f"  {keys:<18} {text}") for keys, text in PROMPT_KEYS]
     return Content("\n").join(lines)
 
 

@@ -265,7 +265,8 @@ class UiSettings:
     """A permission question takes no key for this long after it appears."""
     typing_pause: float = 0.7
     """A permission question takes no key until the user has not typed for this long."""
-    cursor_blink: bool = True
+    cursor_blink: bool = False
+    """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
 
 
 async def _no_files(_root: Path) -> Sequence[str]:

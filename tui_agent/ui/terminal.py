@@ -3,10 +3,32 @@
 import os
 import re
 from collections.abc import Mapping
+from enum import Enum
+
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
 from tui_agent.ui.format import one_line
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+class EnterKeys(Enum):
+    """Enter with modifiers, which Textual knows from the kitty protocol only."""
+
+    ALT = "alt+enter"
+
+
+ENTER_SEQUENCES: Mapping[str, EnterKeys] = {
+    "\x1b\r": EnterKeys.ALT,
+    "\x1b\n": EnterKeys.ALT,
+}
+"""What terminals without the kitty protocol send: ESC before the character."""
+
+
+def know_enter_keys() -> None:
+    """Teach Textual's parser those sequences; it drops Alt otherwise (Textual issue 6378)."""
+    for sequence, key in ENTER_SEQUENCES.items():
+        ANSI_SEQUENCES_KEYS.setdefault(sequence, (key,))  # type: ignore[attr-defined]
 
 
 def title_sequence(title: str) -> str:

@@ -47,14 +47,13 @@ class MainScreen(Screen[None]):
 
     AUTO_FOCUS = "Prompt"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012 - as inherited
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (24, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", show=False),
         Binding("alt+up", "take_back", "take back", show=False),
         Binding("ctrl+end", "scroll_end", "newest", show=False),
         Binding("ctrl+home", "scroll_top", "oldest", show=False),
-        Binding("ctrl+p", "app.command_palette", "commands"),
         *key_bindings(),
     ]
 

@@ -102,12 +102,12 @@ class ModelPicker(PickerScreen[str]):
         mark = "●" if row.id == self._current else " "
         name = self.marked(row.id, offsets)
         window = tokens(row.window) if row.window else ""
-        facts = f"{window:>6}  {price(row):<14}"
-        wide = self.size.width >= 90
-        room = max(20, min(56, self.size.width - (52 if wide else 32)))
+        wide, narrow = self.size.width >= 100, self.size.width < 72
+        facts = f"{window:>6}  " if narrow else f"{window:>6}  {price(row):<14}"
+        room = max(16, min(56, self.size.width - (60 if wide else 25 if narrow else 39)))
         if len(row.id) > room:
             name = name.truncate(room, ellipsis=True)
         gap = " " * max(1, room - len(row.id) + 1)
-        key = self.styled("key   ", "good") if row.has_key else self.styled("no key", "faint")
+        key = self.styled("ready ", "strong") if row.has_key else self.styled("no key", "faint")
         extra = "  " + " · ".join(row.abilities) if wide else ""
         return Content.assemble(f"{mark} ", name, gap, self.styled(facts, "faint"), key, self.styled(extra, "faint"))

@@ -65,6 +65,8 @@ class WelcomeScreen(Screen[WelcomeChoice | None]):
         """Offer the ways to go on."""
         self.news.display = False
         self._offer()
+        # The list has the focus and would be scrolled to; what was found comes first.
+        self.call_after_refresh(self.query_exactly_one(VerticalScroll).scroll_home, animate=False)
 
     # -- text -------------------------------------------------------------------------------------------------
 

@@ -19,16 +19,27 @@ from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.tools.base import Permission, PermissionNeed
 from tui_agent.ui.format import one_line, visible
 
-TITLES = {
+VERBS = {
     Permission.READ: "Read",
     Permission.EDIT: "Change",
     Permission.BASH: "Run",
     Permission.WEBFETCH: "Fetch",
     Permission.MCP: "Use",
     Permission.TASK: "Start",
-    Permission.EXTERNAL_DIRECTORY: "Leave the project:",
-    Permission.DOOM_LOOP: "Repeat",
+    Permission.EXTERNAL_DIRECTORY: "Go outside the project for",
+    Permission.DOOM_LOOP: "Go on repeating",
 }
+WHAT = {Permission.BASH: "this command", Permission.WEBFETCH: "this address", Permission.DOOM_LOOP: "this call"}
+"""What a question is about when the details below name it anyway."""
+
+
+def _question(request: PermissionRequest) -> str:
+    """Return the question in a few words."""
+    if not request.needs:
+        return f"Use {one_line(request.tool, 40)}?"
+    need = request.needs[0]
+    what = WHAT.get(need.permission) or one_line(request.title or need.pattern, 120)
+    return f"{VERBS[need.permission]} {what}?"
 
 
 class PermissionDetails(Static):
@@ -49,15 +60,15 @@ class PermissionDetails(Static):
         text = visible(need.detail or need.pattern)
         match need.detail_kind:
             case "diff":
-                return Content("\n").join(self._diff_line(line) for line in text.splitlines())
+                # The question names the file already; room for lines of the diff is dear.
+                lines = [line for line in text.splitlines() if not line.startswith(("--- ", "+++ "))]
+                return Content("\n").join(self._diff_line(line) for line in lines)
             case "command":
                 return Content.styled(text, self._style("command"))
             case _:
                 return Content(text)
 
     def _diff_line(self, line: str) -> Content:
-        if line.startswith(("+++", "---")):
-            return Content.styled(line, self._style("hunk"))
         name = {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1])
         return Content.styled(line, self._style(name)) if name else Content(line)
 
@@ -69,7 +80,7 @@ class PermissionChoices(OptionList):
     """The four answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("1,y", "answer('once')", "yes, once", key_display="y"),
+        Binding("1,y", "answer('once')", "yes", key_display="y"),
         Binding("2,a", "answer('session')", "always in this session", key_display="a", show=False),
         Binding("3,n", "answer('deny')", "no", key_display="n"),
         Binding("4,e", "answer('note')", "no, but …", key_display="e", show=False),
@@ -118,6 +129,8 @@ class PermissionPrompt(VerticalGroup):
     A question takes no key at first and not while the user is typing, so that a letter meant for the prompt never
     answers it. Then it takes the focus; the prompt keeps its text.
     """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"permission--what", "permission--reason"}
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003
     """Whether keys answer."""
@@ -213,12 +226,12 @@ class PermissionPrompt(VerticalGroup):
     def _show_title(self) -> None:
         if (request := self.request) is None:
             return
-        kind = request.needs[0].permission if request.needs else None
-        verb = TITLES.get(kind, "Use") if kind else "Use"
-        what = f"{verb} {one_line(request.title or request.tool, 120)}?"
         more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
         reason = one_line(request.reason, 200)
-        self._title.update(Content.assemble((what, "bold"), f"  {reason}" if reason else "", more))
+        faint = self.get_visual_style("permission--reason", partial=True)
+        strong = self.get_visual_style("permission--what", partial=True)
+        about = f"  {reason}" if reason else ""
+        self._title.update(Content.assemble((_question(request), strong), (about, faint), (more, faint)))
 
     def _options(self, request: PermissionRequest) -> list[Option]:
         rules = " · ".join(one_line(rule, 160) for rule in request.rules)

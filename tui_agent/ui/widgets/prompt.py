@@ -39,7 +39,8 @@ class Prompt(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "send", show=False),
         Binding("alt+enter", "queue", "queue"),
-        Binding("shift+enter,ctrl+j", "newline", "new line", show=False),
+        # Without a run alt+enter is a new line too: it is what many terminals send for shift+enter.
+        Binding("shift+enter,ctrl+j,alt+enter", "newline", "new line", show=False),
         Binding("tab", "complete", "complete"),
         Binding("escape", "close_completion", "close list", show=False),
         Binding("ctrl+e", "edit_outside", "editor", show=False),
@@ -156,13 +157,14 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
-        if event.key == "enter":
-            # Here and not as a priority binding: those overtake the keys typed before that still wait their turn.
-            event.stop()
-            event.prevent_default()
-            self.action_send()
+        # Here and not as priority bindings: those overtake the keys typed before that still wait their turn.
+        act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
+        if act is None:
+            await super()._on_key(event)
             return
-        await super()._on_key(event)
+        event.stop()
+        event.prevent_default()
+        act()
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -26,13 +26,22 @@ class KeyHint:
     action: str
 
 
+_FIRST = ("answer('once')", "answer('deny')", "complete", "interrupt", "queue")
+"""Actions whose keys are shown before all others when room is short."""
+_PALETTE = "command_palette"
+"""Textual binds the palette itself and does not want its key shown."""
+
+
 def hints_of(bindings: Sequence[Binding]) -> tuple[KeyHint, ...]:
-    """Return the hints for bindings that want to be shown, each action once."""
+    """Return the hints for bindings that want to be shown, each action once, what matters most first."""
     hints: dict[str, KeyHint] = {}
     for binding in bindings:
-        key = binding.key_display or binding.key
-        hints.setdefault(binding.action, KeyHint(key, binding.description, f"app.simulate_key('{binding.key}')"))
-    return tuple(hints.values())
+        if binding.show or binding.action == _PALETTE:
+            label = "commands" if binding.action == _PALETTE else binding.description
+            key = binding.key_display or binding.key
+            hints.setdefault(binding.action, KeyHint(key, label, f"app.simulate_key('{binding.key}')"))
+    rank = {action: place for place, action in enumerate(_FIRST)}
+    return tuple(hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank))))
 
 
 class StatusLine(Widget):
@@ -71,8 +80,7 @@ class StatusLine(Widget):
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen.is_attached and screen is self.screen:
-            active = [item.binding for item in screen.active_bindings.values() if item.enabled]
-            self.hints = hints_of([binding for binding in active if binding.show])
+            self.hints = hints_of([item.binding for item in screen.active_bindings.values() if item.enabled])
 
     def watch_state(self, state: RunState) -> None:
         """Run the timer exactly while something goes on."""

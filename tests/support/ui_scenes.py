@@ -1,0 +1,267 @@
+"""What pictures of the interface are taken of: each scene brings the application into one state."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.support.ui_app import STILL, Stage, make_stage, until
+from tui_agent.agent.events import (
+    AnswerDelta,
+    PermissionAsked,
+    PermissionRequest,
+    RequestStarted,
+    RunEnded,
+    RunStarted,
+)
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.session import Session
+from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.ui.services import Start
+
+DIFF = """--- a/src/auth/views.py
++++ b/src/auth/views.py
+@@ -39,5 +39,5 @@
+ def login(request):
+     if not request.user.is_authenticated:
+-        return redirect(LOGIN_URL)
++        return redirect(f"{LOGIN_URL}?{urlencode({'next': request.path})}")
+     return home(request)
+"""
+
+
+def conversation() -> list[Entry]:
+    """Return a turn with tool calls and an answer."""
+    calls = (
+        ToolCallPart(call_id="1", tool="grep", arguments='{"pattern": "next=", "path": "src"}'),
+        ToolCallPart(call_id="2", tool="edit", arguments='{"path": "src/auth/views.py"}'),
+    )
+    usage = Usage(input=4_000, cache_read=46_000, output=210)
+    model = "anthropic/claude-sonnet-4-5"
+    return [
+        UserEntry(parts=(TextPart(text="The login redirect loses the query string. Find out why."),)),
+        AssistantEntry(parts=calls, model=model, usage=usage, cost=0.02, finish="tool_calls"),
+        ToolResultEntry(
+            call_id="1",
+            tool="grep",
+            status=ToolStatus.COMPLETED,
+            output="src/auth/views.py:41: ...",
+            title='"next=" src',
+            metadata=ToolMetadata(count=12),
+            started_at=0,
+            ended_at=100,
+        ),
+        ToolResultEntry(
+            call_id="2",
+            tool="edit",
+            status=ToolStatus.COMPLETED,
+            output="done",
+            title="src/auth/views.py",
+            metadata=ToolMetadata(path="src/auth/views.py", diff=DIFF, additions=1, deletions=1),
+            started_at=0,
+            ended_at=40,
+        ),
+        AssistantEntry(
+            parts=(TextPart(text="The redirect dropped `next` because it was built from a **constant**.\n"),),
+            model=model,
+            usage=usage,
+            cost=0.02,
+        ),
+    ]
+
+
+def question_bash() -> PermissionRequest:
+    """Return a question about a command."""
+    command = "rm -rf build && python -m build --wheel"
+    return PermissionRequest(
+        "c1",
+        "bash",
+        command,
+        (PermissionNeed(Permission.BASH, command, command, "command"),),
+        "it runs a command",
+        (f"allow bash: {command}",),
+    )
+
+
+def question_edit() -> PermissionRequest:
+    """Return a question about an edit."""
+    return PermissionRequest(
+        "c2",
+        "edit",
+        "src/auth/views.py",
+        (PermissionNeed(Permission.EDIT, "src/auth/views.py", DIFF, "diff"),),
+        "it changes a file",
+        ("allow edit: *",),
+    )
+
+
+Act = Callable[[Stage, Any], Awaitable[None]]
+
+
+async def _nothing(_stage: Stage, _pilot: Any) -> None:
+    pass
+
+
+async def _conversation(stage: Stage, pilot: Any) -> None:
+    stage.agent.append(*conversation())
+    await pilot.pause()
+
+
+async def _streaming(stage: Stage, pilot: Any) -> None:
+    await _conversation(stage, pilot)
+    stage.agent.emit(RunStarted(), RequestStarted(3, "m"), AnswerDelta("Now I look at the tests, and"))
+    await pilot.pause()
+    stage.agent.submit("use pytest, not unittest")
+    stage.agent.submit("then write a changelog entry", follow_up=True)
+    await pilot.press(*"and also")
+
+
+async def _ask_bash(stage: Stage, pilot: Any) -> None:
+    await _conversation(stage, pilot)
+    stage.agent.emit(RunStarted(), PermissionAsked(question_bash()))
+    await pilot.pause()
+
+
+async def _ask_edit(stage: Stage, pilot: Any) -> None:
+    await _conversation(stage, pilot)
+    stage.agent.emit(RunStarted(), PermissionAsked(question_edit()), PermissionAsked(question_bash()))
+    await pilot.pause()
+
+
+async def _note(stage: Stage, pilot: Any) -> None:
+    await _ask_bash(stage, pilot)
+    await pilot.press("4", *"use make clean")
+
+
+async def _failed(stage: Stage, pilot: Any) -> None:
+    await _conversation(stage, pilot)
+    sentence = "The provider refused the key: set ANTHROPIC_API_KEY, or use another model with /model."
+    stage.agent.emit(RunStarted(), RunEnded("error", sentence))
+    await pilot.pause()
+
+
+async def _commands(_stage: Stage, pilot: Any) -> None:
+    await pilot.press("slash")
+    await pilot.pause()
+
+
+async def _files(stage: Stage, pilot: Any) -> None:
+    await pilot.press(*"look at @auth")
+    await until(lambda: stage.main.popup.is_open, pilot)
+
+
+async def _palette(stage: Stage, pilot: Any) -> None:
+    await _conversation(stage, pilot)
+    await pilot.press("ctrl+p")
+    await pilot.press(*"co")
+    await pilot.pause(0.2)
+
+
+async def _full(stage: Stage, pilot: Any) -> None:
+    size = replace(stage.agent.size, total=186_000, history=174_000, estimated=False)
+    stage.agent.size = size
+    await _conversation(stage, pilot)
+
+
+async def _sessions(stage: Stage, pilot: Any) -> None:
+    listing = stage.app.screen.query_one("#rows")
+    await until(lambda: len(listing.options) == 5, pilot)  # type: ignore[attr-defined]
+
+
+async def _models(stage: Stage, pilot: Any) -> None:
+    await pilot.press("f2")
+    await until(lambda: len(stage.app.screen.query_one("#rows").options) == 5, pilot)  # type: ignore[attr-defined]
+
+
+async def _welcome(stage: Stage, pilot: Any) -> None:
+    await until(lambda: len(stage.app.screen_stack) == 2, pilot)
+
+
+async def _run(stage: Stage, pilot: Any, name: str) -> None:
+    await _conversation(stage, pilot)
+    await stage.main.run_command(name, "")
+    await pilot.pause()
+
+
+async def _help(stage: Stage, pilot: Any) -> None:
+    await _run(stage, pilot, "help")
+
+
+async def _context(stage: Stage, pilot: Any) -> None:
+    await _run(stage, pilot, "context")
+
+
+async def _cost(stage: Stage, pilot: Any) -> None:
+    await _run(stage, pilot, "cost")
+
+
+async def _themes(stage: Stage, pilot: Any) -> None:
+    await _run(stage, pilot, "theme")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """How to get there."""
+
+    act: Act
+    start: Start = Start()
+
+
+SCENES: dict[str, Scene] = {
+    "empty": Scene(_nothing),
+    "conversation": Scene(_conversation),
+    "streaming": Scene(_streaming),
+    "ask_bash": Scene(_ask_bash),
+    "ask_edit": Scene(_ask_edit),
+    "note": Scene(_note),
+    "failed": Scene(_failed),
+    "commands": Scene(_commands),
+    "files": Scene(_files),
+    "palette": Scene(_palette),
+    "full": Scene(_full),
+    "sessions": Scene(_sessions, Start(screen="sessions")),
+    "models": Scene(_models),
+    "welcome": Scene(_welcome, Start(screen="welcome")),
+    "help": Scene(_help),
+    "context": Scene(_context),
+    "cost": Scene(_cost),
+    "themes": Scene(_themes),
+}
+
+
+def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files: Path | None = None) -> Stage:
+    """Return the application for a scene, with some sessions in its store."""
+    scene = SCENES[name]
+    stage = make_stage(tmp_path, start=scene.start, settings=replace(STILL, theme=theme))
+    if name == "sessions":
+        texts = (
+            "The login redirect loses the query string",
+            "Why are the tests slow on CI?",
+            "日本語のREADMEを書いて 🎉",
+        )
+        for text in texts:
+            session = Session(
+                stage.store, stage.store.create_session("/home/ada/src/shop").id, estimate=lambda _entry: 9
+            )
+            session.append(UserEntry(parts=(TextPart(text=text),)))
+        other = Session(stage.store, stage.store.create_session("/home/ada/notes").id, estimate=lambda _entry: 9)
+        other.append(UserEntry(parts=(TextPart(text="Sort my notes"),)))
+    return stage
+
+
+async def play(stage: Stage, pilot: Any, name: str) -> None:
+    """Bring a running application into the scene."""
+    await until(lambda: stage.agents, pilot)
+    await pilot.pause()
+    await SCENES[name].act(stage, pilot)
+    await pilot.pause()
