@@ -344,3 +344,23 @@ async def test_a_hundred_equal_chunks_are_no_error(client: HostClient, server: M
 
     assert answer.error is None
     assert answer.text == "-----" * 300
+
+
+async def test_ollama_is_told_the_window_and_calls_tools(client: HostClient, server: ModelServer) -> None:
+    calls = [Call("read", {"path": "a"}), Call("read", {"path": "b"})]
+    server.play(Turn("Looking.", reasoning="hm", tool_calls=calls, usage={"input": 30, "output": 7}), Turn("done"))
+
+    first = await collect(client, ask("ollama/qwen3", tools=True))
+    called = Message("assistant", tool_calls=(RequestToolCall(first.calls[0].call_id, "read", '{"path": "a"}'),))
+    result = Message("tool", (ContentText("content"),), call_id=first.calls[0].call_id)
+    second = await collect(client, ask("ollama/qwen3", messages=(user("hello"), called, result), tools=True))
+
+    assert (first.text, first.reasoning) == ("Looking.", "hm")
+    assert [json.loads(call.arguments) for call in first.calls] == [{"path": "a"}, {"path": "b"}]
+    assert first.finished is not None
+    assert first.finished.reason == "tool_calls"
+    assert first.usage is not None
+    assert (first.usage.usage.input, first.usage.usage.output) == (30, 7)
+    assert server.requests[0].json["options"]["num_ctx"] == 16_384
+    assert second.text == "done"
+    assert server.requests[1].json["messages"][-1]["content"] == "content"

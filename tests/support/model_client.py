@@ -42,22 +42,22 @@ class Provider(StrEnum):
 
 
 def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9") -> Router:
-    return Router(
-        Catalog(),
-        {"OPENAI_API_KEY": OPENAI_KEY, "ANTHROPIC_API_KEY": ANTHROPIC_KEY},
-        models={
-            "openai/refused": ModelSettings(base_url=f"{refused}/v1"),
-            "anthropic/refused": ModelSettings(base_url=refused),
-            "openai/unresolved": ModelSettings(base_url="http://nowhere.invalid/v1"),
-            "openai/gpt-4o-mini": ModelSettings(reasoning_effort="high", options={"temperature": 0.5}),
-            "anthropic/claude-opus-4-5": ModelSettings(reasoning_effort="low", headers={"x-team": "blue"}),
-            "openai/local": ModelSettings(base_url=server.openai_url, api_key_env="NO_SUCH_VARIABLE"),
-        },
-        providers={
-            "openai": ProviderSettings(base_url=server.openai_url),
-            "anthropic": ProviderSettings(base_url=server.url),
-        },
-    )
+    models = {
+        "openai/refused": ModelSettings(base_url=f"{refused}/v1"),
+        "anthropic/refused": ModelSettings(base_url=refused),
+        "openai/unresolved": ModelSettings(base_url="http://nowhere.invalid/v1"),
+        "openai/gpt-4o-mini": ModelSettings(reasoning_effort="high", options={"temperature": 0.5}),
+        "anthropic/claude-opus-4-5": ModelSettings(reasoning_effort="low", headers={"x-team": "blue"}),
+        "openai/local": ModelSettings(base_url=server.openai_url, api_key_env="NO_SUCH_VARIABLE"),
+        "ollama/qwen3": ModelSettings(base_url=server.url, context_window=16_384),
+    }
+    providers = {
+        "openai": ProviderSettings(base_url=server.openai_url),
+        "anthropic": ProviderSettings(base_url=server.url),
+    }
+    keys = {"OPENAI_API_KEY": OPENAI_KEY, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
+    # The catalog takes the servers for the providers' own, so that windows and prices are theirs.
+    return Router(Catalog({"ollama/qwen3": models["ollama/qwen3"]}), keys, models=models, providers=providers)
 
 
 def host_client(

@@ -1,4 +1,4 @@
-"""A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions and Anthropic messages.
+"""A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions, Anthropic messages and Ollama.
 
 It plays a list of turns (or asks a function for each), records every request, and can fail in every way a provider
 fails. ``python -m tests.support.model_server --echo`` runs it as a program.
@@ -28,14 +28,7 @@ from tests.support.model_script import (
     echo,
     status,
 )
-from tests.support.model_wire import (
-    anthropic_answer,
-    anthropic_events,
-    encode_event,
-    error_body,
-    openai_answer,
-    openai_events,
-)
+from tests.support.model_wire import ANSWERS, EVENTS, PATHS, encode_event, error_body
 
 __all__ = ["OVERFLOWS", "Call", "Fault", "ModelServer", "Overflow", "Recorded", "Turn", "echo", "refused_url", "status"]
 
@@ -242,10 +235,9 @@ class ModelServer:
             self.requests.append(request)
             self._state.notify_all()
         path = request.path.partition("?")[0]
-        if path.endswith("/chat/completions"):
-            return await self._play(connection, request, anthropic=False)
-        if path.endswith("/messages"):
-            return await self._play(connection, request, anthropic=True)
+        for end, wire in PATHS.items():
+            if path.endswith(end):
+                return await self._play(connection, request, wire)
         return await self._extras(connection, path, request)
 
     async def _extras(self, connection: _Connection, path: str, request: Recorded) -> bool:
@@ -274,7 +266,7 @@ class ModelServer:
         await connection.write(head.encode() + body)
         return True
 
-    async def _play(self, connection: _Connection, request: Recorded, *, anthropic: bool) -> bool:
+    async def _play(self, connection: _Connection, request: Recorded, wire: str) -> bool:
         number = next(self._turns)
         turn = self._turn(request)
         fault = turn.fault
@@ -282,22 +274,18 @@ class ModelServer:
             await connection.pause(_FOREVER)
         await connection.pause(turn.first_delay)
         if fault and fault.kind == "status":
-            body = (
-                fault.body
-                if fault.body is not None
-                else error_body(anthropic=anthropic, status=fault.status, message=fault.message, code=fault.code)
-            )
+            scripted = error_body(wire, fault.status, fault.message, fault.code)
+            body = scripted if fault.body is None else fault.body
             return await self._send_json(connection, fault.status, body, fault.headers)
         if not request.json.get("stream"):
-            answer = anthropic_answer if anthropic else openai_answer
-            return await self._send_json(connection, 200, answer(turn, request, number))
+            return await self._send_json(connection, 200, ANSWERS[wire](turn, request, number))
         if turn.events is not None:
             events = iter([(event.get("type"), dict(event)) for event in turn.events])
         else:
-            events = (anthropic_events if anthropic else openai_events)(turn, request, number)
-        return await self._stream(connection, turn, events, anthropic=anthropic)
+            events = EVENTS[wire](turn, request, number)
+        return await self._stream(connection, turn, events, wire)
 
-    async def _stream(self, connection: _Connection, turn: Turn, events: Iterator[Any], *, anthropic: bool) -> bool:
+    async def _stream(self, connection: _Connection, turn: Turn, events: Iterator[Any], wire: str) -> bool:
         await connection.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         )
@@ -305,14 +293,14 @@ class ModelServer:
         for position, event in enumerate(events):
             if turn.fault and position == turn.fault.after:
                 await self._flush(connection, batch, turn)
-                if not await self._break(connection, turn.fault, anthropic=anthropic):
+                if not await self._break(connection, turn.fault, wire):
                     return False
             data = encode_event(event)
             batch += f"{len(data):x}\r\n".encode() + data + b"\r\n"
             if turn.delay or len(batch) > 65_536:
                 await self._flush(connection, batch, turn)
                 await connection.pause(turn.delay)
-        if not anthropic:
+        if wire == "openai":
             batch += b"e\r\ndata: [DONE]\n\n\r\n"
         batch += b"0\r\n\r\n"
         await self._flush(connection, batch, turn)
@@ -326,7 +314,7 @@ class ModelServer:
             await connection.write(data, turn.wire_bytes)
 
     @staticmethod
-    async def _break(connection: _Connection, fault: Fault, *, anthropic: bool) -> bool:
+    async def _break(connection: _Connection, fault: Fault, wire: str) -> bool:
         """Play a fault in the middle of a stream; True when the stream goes on after it."""
         assert connection.transport is not None
         match fault.kind:
@@ -337,8 +325,8 @@ class ModelServer:
                 await connection.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
                 return True
             case "stream_error":
-                body = error_body(anthropic=anthropic, status=fault.status, message=fault.message, code=fault.code)
-                data = encode_event(("error" if anthropic else None, body))
+                body = error_body(wire, fault.status, fault.message, fault.code)
+                data = encode_event(("error" if wire == "anthropic" else None, body))
                 await connection.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         connection.transport.abort() if fault.kind == "cut" else connection.transport.close()
         return False

@@ -9,6 +9,9 @@ from tests.support.model_script import AUTO, STANDARD_USAGE, Recorded, Turn, cut
 Event = tuple[str | None, dict[str, Any]]
 """A server-sent event: its name (Anthropic names them) and its data."""
 
+NDJSON = "ndjson"
+"""Marks an event that is a plain line of JSON, as Ollama sends them."""
+
 _ANTHROPIC_STOP = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
 
@@ -26,6 +29,8 @@ def _id(prefix: str, index: int, given: str | None, turn_number: int) -> str:
 
 def encode_event(event: Event) -> bytes:
     name, data = event
+    if name == NDJSON:
+        return json.dumps(data, ensure_ascii=False).encode() + b"\n"
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
@@ -195,6 +200,33 @@ def anthropic_answer(turn: Turn, request: Recorded, number: int) -> dict[str, An
     }
 
 
+# -- Ollama ---------------------------------------------------------------------------------------------------
+
+
+def ollama_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]:
+    base = {"model": request.json.get("model"), "created_at": "2025-01-01T00:00:00Z"}
+
+    def line(**message: Any) -> Event:
+        return NDJSON, {**base, "message": {"role": "assistant", "content": "", **message}, "done": False}
+
+    for piece in cut(turn.reasoning, 3) if turn.reasoning else ():
+        yield line(thinking=piece)
+    for piece in turn.pieces():
+        yield line(content=piece)
+    if turn.tool_calls:
+        calls = [{"function": {"name": call.tool, "arguments": json.loads(call.text)}} for call in turn.tool_calls]
+        yield line(tool_calls=calls)
+    usage = _usage_of(turn)
+    counts = {"prompt_eval_count": usage.get("input", 0), "eval_count": usage.get("output", 0)}
+    done = {**base, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": turn.finish or "stop"}
+    yield NDJSON, {**done, **(counts if turn.usage is not None else {})}
+
+
+def ollama_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
+    *_, (_name, last) = ollama_events(turn, request, number)
+    return {**last, "message": {"role": "assistant", "content": turn.text}}
+
+
 _ANTHROPIC_ERRORS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -208,8 +240,16 @@ _ANTHROPIC_ERRORS = {
 }
 
 
-def error_body(*, anthropic: bool, status: int, message: str, code: str | None) -> dict[str, Any]:
+def error_body(wire: str, status: int, message: str, code: str | None) -> dict[str, Any]:
     text = message or f"scripted status {status}"
-    if anthropic:
+    if wire == "ollama":
+        return {"error": text}
+    if wire == "anthropic":
         return {"type": "error", "error": {"type": code or _ANTHROPIC_ERRORS.get(status, "api_error"), "message": text}}
     return {"error": {"message": text, "type": "invalid_request_error", "param": None, "code": code}}
+
+
+EVENTS = {"openai": openai_events, "anthropic": anthropic_events, "ollama": ollama_events}
+ANSWERS = {"openai": openai_answer, "anthropic": anthropic_answer, "ollama": ollama_answer}
+PATHS = {"/chat/completions": "openai", "/messages": "anthropic", "/api/chat": "ollama"}
+"""How a request's path ends, and the format it is in."""
