@@ -2,11 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 
 from benchmarks.report import Row, milliseconds
 from tui_agent.resources import style_path
@@ -47,8 +49,8 @@ async def measure() -> list[Row]:
 
 async def _sessions() -> list[Row]:
     rows: list[Row] = []
-    async with _shown(GeneratedSource(LONG)) as (app, pane):
-        adding = [await _cpu(app, lambda number=number: _append(pane, number)) for number in range(9)]
+    async with _shown(GeneratedSource(LONG)) as (app, pane, _):
+        adding = [await _cpu(app, partial(_append, pane, number)) for number in range(9)]
         rows.append(Row(NAME, f"append a message, {LONG:,} entries", milliseconds(adding), "ms", 15))
         pane.action_top()
         await _painted(app)
@@ -58,12 +60,12 @@ async def _sessions() -> list[Row]:
         rows.append(Row(NAME, "DOM nodes", nodes, "nodes", 3, "with its scroll bar"))
     memory = psutil.Process().memory_info().rss
     source = GeneratedSource(LONGEST)
-    async with _shown(None) as (app, pane):
+    async with _shown(None) as (app, pane, _):
         opening = await _cpu(app, lambda: pane.set_entries(source))
         loaded = f"{source.loads} entries loaded"
         rows.append(Row(NAME, f"open {LONGEST:,} entries", opening * 1000, "ms", 200, loaded))
         places = [LONGEST * step // 23 + 1 for step in range(23)]
-        jumping = [await _cpu(app, lambda place=place: pane.jump_to(place)) for place in places]
+        jumping = [await _cpu(app, partial(pane.jump_to, place)) for place in places]
         rows.append(Row(NAME, f"jump to an entry of {LONGEST:,}", milliseconds(jumping), "ms", 50))
         for place in range(1, LONGEST, LONGEST // 400):
             pane.jump_to(place)
@@ -74,22 +76,14 @@ async def _sessions() -> list[Row]:
 
 
 async def _resizing() -> list[Row]:
-    async with _shown(GeneratedSource(RESIZED)) as (app, pane):
+    async with _shown(GeneratedSource(RESIZED)) as (app, _, pilot):
         times = []
         for width in (80, 140, 100):
             start = time.process_time()
-            app._driver.process_message(_resize(app, width))  # type: ignore[union-attr]  # noqa: SLF001
-            await _until(lambda width=width: pane.size.width == width)
+            await pilot.resize_terminal(width, SIZE[1])
             await _painted(app)
             times.append(time.process_time() - start)
         return [Row(NAME, f"resize, {RESIZED:,} entries", milliseconds(times), "ms", 300)]
-
-
-def _resize(app: Host, width: int) -> object:
-    from textual import events
-    from textual.geometry import Size
-
-    return events.Resize(Size(width, SIZE[1]), Size(width, SIZE[1]))
 
 
 async def _streams() -> list[Row]:
@@ -100,7 +94,7 @@ async def _streams() -> list[Row]:
         ("5,000-line fence", FENCE),
         ("20,000-token reply", REPLY),
     ):
-        async with _shown(GeneratedSource(200)) as (app, pane):
+        async with _shown(GeneratedSource(200)) as (app, pane, _):
             size = len(text) // CHUNKS + 1
             start, cpu = time.perf_counter(), time.process_time()
             for place in range(0, len(text), size):
@@ -118,7 +112,7 @@ async def _streams() -> list[Row]:
 
 
 async def _rate(seconds: int = 10) -> Row:
-    async with _shown(GeneratedSource(200)) as (app, pane):
+    async with _shown(GeneratedSource(200)) as (app, pane, _):
         cpu, start = time.process_time(), time.perf_counter()
         size = len(REPLY) // (seconds * 100) + 1
         for number, place in enumerate(range(0, len(REPLY), size)):
@@ -134,13 +128,13 @@ def _append(pane: Transcript, number: int) -> None:
 
 
 @asynccontextmanager
-async def _shown(source: EntrySource | None) -> AsyncIterator[tuple[Host, Transcript]]:
+async def _shown(source: EntrySource | None) -> AsyncIterator[tuple[Host, Transcript, Pilot[None]]]:
     app = Host()
     async with app.run_test(size=SIZE) as pilot:
         pane = app.query_one(Transcript)
         pane.set_entries(source)
         await pilot.pause()
-        yield app, pane
+        yield app, pane, pilot
 
 
 async def _cpu(app: Host, action: Callable[[], object]) -> float:
@@ -156,12 +150,3 @@ async def _painted(app: Host) -> None:
         done = asyncio.Event()
         app.query_one(Transcript).call_after_refresh(done.set)
         await done.wait()
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async def wait() -> None:
-        while not condition():
-            await asyncio.sleep(0.005)
-
-    waiting: Awaitable[None] = wait()
-    await asyncio.wait_for(waiting, 10)

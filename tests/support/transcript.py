@@ -70,8 +70,9 @@ class Shown:
         return next(number for number, row in enumerate(self.screen()) if text in row)
 
     def sent(self, kind: type[MessageT]) -> list[MessageT]:
-        """Return the messages of a kind."""
-        return [message for message in self._messages if isinstance(message, kind)]
+        """Return the messages of a kind; each is seen by several widgets."""
+        found = {id(message): message for message in self._messages if isinstance(message, kind)}
+        return list(found.values())
 
 
 @asynccontextmanager

@@ -15,7 +15,8 @@ from tui_agent.ui.widgets.transcript.samples import ANSWER
 PIECES = st.sampled_from(
     [
         "a", "word ", "- ", "* ", "1. ", "2) ", "# ", "> ", "\n", "\n\n", "  ", "    ", "```", "```py\n", "~~~", "|",
-        "---", "|-|-|\n", "| a | b |\n", "**", "_", "`", "[x]", "[x]: u", "(http://a.b)", "===", "\t", "中文", "e\u0301",
+        "---", "|-|-|\n", "| a | b |\n", "**", "_", "`", "[x]", "[x]: u", "(http://a.b)", "===", "\t", "中文",
+        "e\u0301",
         "<b>", "\r", "&amp;", "\\", "+ ", "[ ] ", "0. ", "99. ", "!", "~~", "long words here ", "\n- x", "\n\n  y",
     ]
 )  # fmt: skip
@@ -66,7 +67,9 @@ def test_freezing_does_not_change_what_markdown_means(source: str, width: int) -
     builder = LineBuilder(width)
     for flow in maker.flows:
         builder.feed(flow)
-    assert dump(made, width) == [(tuple(l.prefix), tuple(l.content()), l.join, l.lead) for l in builder.lines]
+    assert dump(made, width) == [
+        (tuple(line.prefix), tuple(line.content()), line.join, line.lead) for line in builder.lines
+    ]
 
 
 def test_widths_can_change_while_text_comes() -> None:

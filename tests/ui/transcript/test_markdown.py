@@ -77,7 +77,9 @@ def test_inline_styles() -> None:
     assert found["l"] == "text link url:https://a.b"
 
 
-@pytest.mark.parametrize("href", ["javascript:alert(1)", "file:///etc/passwd", "src/app.py", "https://a.b/" + "x" * 3000])
+@pytest.mark.parametrize(
+    "href", ["javascript:alert(1)", "file:///etc/passwd", "src/app.py", "https://a.b/" + "x" * 3000]
+)
 def test_only_plain_web_addresses_become_links_of_the_terminal(href: str) -> None:
     assert not [style for style in styles(f"[l]({href})").values() if "url:" in style]
 
@@ -99,7 +101,9 @@ def test_long_code_lines_fold_without_losing_spaces() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 20, 37, 80, 120, 200])
-@pytest.mark.parametrize("source", [ANSWER, CJK, "> " * 12 + "deep", "- " * 12 + "deep", "1. a\n   - b\n     > c d e f g h"])
+@pytest.mark.parametrize(
+    "source", [ANSWER, CJK, "> " * 12 + "deep", "- " * 12 + "deep", "1. a\n   - b\n     > c d e f g h"]
+)
 def test_no_line_is_wider_than_asked(source: str, width: int) -> None:
     for line in lines_of(source, width):
         allowed = max(width, 2)

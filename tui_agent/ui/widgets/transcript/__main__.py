@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Footer
 
 from tui_agent.resources import style_path
-from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
 from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
 
@@ -70,7 +70,8 @@ class TranscriptDemo(App[None]):
             self.query_one(Transcript).live_text(chunk)
         elif self._timer is not None:
             self._timer.stop()
-            self.query_one(Transcript).end_live()
+            transcript = self.query_one(Transcript)
+            transcript.append_entry(AssistantEntry(id=1_000_000, parts=(TextPart(text=ANSWER * 3),), model="demo"))
 
     def action_call(self) -> None:
         """Run a call that prints something and ends."""

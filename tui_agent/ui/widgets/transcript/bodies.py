@@ -149,7 +149,9 @@ class DiffBody:
     """A unified diff without its head: line numbers, signs, and a colour that only repeats what the sign says."""
 
     def __init__(self, diff: str) -> None:
-        self._rows = list(_diff_rows(diff.rstrip("\n").split("\n")))
+        rows = list(_diff_rows(diff.rstrip("\n").split("\n")))
+        several = sum(row.sign == "file" for row in rows) > 1
+        self._rows = [row for row in rows if several or row.sign != "file"]
         self._gutter = max((len(str(row.number)) for row in self._rows), default=1)
 
     def __len__(self) -> int:
@@ -178,7 +180,6 @@ class DiffBody:
 def _diff_rows(lines: Sequence[str]) -> Iterator[_DiffRow]:
     """Read a unified diff; how many lines a hunk has is counted, because a line may look like a file's head."""
     old = new = old_left = new_left = 0
-    files = sum(line.startswith("+++ ") for line in lines)
     begun = False
     for line in lines:
         if old_left > 0 or new_left > 0:
@@ -198,6 +199,6 @@ def _diff_rows(lines: Sequence[str]) -> Iterator[_DiffRow]:
             if begun:
                 yield _DiffRow(0, "⋯", "")
             begun = True
-        elif line.startswith("+++ ") and files > 1:
+        elif line.startswith("+++ "):
             yield _DiffRow(0, "file", line[4:])
             begun = False

@@ -1,7 +1,7 @@
 """From the agent's events to the transcript, and the agent's session as a source of entries."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_agent.agent.events import (
     AgentEvent,
@@ -18,6 +18,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import Entry
 from tui_agent.ui.widgets.transcript.source import Header
 
@@ -34,6 +35,10 @@ class SessionPort(Protocol):
 
     def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Return entries in the order of their ids."""
+        ...
+
+    def active_path(self) -> Sequence[Entry]:
+        """Return the entries that the next request depends on."""
         ...
 
 
@@ -68,6 +73,17 @@ class SessionSource:
         return self._session.entries(ids)
 
 
+_VIEW_KINDS: Final = frozenset({"prune", "context_edit", "compaction"})
+"""Entries that change what the model sees of others."""
+
+
+def states_of(session: SessionPort, headers: Sequence[Header]) -> Mapping[int, str]:
+    """Return what the model sees of entries that are not simply live, by id; asks only when something changed it."""
+    if not any(header.kind in _VIEW_KINDS for header in headers):
+        return {}
+    return resolve(session.active_path()).states
+
+
 def show_live(transcript: "Transcript", live: LiveAnswer | None) -> None:
     """Show what has been streamed before the transcript looked."""
     if live is None:
@@ -80,13 +96,13 @@ def show_live(transcript: "Transcript", live: LiveAnswer | None) -> None:
         transcript.live_tool_call(call.call_id, call.tool, call.arguments)
 
 
-def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
+def apply_event(transcript: "Transcript", event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
     """Show an event; those that are no matter of the conversation are left to others."""
     match event:
         case RunStarted():
             transcript.model.running = True
         case RequestStarted():
-            transcript.end_live()
+            transcript.discard_live()
         case AnswerDelta(text=text):
             transcript.live_text(text)
         case ReasoningProgress(text=text):
@@ -101,6 +117,8 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
             transcript.tool_finished(event.call_id, event.status, event.metadata, event.seconds)
         case EntryAppended(entry=entry):
             transcript.append_entry(entry)
+            if entry.kind in _VIEW_KINDS:
+                transcript.look_at_states()
         case LeafMoved():
             transcript.reopen()
         case RunEnded():

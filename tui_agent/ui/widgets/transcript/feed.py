@@ -121,7 +121,7 @@ class LiveFeed:
         self.changed.add(index)
 
     def end(self) -> None:
-        """The stream ended without an entry: what was shown stays until other entries are opened."""
+        """The stream ended; its entry follows, or :meth:`discard` when there is none."""
         self.flush()
         if self._live is None:
             return
@@ -130,7 +130,20 @@ class LiveFeed:
                 block.document.finish()
                 block.changed()
         self.changed.add(len(self._model) - 1)
+
+    def discard(self) -> None:
+        """Take away what was streamed and became no entry on this path: the request is made again."""
+        self.flush()
+        if self._live is None:
+            return
+        for block in self._live.blocks:
+            if isinstance(block, CardBlock):
+                self._cards.pop(block.call_id, None)
         self._live = None
+        self._model.remove_last()
+        self.changed.discard(len(self._model))
+        if len(self._model):
+            self.changed.add(len(self._model) - 1)
 
     # -- entries
 

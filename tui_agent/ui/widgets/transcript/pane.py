@@ -161,7 +161,7 @@ class BlockPane(Viewport):
             return
         above = (index, start) < (self.top.index, self.top.line)
         if at_top or above or height >= self.page:
-            self.scroll_to_position(self._up(Position(index, start), 1 if start else 0))
+            self.scroll_to_position(Position(index, start))
         else:
             self.scroll_to_position(self._up(Position(index, start + height), self.page))
 

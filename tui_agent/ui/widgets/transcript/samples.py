@@ -214,7 +214,7 @@ class GeneratedSource:
 
     def __init__(self, length: int) -> None:
         kinds = ("user", "assistant", "tool_result", "assistant")
-        sizes = (60, 20, 400, 700)
+        sizes = (40, 0, 460, len(ANSWER) + 16)
         self.headers = [SampleHeader(index + 1, kinds[index % 4], sizes[index % 4]) for index in range(length)]
         self.loads = 0
 

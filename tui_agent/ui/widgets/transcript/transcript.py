@@ -11,7 +11,7 @@ from textual.timer import Timer
 from tui_agent.agent.events import AgentEvent
 from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.ui.widgets.transcript.cards import CardBlock
-from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
+from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live, states_of
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.model import Position
 from tui_agent.ui.widgets.transcript.pane import BlockPane
@@ -34,7 +34,7 @@ class Transcript(BlockPane, can_focus=True):
     corrected without moving what the user looks at. Nothing ticks while nothing moves.
     """
 
-    has_new: var[bool] = var(False)  # noqa: FBT003 - how Textual spells it
+    has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether something arrived below while the user had scrolled up."""
 
     def __init__(
@@ -65,7 +65,14 @@ class Transcript(BlockPane, can_focus=True):
         if self._agent is not None:
             self.model.running = self._agent.running
             self.set_entries(SessionSource(self._agent.session))
+            self.look_at_states()
             show_live(self, self._agent.live)
+
+    def look_at_states(self) -> None:
+        """Show what the model sees of the agent's entries now."""
+        if self._agent is not None:
+            session = self._agent.session
+            self.set_states(states_of(session, session.path_headers()))
 
     def set_entries(self, source: EntrySource | None) -> None:
         """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown."""
@@ -120,6 +127,11 @@ class Transcript(BlockPane, can_focus=True):
     def end_live(self) -> None:
         """The stream ended; when its entry follows, nothing on screen changes."""
         self._feed.end()
+        self._show_changes()
+
+    def discard_live(self) -> None:
+        """Take away what was streamed without becoming an entry, because the request is made again."""
+        self._feed.discard()
         self._show_changes()
 
     def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:

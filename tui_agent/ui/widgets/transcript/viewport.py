@@ -40,7 +40,7 @@ class Viewport(ScrollView):
     ALLOW_SELECT = True
     COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
 
-    following: var[bool] = var(True)  # noqa: FBT003 - how Textual spells it
+    following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether the end is kept in view when something is added."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
@@ -66,9 +66,14 @@ class Viewport(ScrollView):
     def on_resize(self) -> None:
         """Lay out what is visible for the new width."""
         width = text_width(self.scrollable_content_region.width)
-        if self.page:
-            self.model.resize(width)
-            self.settle()
+        if not self.page:
+            return
+        place = self.top.index
+        before = self.model.heights[place] if place < len(self.model) else 0
+        self.model.resize(width)
+        if before and not self.following:
+            self.top = Position(place, round(self.top.line * self.model.measure(place) / before))
+        self.settle()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Take a scroll by the user as the new position."""

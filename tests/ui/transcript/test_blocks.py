@@ -1,0 +1,308 @@
+"""Blocks: what is shown of tool cards, diffs, outputs, markers and code, folded and open."""
+
+import pytest
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    ImagePart,
+    ReasoningPart,
+    ShellEntry,
+    SummaryDetails,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.ui.widgets.transcript.blocks import Block, Fold
+from tui_agent.ui.widgets.transcript.bodies import DiffBody, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of
+from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
+from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.samples import DIFF, every_kind
+from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
+
+CALL = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make test"}')
+
+
+def row(line: Line, width: int = 70) -> str:
+    left = "".join(text for text, _ in line.prefix) + line.text
+    tail = "".join(text for text, _ in line.tail)
+    return f"{left:<{width - len(tail)}}{tail}".rstrip() if tail else left.rstrip()
+
+
+def rows(block: Block, width: int = 70) -> list[str]:
+    return [row(line, width) for line in block.lines(width)]
+
+
+def result(output: str, status: ToolStatus = ToolStatus.COMPLETED, **fields: object) -> ToolResultEntry:
+    fields = {"tool": "bash", "title": "make test", "id": 7, "tokens": 3_200, **fields}
+    return ToolResultEntry(call_id="c1", status=status, output=output, **fields)  # type: ignore[arg-type]
+
+
+def only(entry: Entry, **around: object) -> Block:
+    (block,) = blocks_of(entry, Surroundings(**around))  # type: ignore[arg-type]
+    return block
+
+
+# -- cards --------------------------------------------------------------------------------------------------
+
+
+def test_a_call_goes_from_written_to_done_without_jumping() -> None:
+    card = CardBlock(ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make te'))
+    assert rows(card)[0].startswith("○ bash make te")
+    card.start("make test", CALL.arguments)
+    assert rows(card)[0].startswith("◐ bash make test")
+    card.add_output("one\ntwo\n")
+    live = rows(card)
+    card.finish(ToolStatus.COMPLETED, ToolMetadata(exit_code=0), 1.25)
+    card.set_result(result("one\ntwo"))
+    assert live[1:] == rows(card)[1:] == ["  one", "  two"]
+    assert rows(card)[0].startswith("● bash make test")
+
+
+@pytest.mark.parametrize(
+    ("status", "icon", "word"),
+    [
+        (ToolStatus.COMPLETED, "●", ""),
+        (ToolStatus.ERROR, "✗", "error"),
+        (ToolStatus.DENIED, "⊘", "denied"),
+        (ToolStatus.INTERRUPTED, "◌", "interrupted"),
+    ],
+)
+def test_a_status_is_told_by_icon_and_word(status: ToolStatus, icon: str, word: str) -> None:
+    head = rows(CardBlock(CALL, result("text", status)))[0]
+    assert head.startswith(icon)
+    assert word in head
+
+
+def test_facts_stand_at_the_right_edge_and_give_way() -> None:
+    card = CardBlock(CALL, result("x", metadata=ToolMetadata(count=12, exit_code=3), started_at=1_000, ended_at=1_200))
+    assert rows(card)[0].endswith("exit 3 · 12 lines · 0.2 s  ▾")
+    assert rows(card, 30)[0] == "● bash make test      0.2 s  ▾"
+    assert rows(card, 12)[0].endswith("▾")
+
+
+def test_the_count_in_a_title_is_not_told_twice() -> None:
+    found = result("a:1: x", tool="grep", title="next= · 12 matches", metadata=ToolMetadata(count=12))
+    head = rows(CardBlock(ToolCallPart(call_id="c1", tool="grep", arguments="{}"), found))[0]
+    assert head.count("12 matches") == 1
+
+
+def test_a_command_shows_the_end_of_its_output_first() -> None:
+    card = CardBlock(CALL, result("\n".join(map(str, range(50)))))
+    assert card.fold is Fold.PART
+    assert rows(card)[1:] == ["  … 44 earlier lines", *(f"  {number}" for number in range(44, 50))]
+    card.cycle()
+    assert len(rows(card)) == 51
+    card.cycle()
+    assert len(rows(card)) == 1
+    card.cycle()
+    assert card.fold is Fold.PART
+
+
+def test_what_the_user_folded_stays_when_the_result_comes() -> None:
+    card = CardBlock(CALL)
+    card.start("make test", CALL.arguments)
+    card.choose_fold(Fold.CLOSED)
+    card.set_result(result("text"))
+    assert card.fold is Fold.CLOSED
+
+
+def test_a_result_that_is_not_in_context_can_be_restored() -> None:
+    card = CardBlock(CALL, result("text"))
+    card.set_state("pruned")
+    assert "not in context (3.2k tokens) · restore" in rows(card)[0]
+    assert card.actions == ("restore",)
+    card.set_state("pinned")
+    assert "pinned" in rows(card)[0]
+    assert card.actions == ()
+
+
+def test_a_cut_output_offers_all_of_it() -> None:
+    card = CardBlock(CALL, result("end", full_output="0" * 64))
+    assert rows(card)[-1] == "  Output was cut · open full"
+
+
+def test_copying_a_card_gives_its_output_without_escapes() -> None:
+    assert CardBlock(CALL, result("\x1b[31mred\x1b[0m")).copy_text() == "red"
+    assert CardBlock(CALL).copy_text() == CALL.arguments
+
+
+def test_code_that_was_read_has_numbers_that_are_not_copied() -> None:
+    card = CardBlock(
+        ToolCallPart(call_id="c1", tool="read", arguments="{}"),
+        result("9\tdef f():\n10\t\treturn 1", tool="read", title="a.py", metadata=ToolMetadata(path="a.py")),
+    )
+    card.choose_fold(Fold.FULL)
+    lines = card.lines(60)[1:]
+    assert [row(line) for line in lines] == ["   9  def f():", "  10      return 1"]
+    assert [line.text for line in lines] == ["def f():", "    return 1"]
+    assert ("def", "output syntax-keyword") in lines[0].content()
+
+
+# -- bodies -------------------------------------------------------------------------------------------------
+
+
+def test_a_diff_has_line_numbers_signs_and_copies_as_text() -> None:
+    lines = list(body_lines(DiffBody(DIFF), 70, Window(None)))
+    assert row(lines[3]) == "  41 -         return redirect(LOGIN_URL)"
+    assert row(lines[4]).startswith("  41 +         query")
+    assert lines[4].text.startswith("        query")
+    assert lines[3].fill == "removed"
+    assert lines[4].fill == "added"
+
+
+def test_lines_of_a_diff_that_look_like_its_head_are_lines() -> None:
+    diff = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- old comment\n+++ new\n same\n\\ No newline at end of file\n"
+    assert [row(line) for line in body_lines(DiffBody(diff), 60, Window(None))] == [
+        "  1 - -- old comment",
+        "  1 + ++ new",
+        "  2   same",
+    ]
+
+
+def test_hunks_and_files_of_a_diff_are_told_apart() -> None:
+    one = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n"
+    shown = [row(line) for line in body_lines(DiffBody(one.format("x") + one.format("y")), 60, Window(None))]
+    assert shown[0] == "  b/x"
+    assert shown[3] == "  ⋯"
+    assert "  b/y" in shown
+
+
+def test_one_hidden_line_is_shown_instead_of_told() -> None:
+    body = TextBody("1\n2\n3\n4")
+    assert len(list(body_lines(body, 20, Window(3)))) == 4
+    assert [row(line) for line in body_lines(body, 20, Window(2))] == ["  1", "  2", "  … 2 more lines"]
+
+
+def test_a_very_long_row_takes_four_lines_of_a_part() -> None:
+    assert len(list(body_lines(TextBody("x " * 5_000), 40, Window(6)))) == 5
+
+
+def test_a_very_long_body_ends_with_an_offer() -> None:
+    lines = list(body_lines(TextBody("\n".join(map(str, range(5_000)))), 40, Window(None)))
+    assert row(lines[-1]) == "  … 3,000 more lines · open full"
+
+
+# -- other blocks -------------------------------------------------------------------------------------------
+
+
+def test_a_message_of_the_user_keeps_its_lines_and_names_attachments() -> None:
+    image = ImagePart(blob="0", mime="image/png", width=4, height=3, path="a.png")
+    block = only(UserEntry(parts=(TextPart(text="one\n  two"), image), mid_run=True))
+    assert rows(block) == ["▌ You · sent while working", "  one", "    two", "  [image · 4×3] a.png"]
+    assert block.copy_text() == "one\n  two"
+
+
+def test_a_very_long_message_is_shown_in_part() -> None:
+    block = only(UserEntry(parts=(TextPart(text="\n".join(map(str, range(100)))),)))
+    assert rows(block)[-1] == "  … 76 more lines"
+    block.cycle()
+    assert len(rows(block)) == 101
+
+
+def test_reasoning_is_folded_and_opens() -> None:
+    block, _ = blocks_of(
+        AssistantEntry(parts=(ReasoningPart(text="I *think*."), TextPart(text="So.")), model="m"), Surroundings()
+    )
+    assert rows(block) == ["▸ Thought · 2 words"]
+    block.cycle()
+    assert rows(block) == ["▾ Thought · 2 words", "  I think."]
+
+
+def test_a_compaction_tells_what_it_did_and_can_be_undone() -> None:
+    entry = CompactionEntry(
+        summary="# Goal", first_kept_id=3, tokens_before=152_300, tokens_after=18_900, trigger="threshold",
+        details=SummaryDetails(read_files=("a.py", "b.py"), anchors=("x",)),
+    )  # fmt: skip
+    block = only(entry, turns=lambda _entry: 14)
+    assert rows(block) == ["▸ Compacted 14 turns · 152.3k → 18.9k tokens · threshold · undo"]
+    assert block.actions == ("undo",)
+    block.cycle()
+    assert rows(block)[1:] == ["  Goal", "", "  Files read: a.py, b.py", "  Carried: 1 anchor"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "line", "actions"),
+    [
+        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · retry", ("retry",)),
+        ({"finish": "interrupted", "interrupted": True}, "■ Interrupted", ()),
+        ({"finish": "length"}, "■ The answer was cut at the model's output limit", ()),
+    ],
+)
+def test_an_answer_that_did_not_end_says_so(fields: dict[str, object], line: str, actions: tuple[str, ...]) -> None:
+    block = only(AssistantEntry(parts=(), model="m", **fields))  # type: ignore[arg-type]
+    assert rows(block) == [line]
+    assert block.actions == actions
+
+
+def test_other_entries_are_one_line_or_nothing() -> None:
+    edit = only(ContextEditEntry(target=5, action="drop"))
+    assert rows(edit) == ["· Dropped #5 in the context · undo"]
+    shell = only(ShellEntry(command="ls", output="a", exit_code=2, excluded=True))
+    assert rows(shell)[0].split("  ")[-2:] == ["exit 2 · not shown to the model", "▾"]
+
+
+def test_every_kind_of_entry_has_blocks() -> None:
+    for entry in every_kind():
+        assert all(block.lines(40) for block in blocks_of(entry, Surroundings()))
+
+
+# -- code ---------------------------------------------------------------------------------------------------
+
+
+def test_colours_of_a_chunk_go_on_in_the_next() -> None:
+    code = Code("python")
+    code.replace(0, ['"""', *["inside"] * (CHUNK * 2), '"""', "def f(): pass"])
+    assert code.runs(CHUNK + 5) == (("inside", "code syntax-string"),)
+    assert code.runs(CHUNK * 2 + 2)[0] == ("def", "code syntax-keyword")
+
+
+def test_colours_do_not_depend_on_what_was_looked_at_first() -> None:
+    lines = ['x = """', *["text"] * (RESET + 70), '"""', "y = 1"]
+    forwards, backwards = Code("python"), Code("python")
+    forwards.replace(0, lines)
+    backwards.replace(0, lines)
+    first = [forwards.runs(index) for index in range(len(lines))]
+    assert [backwards.runs(index) for index in reversed(range(len(lines)))][::-1] == first
+
+
+def test_looking_at_the_end_of_long_code_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = Code("python")
+    code.replace(0, ["x = 1"] * 10_000)
+    code.runs(9_999)
+    assert len(code._chunks) <= RESET // CHUNK
+
+
+@pytest.mark.parametrize("language", ["", "nonsense", "text"])
+def test_unknown_languages_stay_plain(language: str) -> None:
+    code = Code(language)
+    code.replace(0, ["def f()", ""])
+    assert code.runs(0) == (("def f()", "code"),)
+    assert code.runs(1) == ()
+
+
+@pytest.mark.parametrize("language", ["c", "json", "yaml", "html", "bash", "javascript", "diff", "console"])
+def test_every_kind_of_lexer_keeps_the_text(language: str) -> None:
+    source = ['{"a": [1, "b"]}', "int main() { return 0; } /* c */", "<a href='x'>y</a>", "$ ls -l", "- k: v", ""]
+    code = Code(language)
+    code.replace(0, source)
+    assert ["".join(text for text, _ in code.runs(index)) for index in range(len(source))] == source
+
+
+# -- words --------------------------------------------------------------------------------------------------
+
+
+def test_numbers_for_people() -> None:
+    assert [count_text(1, "match"), count_text(2, "match"), count_text(1_000, "entry")] == [
+        "1 match",
+        "2 matches",
+        "1,000 entries",
+    ]
+    assert [duration_text(seconds) for seconds in (0.12, 9.99, 185)] == ["0.1 s", "10 s", "3:05"]

@@ -1,0 +1,87 @@
+"""The model: heights, lazy loading, and where things are."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_agent.ui.widgets.transcript.heights import HeightIndex
+from tui_agent.ui.widgets.transcript.model import Position, TranscriptModel
+from tui_agent.ui.widgets.transcript.samples import GeneratedSource, ListSource, every_kind
+
+HEIGHTS = st.lists(st.integers(0, 9), max_size=1_500)
+
+
+@given(HEIGHTS, st.lists(st.tuples(st.integers(0, 1_499), st.integers(0, 9)), max_size=10), st.integers(-5, 9_000))
+def test_offsets_and_places_agree_with_a_plain_sum(
+    heights: list[int], changes: list[tuple[int, int]], line: int
+) -> None:
+    index = HeightIndex(heights[: len(heights) // 2])
+    for height in heights[len(heights) // 2 :]:
+        index.append(height)
+    for place, height in changes:
+        if place < len(heights):
+            heights[place] = index[place] = height
+    assert index.total == sum(heights)
+    assert len(index) == len(heights)
+    place, within = index.find(line)
+    if sum(heights):
+        assert index.offset(place) == sum(heights[:place])
+        assert 0 <= within < heights[place]
+        assert index.offset(place) + within == min(max(line, 0), sum(heights) - 1)
+    while len(index):
+        index.pop()
+    assert index.total == 0
+
+
+def test_opening_a_long_session_loads_nothing() -> None:
+    source = GeneratedSource(100_000)
+    model = TranscriptModel(80)
+    model.open(source)
+    assert len(model) == 100_000
+    assert model.total > 100_000
+    assert source.loads == 0
+
+
+def test_looking_at_a_place_loads_its_neighbourhood() -> None:
+    source = GeneratedSource(100_000)
+    model = TranscriptModel(80)
+    model.open(source)
+    rows = list(model.rows(Position(50_000), 40))
+    assert len(rows) == 40
+    assert source.loads < 100
+
+
+def test_a_walk_through_a_long_session_keeps_few_items() -> None:
+    model = TranscriptModel(80)
+    model.open(GeneratedSource(4_000))
+    for index in range(len(model)):
+        model.ensure(index)
+    assert len(model.loaded()) <= 410
+
+
+def test_results_are_shown_by_the_card_of_their_call() -> None:
+    model = TranscriptModel(80)
+    model.open(GeneratedSource(8))
+    rows = [row.line for row in model.rows(Position(1), 20)]
+    assert any("grep" in "".join(text for text, _ in line.prefix) for line in rows)
+    assert model.heights[2] == 0
+    assert model.index_of(3) == 1
+
+
+def test_estimates_are_near_the_truth() -> None:
+    model = TranscriptModel(100)
+    model.open(GeneratedSource(400))
+    estimated = model.total
+    for index in range(len(model)):
+        model.ensure(index)
+    assert 0.5 < estimated / model.total < 2
+
+
+def test_every_line_is_found_where_it_is() -> None:
+    model = TranscriptModel(60)
+    model.open(ListSource(every_kind()))
+    for index in range(len(model)):
+        model.ensure(index)
+    rows = list(model.rows(Position(0), model.total + 10))
+    assert len(rows) == model.total
+    for number, row in enumerate(rows):
+        assert model.heights.find(number) == (row.index, row.item_line)

@@ -1,0 +1,90 @@
+"""How the transcript looks: every kind of block, wide and narrow, dark, light and in the terminal's own colours."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.transcript import TranscriptHost
+from tui_agent.agent.events import LiveAnswer
+from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
+from tui_agent.ui.widgets.transcript.events import show_live
+from tui_agent.ui.widgets.transcript.samples import ANSWER, CJK, ListSource, every_kind
+
+Compare = Callable[..., bool]
+
+
+def host(entries: list[Entry], theme: str = "textual-dark") -> TranscriptHost:
+    return TranscriptHost(ListSource(entries), theme)
+
+
+async def at_top(pilot: Pilot[Any]) -> None:
+    await pilot.press("home")
+    await pilot.pause()
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [((80, 130), "textual-dark"), ((120, 120), "textual-light"), ((80, 130), "ansi-dark"), ((40, 60), "textual-dark")],
+    ids=["80-dark", "120-light", "80-ansi", "40-dark"],
+)
+def test_every_kind_of_block(snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+    app = host(every_kind(), theme)
+    assert snap_compare(app, terminal_size=size, run_before=at_top)
+
+
+def test_all_is_open(snap_compare: Compare) -> None:
+    app = host(
+        [entry for entry in every_kind() if entry.kind in {"user", "assistant", "tool_result", "compaction"}][:11]
+    )
+
+    async def open_all(pilot: Pilot[Any]) -> None:
+        app.pane.set_states({3: "pruned", 5: "pinned"})
+        for index, item in sorted(app.pane.model.loaded()):
+            for block in item.blocks:
+                if block.fold == 0:
+                    app.pane._toggle(index, block)
+        await at_top(pilot)
+
+    assert snap_compare(app, terminal_size=(80, 100), run_before=open_all)
+
+
+def test_wide_characters(snap_compare: Compare) -> None:
+    app = host([UserEntry(id=1, parts=(TextPart(text=f"{CJK}\n\n| 列 | 内容 |"),))])
+
+    async def answer(pilot: Pilot[Any]) -> None:
+        show_live(app.pane, LiveAnswer(text=f"{CJK}\n\n| 列一 | 内容 |\n|---|---|\n| 中文 | {CJK[:30]} |"))
+        app.pane.end_live()
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=(60, 30), run_before=answer)
+
+
+def test_an_answer_and_a_call_in_the_middle(snap_compare: Compare) -> None:
+    app = host(every_kind()[:3])
+
+    async def stream(pilot: Pilot[Any]) -> None:
+        show_live(app.pane, LiveAnswer(text=ANSWER[:700], reasoning="Let me see."))
+        app.pane.end_live()
+        app.pane.tool_started("x", "bash", "make test", "{}")
+        app.pane.tool_output("x", "building\n10%\r60%")
+        app.pane.tool_started("y", "webfetch", "https://example.com", "{}")
+        app.pane.tool_finished("y", "error", ToolMetadata(), 2.5)
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=(80, 40), run_before=stream)
+
+
+def test_the_focused_block_and_a_selection(snap_compare: Compare) -> None:
+    app = host(every_kind()[:9])
+
+    async def select(pilot: Pilot[Any]) -> None:
+        await pilot.press("home", *"jjj")
+        await pilot.mouse_down(offset=(3, 1))
+        await pilot.hover(offset=(20, 3))
+        await pilot.mouse_up(offset=(20, 3))
+        app.pane.search("views")
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=(80, 24), run_before=select)

@@ -1,0 +1,564 @@
+"""The widget under keys, mouse, streams and resizes: nothing jumps, nothing is lost, nothing ticks when idle."""
+
+import pytest
+from textual import events
+from textual.geometry import Offset
+
+from tests.support.transcript import Shown, shown
+from tui_agent.agent.events import (
+    AnswerDelta,
+    EntryAppended,
+    LiveAnswer,
+    RequestStarted,
+    RunEnded,
+    RunStarted,
+    ToolCallProgress,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    PruneEntry,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
+from tui_agent.ui.widgets.transcript.selecting import row_id
+
+
+def user(number: int, text: str = "question") -> UserEntry:
+    return UserEntry(id=number, parts=(TextPart(text=text),))
+
+
+def answer(number: int, text: str = "answer", *calls: ToolCallPart) -> AssistantEntry:
+    parts = (TextPart(text=text), *calls) if text else calls
+    return AssistantEntry(id=number, parts=parts, model="m")
+
+
+def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultEntry:
+    return ToolResultEntry(
+        id=number,
+        call_id=call.call_id,
+        tool=call.tool,
+        status=ToolStatus.COMPLETED,
+        output=output,
+        title="make" if call is BASH else "x",
+    )
+
+
+BASH = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make"}')
+GREP = ToolCallPart(call_id="c2", tool="grep", arguments='{"pattern": "x"}')
+
+
+def timers(pane: Transcript) -> list[object]:
+    return [timer for timer in (pane._flush_timer, pane._spinner) if timer is not None]
+
+
+# -- following and staying ----------------------------------------------------------------------------------
+
+
+async def test_it_opens_at_the_end_and_loads_only_what_is_near() -> None:
+    source = GeneratedSource(100_000)
+    async with shown(source, (80, 30)) as view:
+        assert view.pane.following
+        assert "callers do" in view.text()
+        assert source.loads < 100
+        assert len(list(view.app.screen.walk_children(with_self=True))) < 10
+
+
+async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
+    async with shown(ListSource([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
+        view.pane.append_entry(answer(40, "the newest"))
+        await view.settled()
+        assert view.screen()[-1] == " the newest"
+        await view.pilot.press("pageup")
+        await view.settled()
+        before = view.screen()
+        view.pane.append_entry(answer(41, "unseen"))
+        await view.settled()
+        assert view.screen() == before
+        assert view.pane.has_new
+        assert [message.has_new for message in view.sent(Transcript.NewBelow)] == [True]
+        await view.pilot.press("end")
+        await view.settled()
+        assert view.screen()[-1] == " unseen"
+        assert not view.pane.has_new
+
+
+async def test_scrolling_back_to_the_end_follows_again() -> None:
+    async with shown(ListSource([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
+        await view.pilot.press("up", "up")
+        assert not view.pane.following
+        await view.pilot.press("down", "down")
+        assert view.pane.following
+
+
+async def test_the_wheel_scrolls_and_unfollows() -> None:
+    async with shown(GeneratedSource(400)) as view:
+        before = view.screen()
+        view.pane.post_message(events.MouseScrollUp(view.pane, 5, 5, 0, -1, 0, False, False, False))
+        await view.settled()
+        assert not view.pane.following
+        step = view.screen().index(before[0])
+        assert step > 0
+        assert view.screen()[step:] == before[:-step]
+
+
+async def test_every_line_is_seen_once_on_the_way_up_through_estimates() -> None:
+    async with shown(GeneratedSource(40), (70, 20)) as view:
+        seen = view.screen()
+        while view.pane.scroll_y > 0:
+            top = view.screen()[:2]
+            view.pane.move_by(-1)
+            assert view.screen()[1:3] == top
+            seen.insert(0, view.screen()[0])
+        assert seen[0] == " ▌ You"
+        assert sum(row.startswith(" ▌ You") for row in seen) == 10
+        assert len(seen) == view.pane.model.total
+
+
+async def test_corrected_estimates_do_not_move_what_is_on_screen() -> None:
+    async with shown(GeneratedSource(1_000), (80, 20)) as view:
+        view.pane.jump_to(501)
+        await view.settled()
+        before = view.screen()
+        for index in (480, 490, 499, 510):
+            view.pane.model.measure(index)
+        view.pane.settle()
+        await view.settled()
+        assert view.screen() == before
+
+
+async def test_a_resize_keeps_the_place() -> None:
+    async with shown(GeneratedSource(400), (80, 20)) as view:
+        view.pane.jump_to(201)
+        await view.settled()
+        assert view.screen()[0] == " ▌ You" or view.screen()[0].endswith("▌ You")
+        for width in (40, 120, 80):
+            await view.pilot.resize_terminal(width, 20)
+            await view.settled()
+            assert view.screen()[0].endswith("▌ You")
+            assert "201" in view.screen()[1]
+
+
+@pytest.mark.parametrize("size", [(10, 3), (1, 1), (60, 20), (200, 60)])
+async def test_any_size_of_terminal_will_do(size: tuple[int, int]) -> None:
+    async with shown(ListSource(every_kind()), size) as view:
+        await view.pilot.press("home", "pagedown", "end")
+        for y in range(view.pane.size.height):
+            assert view.pane.render_line(y).cell_length == view.pane.scrollable_content_region.width
+        await view.pilot.resize_terminal(10, 3)
+        await view.pilot.resize_terminal(80, 24)
+        await view.settled()
+        assert "9,999" in view.text()
+
+
+async def test_opening_another_path_keeps_the_place_if_it_is_there() -> None:
+    entries: list[Entry] = [answer(n, f"answer {n}") for n in range(1, 60)]
+    async with shown(ListSource(entries)) as view:
+        view.pane.jump_to(20)
+        view.pane.set_entries(ListSource(entries[:40]))
+        await view.settled()
+        assert "answer 20" in "\n".join(view.screen()[:2])
+        view.pane.set_entries(ListSource(entries[:10]))
+        await view.settled()
+        assert view.pane.following
+
+
+# -- streaming ----------------------------------------------------------------------------------------------
+
+
+async def test_a_finished_answer_looks_as_it_did_while_it_came() -> None:
+    async with shown(ListSource([user(1)]), (80, 60)) as view:
+        for place in range(0, len(ANSWER), 11):
+            view.pane.live_text(ANSWER[place : place + 11])
+        view.pane.end_live()
+        await view.settled()
+        before = view.screen()
+        view.pane.append_entry(answer(2, ANSWER))
+        await view.settled()
+        assert view.screen() == before
+        view.pane.set_entries(ListSource([user(1), answer(2, ANSWER)]))
+        await view.settled()
+        assert view.screen() == before
+
+
+async def test_a_thousand_chunks_are_a_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shown(ListSource([user(1)])) as view:
+        flushes: list[int] = []
+        flush = view.pane._feed.flush
+        monkeypatch.setattr(view.pane._feed, "flush", lambda: (flushes.append(1), flush()))
+        for _ in range(1_000):
+            view.pane.live_text("word ")
+        assert len(flushes) <= 2
+        assert len(timers(view.pane)) == 1
+        view.pane.append_entry(answer(2, "word " * 1_000))
+        await view.settled()
+        assert view.text().count("word") > 100
+
+
+async def test_the_first_chunk_is_shown_at_once() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        view.pane.live_text("Hello")
+        await view.settled()
+        assert "Hello" in view.text()
+
+
+async def test_idle_has_no_timers() -> None:
+    async with shown(ListSource(every_kind())) as view:
+        view.app.animation_level = "full"
+        assert timers(view.pane) == []
+        view.pane.tool_started("c1", "bash", "make", "{}")
+        await view.settled()
+        assert len(timers(view.pane)) == 1
+        view.pane.tool_finished("c1", "completed", ToolMetadata(), 1.0)
+        await view.settled()
+        assert timers(view.pane) == []
+
+
+async def test_no_spinner_when_motion_is_not_wanted_or_the_call_is_out_of_sight() -> None:
+    async with shown(GeneratedSource(400)) as view:
+        view.pane.tool_started("c1", "bash", "make", "{}")
+        await view.settled()
+        assert timers(view.pane) == []
+        view.app.animation_level = "full"
+        view.pane.tool_output("c1", "more\n")
+        await view.settled()
+        assert view.pane._spinner is not None
+        await view.pilot.press("home")
+        view.pane._spin()
+        await view.settled()
+        assert view.pane._spinner is None
+
+
+async def test_reasoning_then_text_then_a_call_are_blocks_of_one_answer() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        view.pane.live_reasoning("hm ")
+        view.pane.live_reasoning("hm")
+        view.pane.live_text("Let me look.")
+        view.pane.live_tool_call("c2", "grep", '{"pattern": "ne')
+        view.pane.live_tool_call("c2", "grep", '{"pattern": "next"}')
+        view.pane.end_live()
+        await view.settled()
+        assert view.screen()[3:8] == [" ▸ Thought · 2 words", "", " Let me look.", "", view.screen()[7]]
+        assert view.screen()[7].startswith(" ○ grep next")
+
+
+async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        await play(view, AnswerDelta("half"), ToolCallProgress("c1", "bash", "{"), RequestStarted(1, "m"))
+        assert "half" not in view.text()
+        await play(view, AnswerDelta("whole"), EntryAppended(answer(2, "whole")))
+        assert [row for row in view.screen() if row] == [" ▌ You", "   question", " whole"]
+
+
+# -- running calls ------------------------------------------------------------------------------------------
+
+
+async def play(view: Shown, *happened: object) -> None:
+    for event in happened:
+        view.pane.apply(event)  # type: ignore[arg-type]
+    view.pane._flush()
+    await view.settled()
+
+
+async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        await play(view, RunStarted(), AnswerDelta("Building."), ToolCallProgress("c1", "bash", '{"command": "ma'))
+        await play(view, EntryAppended(answer(2, "Building.", BASH)))
+        assert view.screen()[view.row_of("bash")].startswith(" ○ bash make")
+        await play(view, ToolStarted("c1", "bash", "make", BASH.arguments), ToolOutput("c1", "one\r\ntwo\x1b[1m\n"))
+        assert view.screen()[view.row_of("bash")].startswith(" ◐ bash make")
+        running = view.screen()
+        await play(
+            view,
+            ToolFinished("c1", "bash", "completed", ToolMetadata(exit_code=0), 0.2),
+            EntryAppended(result(3, BASH, "one\ntwo")),
+            RunEnded("done"),
+        )
+        assert [row[2:60] for row in view.screen()] == [row[2:60] for row in running]
+        assert view.screen()[view.row_of("bash")].startswith(" ● bash")
+        assert view.text().count("bash") == 1
+
+
+async def test_parallel_calls_keep_their_order_whichever_ends_first() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        await play(view, EntryAppended(answer(2, "", BASH, GREP)))
+        await play(view, EntryAppended(result(3, GREP, "a.py:1: x")), EntryAppended(result(4, BASH)))
+        assert view.row_of("bash") < view.row_of("grep")
+        assert view.pane.model.index_of(3) == view.pane.model.index_of(4) == 1
+
+
+async def test_calls_without_a_result_are_interrupted_when_the_run_ends() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        await play(view, RunStarted(), EntryAppended(answer(2, "", BASH)))
+        await play(view, ToolStarted("c1", "bash", "make", BASH.arguments), RunEnded("interrupted"))
+        assert view.screen()[view.row_of("bash")].startswith(" ◌ bash")
+        assert timers(view.pane) == []
+
+
+async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        await play(view, AnswerDelta("Coming"), EntryAppended(user(2, "wait")), AnswerDelta(" along"))
+        view.pane.end_live()
+        await view.settled()
+        assert view.row_of("wait") < view.row_of("Coming along")
+
+
+class FakeAgent:
+    """An agent in the middle of a run."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries_of_path = entries
+        self.session = self
+        self.running = True
+        self.live = LiveAnswer(text="so far", reasoning="hm")
+
+    def path_headers(self) -> object:
+        return ListSource(self.entries_of_path).headers
+
+    def entries(self, ids: list[int]) -> list[Entry]:
+        return ListSource(self.entries_of_path).load(ids)
+
+    def active_path(self) -> list[Entry]:
+        return self.entries_of_path
+
+
+async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
+    agent = FakeAgent([user(1), answer(2, "", BASH)])
+    async with shown() as view:
+        view.pane.open(agent)  # type: ignore[arg-type]
+        view.pane.live_text(" and on")
+        view.pane.end_live()
+        await view.settled()
+        assert view.screen()[view.row_of("bash")].startswith(" ○")
+        assert "so far and on" in view.text()
+        await play(view, ToolOutput("c1", "printed"), EntryAppended(result(3, BASH, "printed")))
+        assert view.screen()[view.row_of("bash")].startswith(" ●")
+
+
+async def test_pruned_results_say_so() -> None:
+    agent = FakeAgent([user(1), answer(2, "", GREP), result(3, GREP)])
+    agent.live = None  # type: ignore[assignment]
+    async with shown() as view:
+        view.pane.open(agent)  # type: ignore[arg-type]
+        prune = PruneEntry(id=4, targets=(3,), tokens_freed=10, reason="old")
+        agent.entries_of_path.append(prune)
+        await play(view, EntryAppended(prune))
+        assert "not in context" in view.screen()[view.row_of("grep")]
+
+
+async def test_a_notice_takes_the_place_of_the_one_before() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        view.pane.show_notice("Retrying in [3] s", "warning", key="retry")
+        view.pane.show_notice("Retrying in [2] s", "warning", key="retry")
+        await view.settled()
+        assert "! Retrying in [2] s" in view.text()
+        assert "[3]" not in view.text()
+
+
+# -- keys ---------------------------------------------------------------------------------------------------
+
+
+async def test_blocks_are_focused_folded_and_copied() -> None:
+    async with shown(ListSource(every_kind()), (80, 40)) as view:
+        await view.pilot.press("home", "j", "j", "j")
+        await view.settled()
+        assert view.screen()[view.row_of("grep next=")].startswith("▎")
+        await view.pilot.press("enter")
+        await view.settled()
+        assert "▎  src/auth/views.py:41: next=path" in view.screen()
+        await view.pilot.press("y")
+        await view.pilot.pause()
+        assert [message.text for message in view.sent(Transcript.CopyRequested)] == [
+            'src/auth/views.py:41: next=path\nsrc/shop/urls.py:7: "?next="'
+        ]
+        await view.pilot.press("space")
+        await view.settled()
+        assert "views.py:41:" not in view.text()
+
+
+async def test_folding_keeps_the_head_where_it_is() -> None:
+    async with shown(ListSource(every_kind()), (80, 20)) as view:
+        await view.pilot.press("home", *"jjjj")
+        await view.settled()
+        row = view.row_of("read src/auth")
+        for _ in range(3):
+            await view.pilot.press("enter")
+            await view.settled()
+            assert view.row_of("read src/auth") == row
+
+
+async def test_folding_at_the_end_does_not_jump_down() -> None:
+    async with shown(ListSource(every_kind()), (80, 20)) as view:
+        row = view.row_of("seq 9999")
+        await view.pilot.press("enter")
+        await view.settled()
+        assert view.row_of("seq 9999") == row
+
+
+async def test_messages_of_the_user_are_jumped_between() -> None:
+    async with shown(GeneratedSource(400)) as view:
+        await view.pilot.press("p", "p")
+        await view.settled()
+        assert "Question 393" in view.screen()[1]
+        await view.pilot.press("n")
+        await view.settled()
+        assert "Question 397" in view.text()
+
+
+async def test_focus_goes_on_where_the_user_looks() -> None:
+    async with shown(GeneratedSource(400)) as view:
+        await view.pilot.press("k", "home", "j")
+        await view.settled()
+        assert view.screen()[0].startswith("▎▌ You")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "action"),
+    [("overloaded", "r", "retry"), ("Compacted", "u", "undo"), ("Pruned", "b", "restore"), ("seq 9999", "o", "open")],
+)
+async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> None:
+    entries = every_kind()
+    async with shown(ListSource(entries), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(4, view.row_of(text)))
+        await view.pilot.press(key)
+        await view.pilot.pause()
+        (message,) = view.sent(Transcript.ActionRequested)
+        assert message.action == action
+        assert message.control is view.pane
+        assert message.entry_id in {entry.id for entry in entries}
+
+
+async def test_an_action_that_the_block_does_not_have_does_nothing() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(4, view.row_of("You")))
+        await view.pilot.press("r", "u", "b", "o")
+        await view.pilot.pause()
+        assert view.sent(Transcript.ActionRequested) == []
+
+
+# -- mouse --------------------------------------------------------------------------------------------------
+
+
+async def test_a_click_on_the_head_folds_and_on_an_action_acts() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(3, view.row_of("read src/auth")))
+        await view.settled()
+        assert "line_3 = 3" in view.text()
+        await view.pilot.click(
+            Transcript, offset=(view.screen()[view.row_of("retry")].index("retry"), view.row_of("retry"))
+        )
+        await view.pilot.pause()
+        assert [message.action for message in view.sent(Transcript.ActionRequested)] == ["retry"]
+
+
+async def test_a_click_on_the_hidden_lines_shows_them() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(5, view.row_of("36 earlier")))
+        await view.settled()
+        assert "test_case_0 " in view.text()
+
+
+async def test_a_click_on_a_link_tells_its_address() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("session middleware")
+        await view.pilot.click(Transcript, offset=(view.screen()[y].index("session"), y))
+        await view.pilot.pause()
+        assert [message.href for message in view.sent(Transcript.LinkClicked)] == ["https://docs.example.com/sessions"]
+
+
+async def drag(view: Shown, start: tuple[int, int], end: tuple[int, int]) -> str | None:
+    await view.pilot.mouse_down(Transcript, offset=start)
+    await view.pilot.hover(Transcript, offset=end)
+    await view.pilot.mouse_up(Transcript, offset=end)
+    await view.settled()
+    return view.app.screen.get_selected_text()
+
+
+async def test_a_drag_selects_logical_text_across_blocks() -> None:
+    text = "a paragraph that is wrapped because it is longer than the screen is wide"
+    async with shown(ListSource([user(1, "first"), answer(2, f"{text}\n\n- item\n  - deep")]), (40, 20)) as view:
+        selected = await drag(view, (0, view.row_of("first")), (30, view.row_of("deep")))
+        assert selected == f"first\n\n{text}\n\n• item\n  ◦ deep"
+        assert view.sent(Transcript.ActionRequested) == []
+
+
+async def test_a_drag_inside_a_line_selects_characters_and_does_not_fold() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("The login redirect")
+        assert await drag(view, (3, y), (11, y)) == "The login"
+        assert view.app.screen.selections
+
+
+async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("The redirect dropped")
+        selected = await drag(view, (1, y), (20, y))
+        view.pane._toggle(1, view.pane.model.item(1).blocks[0])
+        await view.settled()
+        assert view.app.screen.get_selected_text() == selected == "The redirect dropped"
+
+
+async def test_two_clicks_select_a_word_and_three_a_block() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("views.py  ") if "views.py  " in view.text() else view.row_of("You")
+        y = view.row_of("Keep the tests")
+        await view.pilot.click(Transcript, offset=(5, y), times=2)
+        assert view.app.screen.get_selected_text() == "Keep"
+        await view.pilot.click(Transcript, offset=(5, y), times=3)
+        assert "The login redirect" in (view.app.screen.get_selected_text() or "")
+
+
+async def test_offsets_for_selection_are_only_made_when_asked_for() -> None:
+    async with shown(ListSource([answer(1, "text")])) as view:
+        widget, offset = view.app.screen.get_widget_and_offset_at(3, view.row_of("text"))
+        assert widget is view.pane
+        assert offset == Offset(2, row_id(0, 0))
+        assert not any("offset" in (segment.style.meta if segment.style else {}) for segment in view.pane.render_lines(
+            view.pane.size.region)[0])  # fmt: skip
+
+
+# -- search, themes -----------------------------------------------------------------------------------------
+
+
+async def test_search_finds_entries_and_marks_what_is_on_screen() -> None:
+    source = ListSource(every_kind())
+    async with shown(source, (80, 120)) as view:
+        assert view.pane.search("MIDDLEWARE")[-1] == 9
+        await view.settled()
+        y = view.row_of("session middleware")
+        marked = [segment.text for segment in view.pane.render_lines(view.pane.size.region)[y]]
+        assert "middleware" in marked
+        assert view.pane.search("") == []
+
+
+async def test_jumping_shows_and_focuses_an_entry() -> None:
+    async with shown(GeneratedSource(100_000), (80, 20)) as view:
+        assert view.pane.jump_to(50_001)
+        await view.settled()
+        assert view.screen()[0] == "▎▌ You"
+        assert "50001" in view.screen()[1]
+        assert view.pane.jump_to(50_003)
+        await view.settled()
+        assert any(row.startswith("▎● grep") for row in view.screen()[:3])
+        assert not view.pane.jump_to(200_000)
+
+
+@pytest.mark.parametrize("theme", ["textual-light", "nord", "ansi-dark", "ansi-light"])
+async def test_a_theme_changes_colours_and_nothing_else(theme: str) -> None:
+    async with shown(ListSource(every_kind()), (80, 60)) as view:
+        view.pane.action_top()
+        await view.settled()
+        text, strips = view.screen(), view.pane.render_lines(view.pane.size.region)
+        view.app.theme = theme
+        await view.settled()
+        assert view.screen() == text
+        assert view.pane.render_lines(view.pane.size.region) != strips
