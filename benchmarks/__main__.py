@@ -33,20 +33,26 @@ def main() -> int:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     machine = describe()
     start = time.perf_counter()
-    rows = list(_measured(options.names or list(BENCHMARKS)))
+    failed: list[str] = []
+    rows = list(_measured(options.names or list(BENCHMARKS), failed))
     seconds = time.perf_counter() - start
     if options.json:
         print(json.dumps({"machine": machine, "seconds": seconds, "rows": [row.as_json() for row in rows]}, indent=1))
     else:
         print("\n".join(f"{name}: {value}" for name, value in machine.items()))
         print(f"\n{table(rows)}\n\n{len(rows)} numbers in {seconds:.0f} s; medians unless the note says otherwise")
-    return int(any(row.ok is False for row in rows))
+    return int(bool(failed) or any(row.ok is False for row in rows))
 
 
-def _measured(names: list[str]) -> Iterator[Row]:
+def _measured(names: list[str], failed: list[str]) -> Iterator[Row]:
+    """Yield the rows of each benchmark; one that fails says why and is left out, the others still run."""
     for name in names:
         print(f"{name} …", file=sys.stderr, flush=True)
-        yield from importlib.import_module(f"benchmarks.{BENCHMARKS[name]}").run()
+        try:
+            yield from importlib.import_module(f"benchmarks.{BENCHMARKS[name]}").run()
+        except AssertionError as error:
+            failed.append(name)
+            print(f"{name} failed: {error}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

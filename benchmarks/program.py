@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.model_script import echo
 from tests.support.model_server import ModelServer
 from tests.support.terminal import Terminal
 
@@ -94,6 +95,7 @@ class Sandbox:
     @contextmanager
     def warm(self, *arguments: str, size: tuple[int, int] = SIZE) -> Iterator[Terminal]:
         """Start the program and let it answer once, so that the model host is warm."""
+        self.server.play_function(echo)
         with self.ready(*arguments, size=size) as terminal:
             ask(terminal, "warm up", "You said: warm up")
             terminal.wait_quiet(0.5)
