@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.keys import Keys
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -138,6 +138,14 @@ def test_a_call_without_text_has_no_content() -> None:
 
     assert wire["content"] is None
     assert wire["tool_calls"][0]["function"] == {"name": "ls", "arguments": "{}"}
+
+
+def test_a_lost_image_is_said_to_be_lost() -> None:
+    request = ModelRequest("openai/gpt-4o", (Message("user", (ImageRef("gone", "image/png"),)),))
+
+    (wire,) = build_messages(request, router({"OPENAI_API_KEY": "x"}).route(request.model))
+
+    assert wire["content"] == "[image: no longer available]"
 
 
 def test_reasoning_that_cannot_be_read_is_left_out() -> None:

@@ -22,7 +22,9 @@ from tui_agent.model.route import Router
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
 from tui_agent.session.entries import ToolSchema
 
-OPENAI_KEY = "sk-openai-0123456789abcdef"
+OPENAI_KEY = "plain0shape0123456789abcdef"
+"""A key that nothing but knowing it tells from other words."""
+
 ANTHROPIC_KEY = "sk-ant-0123456789abcdef"
 FAST = HostSettings(
     connect_timeout=5, first_byte_timeout=0.8, stall_timeout=0.4, answer_timeout=20, start_timeout=60, keep_warm=0

@@ -5,7 +5,7 @@ becomes 500, 413 becomes 400. The exception it was made from still hangs on the 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tui_agent.model.redaction import redact
@@ -38,20 +38,20 @@ _WANTED_HEADERS = ("retry-after", "ratelimit", "rate-limit")
 _TEXT_LENGTH = 20_000
 
 
-def describe(error: BaseException) -> dict[str, Any]:
-    """Return the facts of a failure, as the fields of ``errors.Failure``. Secrets are taken out."""
+def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the facts of a failure, as the fields of ``errors.Failure``, without ``secrets`` and their like."""
     chain = list(_chain(error))
     response = next((found for found in map(_response, chain) if found is not None), None)
     if response is not None and response.status_code >= 400:
         return {
             "status": response.status_code,
             "headers": _headers(response.headers),
-            "text": _clean(_body(chain, response) or str(error)),
+            "text": _clean(_body(chain, response) or str(error), secrets),
         }
     cause = _cause(chain)
     if cause is not None:
-        return {"cause": cause, "text": _clean(str(error))}
-    return {"status": _status(chain), "headers": {}, "text": _clean(_words(chain))}
+        return {"cause": cause, "text": _clean(str(error), secrets)}
+    return {"status": _status(chain), "headers": {}, "text": _clean(_words(chain), secrets)}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -109,7 +109,7 @@ def _words(chain: list[BaseException]) -> str:
     return next((text for text in texts if "{" in text), texts[0])
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, secrets: Iterable[str]) -> str:
     # litellm appends tracebacks to some messages, and repeats others as what they were made from.
     text = text.partition("\nTraceback (most recent call last)")[0].partition(" Original exception: ")[0]
-    return redact(text[:_TEXT_LENGTH])
+    return redact(text[:_TEXT_LENGTH], secrets)

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -321,6 +322,7 @@ def _log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    warnings.simplefilter("ignore")
 
 
 def main() -> None:

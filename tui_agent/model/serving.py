@@ -13,6 +13,7 @@ from tui_agent.model.outlet import Channel, Outlet
 log = logging.getLogger("tui_agent.host")
 
 _READ = 1 << 18
+_SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 
 class SlowError(Exception):
@@ -94,7 +95,7 @@ class Connection:
         except SlowError as slow:
             channel.send([lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds}])
         except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
-            failure = describe(error)
+            failure = describe(error, [call[name] for name in _SECRETS if call.get(name)])
             log.warning("request %s failed: %s", number, failure)
             channel.send([lines.FAILED, failure])
         finally:

@@ -14,11 +14,7 @@ _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}
 
 
 def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> dict[str, Any]:
-    """Return the arguments of ``litellm.acompletion`` for a request. The key is among them.
-
-    Raises:
-        KeyError: a blob of an image is missing.
-    """
+    """Return the arguments of ``litellm.acompletion`` for a request. The key is among them."""
     call = route.call()
     call["messages"] = build_messages(request, route, with_reasoning=with_reasoning)
     if request.tools:
@@ -57,7 +53,7 @@ def _wire(
         wire["tool_call_id"] = message.call_id
     if all(part["type"] == "text" for part in parts) and not (mark and parts and not mark_on_call):
         # A call's message without text has no content at all; Bedrock refuses an empty one.
-        wire["content"] = message.text or (None if message.tool_calls else "")
+        wire["content"] = "".join(part["text"] for part in parts) or (None if message.tool_calls else "")
     else:
         wire["content"] = parts
     if mark and message.role == "tool":
@@ -75,7 +71,11 @@ def _wire(
 def _part(part: Any, request: ModelRequest) -> dict[str, Any]:
     if isinstance(part, ContentText):
         return {"type": "text", "text": part.text}
-    data = base64.b64encode(request.blobs[part.blob]).decode("ascii")
+    content = request.blobs.get(part.blob)
+    if content is None:
+        # A lost image must not end the conversation it was in.
+        return {"type": "text", "text": "[image: no longer available]"}
+    data = base64.b64encode(content).decode("ascii")
     return {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{data}"}}
 
 
