@@ -10,6 +10,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ModelLimits
+from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.resources import prompt
@@ -19,6 +20,7 @@ from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
 
 MODEL = "test/model"
+YES = PermissionAnswer(Decision.ONCE)
 
 
 @dataclass
@@ -31,6 +33,9 @@ class FixedDirectory:
 
     def limits(self, model: str) -> ModelLimits:
         return ModelLimits(model, self.windows.get(model, self.window), max_output=4_000)
+
+    def traits(self, model: str) -> ModelTraits:
+        return ModelTraits(model)
 
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)
@@ -83,7 +88,7 @@ def make_agent(
     tmp_path: Path,
     client: ModelClient,
     *,
-    answer: PermissionAnswer | None = PermissionAnswer(Decision.ONCE),
+    answer: PermissionAnswer | None = YES,
     window: int = 100_000,
     **ports: Any,
 ) -> Harness:
@@ -93,7 +98,7 @@ def make_agent(
     store = Store(tmp_path / "sessions.db")
     directory = FixedDirectory(window)
     info = store.create_session(project)
-    session = Session(store, info.id, estimate=directory.counter(MODEL).entry)
+    session = Session(store, info.id, estimate=directory.counter(MODEL).estimate)
     agent = Agent(
         session,
         AgentPorts(

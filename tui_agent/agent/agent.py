@@ -218,6 +218,10 @@ class Agent:
         self._context.mode = view.mode or self._context.mode
         self._channel.emit(LeafMoved(target))
 
+    async def warm(self) -> None:
+        """Get ready for the first message what takes time: best when the user is not typing."""
+        await self._context.warm()
+
     async def wait_idle(self) -> None:
         """Wait until the run that is going on has ended."""
         if self._task is not None:

@@ -5,6 +5,7 @@ what they decide. Room is made in the order of what it costs: prune old outputs,
 choices.
 """
 
+import asyncio
 from dataclasses import replace
 
 from tui_agent.agent.channel import EventChannel
@@ -15,7 +16,7 @@ from tui_agent.agent.system_prompt import Place, render_head
 from tui_agent.context.budget import ContextSize, Meter
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
-from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.request import ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
@@ -49,6 +50,7 @@ class ContextKeeper:
         self._channel = channel
         self._templates = Templates.load(ports.prompt)
         self._overflows = 0
+        self._warmed: set[str] = set()
         self._known_meter: Meter | None = None
         self.compactor = Compactor(session, ports, channel)
         self.model = model
@@ -57,6 +59,12 @@ class ContextKeeper:
         """A compaction the user asked for during a run: its focus, "" for none."""
 
     # -- requests -------------------------------------------------------------------------------------------
+
+    async def warm(self) -> None:
+        """Load the model's encoding; in a thread, because the first time takes a third of a second."""
+        if self.model not in self._warmed:
+            await asyncio.to_thread(self._ports.directory.counter(self.model).warm)
+            self._warmed.add(self.model)
 
     def ensure_head(self) -> None:
         """Append a system entry when the path has none, or one for another model, mode or set of tools."""
@@ -74,8 +82,7 @@ class ContextKeeper:
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request and its size in tokens as the program counts them, whatever was reported."""
-        limits = self._ports.directory.limits(self.model)
-        traits = ModelTraits(model=self.model, vision=limits.vision)
+        traits = self._ports.directory.traits(self.model)
         request = project(self._session.active_path(), traits, self._templates)
         request = replace(request, tool_choice="auto" if tools_allowed else "none", blobs=self._images(request))
         return request, self._meter().estimate_tokens(self._session.active_path())

@@ -68,6 +68,7 @@ class Loop:
         return ended
 
     async def _work(self) -> RunEnded:
+        await self.context.warm()
         while True:
             self._append_held_back()
             self.context.ensure_head()
@@ -105,6 +106,9 @@ class Loop:
             self._append(_user(message, mid_run=working))
         if self._nothing_left() and (follow_up := self.queue.take_follow_up()):
             self._append(_user(follow_up, mid_run=False))
+        if self._is_cut_off():
+            # A request may not end in an answer, and half of one is no end.
+            self._append(_synthetic("continue", self.ports.prompt("continue")))
         if self.queue.snapshot() != waiting:
             self.channel.emit(self.queue.snapshot())
 
@@ -116,6 +120,15 @@ class Loop:
             if isinstance(entry, UserEntry | ToolResultEntry):
                 return False
         return True
+
+    def _is_cut_off(self) -> bool:
+        """Whether the newest message is an answer that broke off after it had said something."""
+        for entry in reversed(self.session.active_path()):
+            if isinstance(entry, AssistantEntry):
+                return entry.finish in {"interrupted", "error"} and bool(entry.text.strip()) and not entry.tool_calls
+            if isinstance(entry, UserEntry | ToolResultEntry):
+                return False
+        return False
 
     def _append_held_back(self) -> None:
         while self.held_back:

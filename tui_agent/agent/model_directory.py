@@ -11,7 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel, Field, ValidationError
 
 from tui_agent.context.budget import ModelLimits
-from tui_agent.context.tokens import TokenCounter, calibrate
+from tui_agent.context.projection import ModelTraits
+from tui_agent.context.templates import Templates
+from tui_agent.context.tokens import TokenCounter, calibrate, initial_factor
 from tui_agent.files import write_atomically
 from tui_agent.model.catalog import Catalog
 
@@ -28,7 +30,8 @@ class Learnt(BaseModel):
 class CatalogDirectory:
     """The ``ModelDirectory`` the real program uses. ``path`` None keeps what is learnt in memory only."""
 
-    def __init__(self, catalog: Catalog, path: Path | None) -> None:
+    def __init__(self, catalog: Catalog, path: Path | None, templates: Templates | None = None) -> None:
+        self._templates = templates or Templates()
         self._catalog = catalog
         self._path = path
         self._learnt = _load(path)
@@ -42,16 +45,22 @@ class CatalogDirectory:
             return ModelLimits(model, learnt, info.max_output, "learnt", info.vision)
         return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision)
 
+    def traits(self, model: str) -> ModelTraits:
+        """Return what the model and its provider take."""
+        info = self._catalog.info(model)
+        return ModelTraits(model, vision=info.vision, short_call_ids=info.provider == "mistral")
+
     def counter(self, model: str) -> TokenCounter:
         """Return the model's token counter with the factor learnt so far."""
         counter = self._counters.get(model)
         if counter is None:
-            counter = self._counters[model] = TokenCounter(model, self._learnt.factors.get(model, 1.0))
+            factor = self._learnt.factors.get(model, initial_factor(model))
+            counter = self._counters[model] = TokenCounter(model, factor, self._templates)
         return counter
 
     def learn(self, model: str, *, estimate: int, reported: int) -> None:
         """Improve the model's factor with one pair of estimated and reported tokens."""
-        before = self._learnt.factors.get(model, 1.0)
+        before = self.counter(model).factor
         after = calibrate(before, estimate=estimate, reported=reported)
         if abs(after - before) > 0.001:
             self._learnt.factors[model] = after

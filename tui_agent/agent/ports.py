@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from tui_agent.agent.permissions import Rule
 from tui_agent.context.budget import ModelLimits
+from tui_agent.context.projection import ModelTraits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
@@ -22,6 +23,10 @@ class ModelDirectory(Protocol):
 
     def limits(self, model: str) -> ModelLimits:
         """Return window and sizes of a model, in tokens."""
+        ...
+
+    def traits(self, model: str) -> ModelTraits:
+        """Return what a model and its provider take."""
         ...
 
     def counter(self, model: str) -> TokenCounter:

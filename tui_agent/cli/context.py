@@ -15,7 +15,7 @@ from tui_agent.context.budget import ContextSize, ModelLimits
 from tui_agent.context.compaction import Refusal
 from tui_agent.context.context_map import ContextMap, context_map
 from tui_agent.context.ladder import Commit
-from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.projection import project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.templates import Templates
@@ -38,7 +38,7 @@ def run_context(arguments: Namespace) -> int:
             agent = wiring.make_agent(session)
             model = arguments.model or agent.model
             if arguments.request:
-                traits = ModelTraits(model=model, vision=wiring.directory.limits(model).vision)
+                traits = wiring.directory.traits(model)
                 sys.stdout.buffer.write(request_bytes(project(path, traits, Templates.load(prompt))))
                 return 0
             limits = wiring.directory.limits(model)

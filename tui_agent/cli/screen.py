@@ -5,7 +5,7 @@ import contextlib
 import os
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -34,6 +34,8 @@ from tui_agent.ui.services import (
 )
 
 MAX_FILES = 50_000
+TYPING_PAUSE = 0.7
+"""Seconds without a key after which loading something is not noticed."""
 WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
 
 
@@ -44,6 +46,7 @@ def run_screen(arguments: Namespace) -> int:
         async with Wiring(arguments) as wiring:
             screen = ScreenWiring(wiring)
             app = TuiAgentApp(screen.services(), screen.start())
+            screen.watch_typing(lambda: app.main.prompt.last_typed)
             await app.run_async()
             return app.return_code or 0
 
@@ -56,8 +59,13 @@ class ScreenWiring:
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
         self._agent: Agent | None = None
+        self._last_typed: Callable[[], float] = lambda: 0.0
         self._found: dict[str, ModelSettings] = {}
         self._background: set[asyncio.Task[None]] = set()
+
+    def watch_typing(self, last_typed: Callable[[], float]) -> None:
+        """Know from now on when the user last pressed a key, in seconds since the epoch."""
+        self._last_typed = last_typed
 
     def services(self) -> AppServices:
         """Return the application's ports."""
@@ -137,9 +145,16 @@ class ScreenWiring:
         if self._agent is None:
             return
         self._wiring.client.warm(self._agent.model)
-        task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._wiring.catalog.load))
+        task = asyncio.get_running_loop().create_task(self._get_ready(self._agent))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    async def _get_ready(self, agent: Agent) -> None:
+        """Load catalog and encoding when the user pauses: each holds up the screen for a moment."""
+        while time.time() - self._last_typed() < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
+            await asyncio.sleep(TYPING_PAUSE / 2)
+        await asyncio.to_thread(self._wiring.catalog.load)
+        await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
         """List the models of the catalog, those that can be used first."""

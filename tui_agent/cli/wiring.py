@@ -18,6 +18,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import LoadedConfig, load_config
+from tui_agent.context.templates import Templates
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.client import HostClient
 from tui_agent.model.demo import DEMO_MAX_OUTPUT, DEMO_MODEL, DEMO_WINDOW, DemoClient, create_demo_workspace
@@ -78,7 +79,7 @@ class Wiring:
         self.catalog = DemoCatalog(config.models, config.providers)
         router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
         self.router = router
-        self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json")
+        self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json", Templates.load(prompt))
         host = HostClient(router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir())
         self.client = RoutedClient(host, DemoClient())
 
@@ -106,7 +107,7 @@ class Wiring:
         model = DEMO_MODEL if demo else self.default_model()
 
         def estimate(entry: Entry) -> int:
-            return self.directory.counter(model).entry(entry)
+            return self.directory.counter(model).estimate(entry)
 
         return Session(self.store, session_id, estimate=estimate, read_only=read_only)
 
