@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 

@@ -40,6 +40,7 @@ def test_all_is_open(snap_compare: Compare) -> None:
     )
 
     async def open_all(pilot: Pilot[Any]) -> None:
+        await pilot.pause()
         app.pane.set_states({3: "pruned", 5: "pinned"})
         for index, item in sorted(app.pane.model.loaded()):
             for block in item.blocks:

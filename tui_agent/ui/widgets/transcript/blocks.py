@@ -236,9 +236,9 @@ class ShiftedLine(Line):
 
 
 def head_line(left: Sequence[Run], facts: Sequence[Run], end: Runs, width: int) -> Line:
-    """Return a line with ``left`` at the left and facts at the right edge before ``end``.
+    """Return a line with ``left``, an icon and text, at the left and facts at the right edge before ``end``.
 
-    When there is no room the first facts go, then ``left`` is cut.
+    When there is no room the first facts go, then the text is cut.
     """
     shown = [fact for fact in facts if fact[0]]
     while True:
@@ -250,4 +250,5 @@ def head_line(left: Sequence[Run], facts: Sequence[Run], end: Runs, width: int) 
             break
         shown.pop(0)
     room = max(width - needed, 1)
-    return Line(prefix=crop_runs(left, room), tail=(*tail, *end))
+    icon, *text = crop_runs(left, room)
+    return Line(text, prefix=(icon,), tail=(*tail, *end))

@@ -8,16 +8,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, cast
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code
 from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, Frame, RuleFlow, TableFlow, TextFlow
 from tui_agent.ui.widgets.transcript.lines import Run
 from tui_agent.ui.widgets.transcript.tables import Alignment, TableData
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
 """Characters of a paragraph after which it is cut at the next good place, to be parsed in pieces."""
@@ -34,14 +35,16 @@ _ESCAPED_CELL: Final = re.compile(r"style=text-align:(left|center|right)")
 
 
 @lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"html": False, "tasklists": True, "maxNesting": 40})
     parser.enable(["table", "strikethrough"])
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
 
-def parse_blocks(text: str, references: dict[str, Any] | None = None) -> list[Token]:
+def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[Token]":
     """Return the block tokens of ``text``; inline tokens are left unparsed."""
     return _parser().parse(text, references if references is not None else {})
 
@@ -50,7 +53,7 @@ def parse_blocks(text: str, references: dict[str, Any] | None = None) -> list[To
 class TopBlock:
     """A top-level block: its tokens, its first line and the line behind it, counted in the parsed text."""
 
-    tokens: Sequence[Token]
+    tokens: "Sequence[Token]"
     line: int
     end: int
 
@@ -60,7 +63,7 @@ class TopBlock:
         return self.tokens[0].type.removesuffix("_open")
 
 
-def top_blocks(tokens: Sequence[Token]) -> list[TopBlock]:
+def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
     """Split the tokens of a document into its top-level blocks."""
     blocks: list[TopBlock] = []
     start = 0
@@ -214,7 +217,7 @@ class FlowMaker:
         self._lists: list[int | None] = []
         self.flows: list[Flow] = []
 
-    def add(self, tokens: Sequence[Token]) -> None:
+    def add(self, tokens: "Sequence[Token]") -> None:
         """Append the flows of some blocks."""
         index = 0
         while index < len(tokens):
@@ -224,7 +227,7 @@ class FlowMaker:
         """Append a paragraph, or a part of one, given as inline Markdown."""
         self._text(content, self._base, line, "paragraph")
 
-    def _block(self, tokens: Sequence[Token], index: int) -> int:  # noqa: C901, PLR0912 - one arm per block type
+    def _block(self, tokens: "Sequence[Token]", index: int) -> int:  # noqa: C901, PLR0912 - one arm per block type
         token = tokens[index]
         line = token.map[0] if token.map else 0
         match token.type:
@@ -278,7 +281,7 @@ class FlowMaker:
 
     _pending_gap: bool | None = None
 
-    def _open_item(self, token: Token, line: int) -> None:
+    def _open_item(self, token: "Token", line: int) -> None:
         number = self._lists[-1]
         if number is None:
             marker = BULLETS[min(self._lists.count(None) - 1, len(BULLETS) - 1)]
@@ -339,13 +342,13 @@ class FlowMaker:
             self.flows.append(TextFlow(rows, frame, gap=gap, joins=joins))
             gap, joins = False, True
 
-    def _code(self, token: Token, line: int) -> None:
+    def _code(self, token: "Token", line: int) -> None:
         code = Code(language_of(token))
         code.replace(0, fence_lines(token))
         gap = self.gap("code", line)
         self.flows.append(CodeFlow(code, 0, len(code.lines), self._frame(), gap=gap))
 
-    def _table(self, tokens: Sequence[Token], line: int) -> None:
+    def _table(self, tokens: "Sequence[Token]", line: int) -> None:
         rows: list[list[list[Run]]] = []
         alignments: list[Alignment] = []
         for index, token in enumerate(tokens):
@@ -366,13 +369,13 @@ def _is_blank(runs: Sequence[Run]) -> bool:
     return all(text.isspace() for text, _ in runs)
 
 
-def language_of(token: Token) -> str:
+def language_of(token: "Token") -> str:
     """Return the language a fence names, or nothing."""
     found = _LANGUAGE.match(token.info.strip()) if token.info else None
     return found.group().lower() if found else ""
 
 
-def fence_lines(token: Token) -> list[str]:
+def fence_lines(token: "Token") -> list[str]:
     """Return the lines of a fence or of indented code."""
     lines = token.content.split("\n")
     if lines and not lines[-1]:

@@ -213,6 +213,10 @@ class TranscriptModel:
         """Keep how the user folded a block, for when the entry is loaded again."""
         self._folds[entry_id, block.key] = block.fold
 
+    def forget_folds(self) -> None:
+        """Fold everything as it is by default, because entries of another session have the same ids."""
+        self._folds.clear()
+
     def _apply_folds(self, item: Item) -> None:
         for block in item.blocks:
             fold = self._folds.get((item.id, block.key))

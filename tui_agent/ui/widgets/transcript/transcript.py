@@ -58,6 +58,7 @@ class Transcript(BlockPane, can_focus=True):
     def open(self, agent: AgentPort) -> None:
         """Show an agent's session: its path, and the answer that is being streamed."""
         self._agent = agent
+        self.model.forget_folds()
         self.reopen()
 
     def reopen(self) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.reactive import var
@@ -238,9 +239,15 @@ class Viewport(ScrollView):
         if span is not None:
             start, end = span
             end = len(row.line.text) if end == -1 else end
-            style = self.screen.get_component_rich_style("screen--selection")
-            found.append(Highlight(start, end, style))
+            found.append(Highlight(start, end, self._selection_style()))
         return found
+
+    def _selection_style(self) -> Style:
+        """Return the screen's style for selected text; most themes leave the text's own colour, as transparent."""
+        name = "screen--selection"
+        style = self.screen.get_component_rich_style(name)
+        transparent = self.screen.get_component_styles(name).color.a == 0
+        return Style(bgcolor=style.bgcolor) if transparent else style
 
     # -- selection
 

@@ -1,0 +1,146 @@
+"""Syntax colours from Pygments' lexers, with the lexer's state handed in and out so that work can stop and go on."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from pygments.lexer import Lexer, RegexLexer  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # type: ignore[import-untyped]
+from pygments.token import Token, Whitespace  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+
+from tui_agent.ui.widgets.transcript.lines import Run, Runs
+
+_STYLES: Final = {
+    Token.Comment: "syntax-comment",
+    Token.Generic.Deleted: "removed",
+    Token.Generic.Inserted: "added",
+    Token.Generic.Heading: "syntax-keyword",
+    Token.Generic.Subheading: "syntax-name",
+    Token.Keyword: "syntax-keyword",
+    Token.Keyword.Constant: "syntax-constant",
+    Token.Name.Attribute: "syntax-name",
+    Token.Name.Builtin: "syntax-name",
+    Token.Name.Builtin.Pseudo: "syntax-constant",
+    Token.Name.Class: "syntax-definition",
+    Token.Name.Constant: "syntax-constant",
+    Token.Name.Decorator: "syntax-name",
+    Token.Name.Function: "syntax-definition",
+    Token.Name.Function.Magic: "syntax-definition",
+    Token.Name.Tag: "syntax-keyword",
+    Token.Literal.Number: "syntax-constant",
+    Token.Literal.String: "syntax-string",
+    Token.Operator.Word: "syntax-keyword",
+}
+
+
+@lru_cache(maxsize=512)
+def _style_of(kind: Any) -> str:
+    while kind is not None:
+        style = _STYLES.get(kind)
+        if style is not None:
+            return style
+        kind = kind.parent
+    return ""
+
+
+@lru_cache(maxsize=128)
+def _lexer(language: str) -> Lexer | None:
+    """Return the lexer of a language or file name, or None when there is none (then code stays plain)."""
+    try:
+        find: Callable[..., Lexer] = get_lexer_for_filename if "." in language else get_lexer_by_name
+        return find(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+def coloured(
+    language: str, lines: Sequence[str], state: tuple[str, ...], base: str
+) -> tuple[list[Runs], tuple[str, ...]]:
+    """Return lines of a language, or of a file of some name, as runs, and the lexer's state behind them."""
+    lexer = _lexer(language)
+    if lexer is None:
+        return [((line, base),) if line else () for line in lines], state
+    tokens, state = _lex(lexer, "\n".join(lines) + "\n", state)
+    return _split_rows(tokens, base, len(lines)), state
+
+
+def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> list[Runs]:
+    rows: list[Runs] = []
+    row: list[Run] = []
+    for kind, value in tokens:
+        name = _style_of(kind)
+        style = f"{base} {name}" if name else base
+        first, *others = value.split("\n")
+        if first:
+            row.append((first, style))
+        for part in others:
+            rows.append(_merged(row))
+            row = [(part, style)] if part else []
+    if row:
+        rows.append(_merged(row))
+    return rows[:count]
+
+
+def _merged(row: list[Run]) -> Runs:
+    """Join neighbours of one style: lexers split text into more pieces than there are colours."""
+    merged: list[Run] = []
+    for text, style in row:
+        if merged and merged[-1][1] == style:
+            merged[-1] = (merged[-1][0] + text, style)
+        else:
+            merged.append((text, style))
+    return tuple(merged)
+
+
+def _lex(lexer: Lexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
+    """Return the tokens of ``text`` and the state behind it.
+
+    Only plain regular-expression lexers can go on from a state; others start afresh with each chunk.
+    """
+    if isinstance(lexer, RegexLexer) and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed:
+        return _lex_from(lexer, text, state)
+    return [(kind, value) for _, kind, value in lexer.get_tokens_unprocessed(text)], ("root",)
+
+
+def _lex_from(lexer: RegexLexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
+    """Do what ``RegexLexer.get_tokens_unprocessed`` does, and tell the state at the end, which it keeps to itself."""
+    definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001
+    stack = list(state)
+    tokens: list[tuple[Any, str]] = []
+    position, length = 0, len(text)
+    while position < length:
+        for match_rule, action, change in definitions[stack[-1]]:
+            match = match_rule(text, position)
+            if match is None:
+                continue
+            if action is not None:
+                if type(action) is type(Token):
+                    tokens.append((action, match.group()))
+                else:
+                    tokens.extend((kind, value) for _, kind, value in action(lexer, match))
+            position = match.end()
+            if change is not None:
+                _change_state(stack, change)
+            break
+        else:
+            if text[position] == "\n":
+                stack = ["root"]
+                tokens.append((Whitespace, "\n"))
+            else:
+                tokens.append((Token.Text, text[position]))
+            position += 1
+    return tokens, tuple(stack)
+
+
+def _change_state(stack: list[str], change: Any) -> None:
+    """Apply one of the state changes a lexer's rule may name."""
+    if isinstance(change, int):
+        del stack[max(len(stack) + change, 1) :]
+        return
+    for name in change if isinstance(change, tuple) else (change,):
+        if name == "#pop":
+            if len(stack) > 1:
+                stack.pop()
+        else:
+            stack.append(stack[-1] if name == "#push" else name)
