@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
@@ -10,7 +11,6 @@ from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
     EntryAppended,
-    LeafMoved,
     LiveAnswer,
     Notice,
     PermissionAnswer,
@@ -20,9 +20,11 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.message_queue import MessageQueue
+from tui_agent.agent.navigator import NavigationError, Navigator
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.agent.tool_runner import ToolRunner
+from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import Refusal
 from tui_agent.context.ladder import Commit
@@ -33,6 +35,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
+    ContextEditEntry,
     Entry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -60,6 +63,7 @@ class Agent:
         self._shells: set[asyncio.Task[ShellEntry]] = set()
         view = resolve(session.active_path())
         self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=view.mode or mode)
+        self._navigator = Navigator(session, ports, self._channel, model=lambda: self.model)
         self._answerer = Answerer(session, ports, self._channel)
         self._tools = ToolRunner(session, ports, self._channel, self._questions)
         self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
@@ -207,16 +211,77 @@ class Agent:
         self._append(entry)
         return entry
 
+    # -- the tree ---------------------------------------------------------------------------------------------
+
+    def plan_move(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
+        """Return what a move to an entry would do; see ``Navigator.plan``."""
+        return self._navigator.plan(target, continue_from_here=continue_from_here)
+
+    async def carry_out(
+        self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
+    ) -> None:
+        """Move as planned; ``focus`` None without a summary, "" with one, a text says what it should keep.
+
+        Raises:
+            NavigationError: a run is going on, or the summary failed; nothing changed.
+        """
+        self._refuse_while_running()
+        await self._navigator.move(plan, focus=focus, progress=progress)
+        self._follow_path()
+
+    async def merge_branch(
+        self, leaf: int, *, focus: str = "", progress: Callable[[str], None] | None = None
+    ) -> BranchSummaryEntry:
+        """Append a summary of another branch here, without moving.
+
+        Raises:
+            NavigationError: as ``carry_out``, or there is nothing to tell.
+        """
+        self._refuse_while_running()
+        return await self._navigator.merge(leaf, focus=focus, progress=progress)
+
     def move(self, target: int | None) -> None:
-        """Make an entry the leaf; refused while a run is going on."""
+        """Make an entry the leaf, without a summary.
+
+        Raises:
+            NavigationError: a run is going on.
+        """
+        self._refuse_while_running()
+        self._navigator.go(target)
+        self._follow_path()
+
+    def undo_move(self) -> int | None:
+        """Undo the last move; returns the leaf.
+
+        Raises:
+            NavigationError: a run is going on.
+            NothingToUndo: there is no move to undo.
+        """
+        self._refuse_while_running()
+        leaf = self._navigator.undo()
+        self._follow_path()
+        return leaf
+
+    def redo_move(self) -> int | None:
+        """Redo the move undone last; as ``undo_move``."""
+        self._refuse_while_running()
+        leaf = self._navigator.redo()
+        self._follow_path()
+        return leaf
+
+    def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
+        """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""
+        self._append(ContextEditEntry(target=target, action=action))
+
+    def _refuse_while_running(self) -> None:
         if self.running:
-            self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
-            return
-        self.session.move(target)
+            raise NavigationError("The agent is working; interrupt it first (Escape).")
+
+    def _follow_path(self) -> None:
+        """Take model and mode from the path one is on now."""
         view = resolve(self.session.active_path())
         self._context.model = view.model or self._context.model
         self._context.mode = view.mode or self._context.mode
-        self._channel.emit(LeafMoved(target))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""

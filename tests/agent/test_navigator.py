@@ -1,0 +1,119 @@
+"""Moving in the tree: what comes along, what is told, what a failure leaves."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.agent.navigator import NavigationError
+from tui_agent.context.request import request_bytes
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.session.entries import BranchSummaryEntry, UserEntry
+
+SUMMARY = "## Goal\nTried middleware; it did not work because of the order.\n"
+
+
+def summarises(request) -> bool:
+    return not request.tools
+
+
+async def two_branches(tmp_path: Path, summary: Reply | None = None) -> Harness:
+    told = summary or Reply(SUMMARY)
+    client = ScriptedClient(lambda request: told if summarises(request) else Reply("Answer."))
+    harness = make_agent(tmp_path, client)
+    await harness.say("first question")
+    await harness.say("try middleware")
+    return harness
+
+
+def user(harness: Harness, text: str) -> UserEntry:
+    return next(e for e in harness.path() if isinstance(e, UserEntry) and e.text == text)
+
+
+async def test_a_user_message_goes_back_into_the_prompt(tmp_path: Path) -> None:
+    harness = await two_branches(tmp_path)
+    target = user(harness, "try middleware")
+    plan = harness.agent.plan_move(target.id)
+    assert plan.leaf == target.parent_id
+    assert plan.prompt == target.parts
+    assert plan.asks
+    await harness.agent.carry_out(plan)
+    assert harness.session.leaf == target.parent_id
+
+
+async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: Path) -> None:
+    harness = await two_branches(tmp_path)
+    left = harness.session.leaf
+    plan = harness.agent.plan_move(user(harness, "try middleware").id)
+    pieces: list[str] = []
+    await harness.agent.carry_out(plan, focus="why it failed", progress=pieces.append)
+    entry = harness.path()[-1]
+    assert isinstance(entry, BranchSummaryEntry)
+    assert entry.from_id == left
+    assert "middleware" in entry.summary
+    assert entry.model == "test/model"
+    assert "".join(pieces) == SUMMARY
+    await harness.say("something else")
+    sent = request_bytes(harness.agent.ports.client.requests[-1]).decode()
+    assert "because of the order" in sent
+    assert "try middleware" not in sent
+    asked = next(r for r in harness.agent.ports.client.requests if summarises(r))
+    assert "why it failed" in asked.messages[-1].text
+
+
+async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
+    harness = await two_branches(tmp_path, Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")))
+    leaf, count = harness.session.leaf, len(harness.session.skeleton())
+    with pytest.raises(NavigationError, match="key was refused"):
+        await harness.agent.carry_out(harness.agent.plan_move(user(harness, "try middleware").id), focus="")
+    assert harness.session.leaf == leaf
+    assert len(harness.session.skeleton()) == count
+
+
+async def test_moves_can_be_undone_and_redone(tmp_path: Path) -> None:
+    harness = await two_branches(tmp_path)
+    leaf = harness.session.leaf
+    harness.agent.move(harness.path()[1].id)
+    here = harness.session.leaf
+    assert harness.agent.undo_move() == leaf
+    assert harness.agent.redo_move() == here
+
+
+async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> None:
+    harness = await two_branches(tmp_path)
+    other = harness.session.leaf
+    assert other is not None
+    harness.agent.move(user(harness, "try middleware").parent_id)
+    await harness.say("another way")
+    before = harness.session.leaf
+    entry = await harness.agent.merge_branch(other)
+    assert entry.parent_id == before
+    assert entry.from_id == other
+    with pytest.raises(NavigationError, match="nothing"):
+        await harness.agent.merge_branch(harness.path()[1].id)
+
+
+async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("x"), Reply("half", hang=True)])
+    harness = make_agent(tmp_path, client)
+    await harness.say("one")
+    harness.agent.submit("two")
+    await client.hanging.wait()
+    with pytest.raises(NavigationError, match="interrupt"):
+        harness.agent.move(1)
+    with pytest.raises(NavigationError, match="interrupt"):
+        harness.agent.undo_move()
+    await harness.agent.aclose()
+
+
+async def test_edits_of_the_context_change_the_next_request_only(tmp_path: Path) -> None:
+    harness = await two_branches(tmp_path)
+    await harness.say("long " * 200 + "xylophone")
+    target = user(harness, "long " * 200 + "xylophone")
+    harness.agent.edit_context(target.id, "mask")
+    await harness.say("next")
+    assert "xylophone" not in request_bytes(harness.agent.ports.client.requests[-1]).decode()
+    harness.agent.edit_context(target.id, "restore")
+    await harness.say("and now")
+    assert "xylophone" in request_bytes(harness.agent.ports.client.requests[-1]).decode()

@@ -1,0 +1,143 @@
+"""Moves about in the session's tree: plans a move, summarises what is left behind, and undoes moves.
+
+A summary is made before anything changes: when it fails or is cancelled, the leaf is where it was.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.events import EntryAppended, LeafMoved
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.summary_calls import SummaryCalls
+from tui_agent.context.branch_summary import (
+    BranchSummaryPlan,
+    MovePlan,
+    branch_summary_entry,
+    plan_branch_summary,
+    plan_merge,
+    plan_move,
+)
+from tui_agent.context.budget import measure
+from tui_agent.context.summariser import SummariserLimits, SummaryFailure, SummaryPrompts, summarise
+from tui_agent.session.entries import BranchSummaryEntry
+from tui_agent.session.session import Session
+
+
+class NavigationError(Exception):
+    """The move, or the summary it needs, could not be made; the message is one sentence for a person."""
+
+
+class Navigator:
+    """Navigates one session. ``model`` names the conversation's model at the time of a call."""
+
+    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, *, model: Callable[[], str]) -> None:
+        self._session = session
+        self._ports = ports
+        self._channel = channel
+        self._model = model
+        self._prompts = SummaryPrompts.load(ports.prompt)
+
+    def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
+        """Return what a move to an entry does: where the leaf goes, what is left, what comes back into the prompt.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        session = self._session
+        target_path = [] if target is None else session.path(target)
+        return plan_move(session.path(), target_path, continue_from_here=continue_from_here)
+
+    async def move(
+        self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
+    ) -> None:
+        """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text says what matters.
+
+        Raises:
+            NavigationError: the summary failed; nothing changed.
+        """
+        entry = None
+        if focus is not None:
+            entry = await self._summarise(plan, focus, progress)
+        self.go(plan.leaf)
+        if entry is not None:
+            self._append(entry)
+
+    async def merge(
+        self, other: int, *, focus: str = "", progress: Callable[[str], None] | None = None
+    ) -> BranchSummaryEntry:
+        """Tell the current branch what happened on the way to another leaf, without moving.
+
+        Raises:
+            NavigationError: the other branch holds nothing of its own, or the summary failed; nothing changed.
+        """
+        plan = plan_merge(self._session.path(), self._session.path(other))
+        if plan is None:
+            raise NavigationError("That branch holds nothing that is not on this one.")
+        entry = await self._summarise(plan, focus, progress)
+        if entry is None:
+            raise NavigationError("That branch holds nothing to summarise.")
+        return self._append(entry)
+
+    def go(self, leaf: int | None) -> None:
+        """Make an entry the leaf."""
+        self._session.move(leaf)
+        self._channel.emit(LeafMoved(leaf))
+
+    def undo(self) -> int | None:
+        """Undo the last move.
+
+        Raises:
+            NothingToUndo: there is none.
+        """
+        leaf = self._session.undo_move()
+        self._channel.emit(LeafMoved(leaf))
+        return leaf
+
+    def redo(self) -> int | None:
+        """Redo the move undone last.
+
+        Raises:
+            NothingToUndo: there is none.
+        """
+        leaf = self._session.redo_move()
+        self._channel.emit(LeafMoved(leaf))
+        return leaf
+
+    async def _summarise(
+        self, move: MovePlan, focus: str, progress: Callable[[str], None] | None
+    ) -> BranchSummaryEntry | None:
+        plan, model, limits = self._plan_summary(move, focus)
+        if plan is None:
+            return None
+        count = self._ports.directory.counter(model).text
+        calls = SummaryCalls(self._ports.client, model, progress=progress or (lambda _text: None))
+        summary = await calls.run(summarise((plan.task(),), self._prompts, limits, count))
+        if isinstance(summary, SummaryFailure):
+            raise NavigationError(summary.reason)
+        entry = branch_summary_entry(plan, summary, count)
+        return entry.model_copy(update={"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost})
+
+    def _plan_summary(self, move: MovePlan, focus: str) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
+        directory = self._ports.directory
+        settings = self._ports.settings.for_model(self._model())
+        model = settings.compaction.model or self._model()
+        size = measure(
+            self._session.active_path(), directory.limits(self._model()), settings, directory.counter(self._model())
+        )
+        window = directory.limits(model)
+        limits = SummariserLimits(window.window, max(settings.compaction.summary_tokens(size.budget), 64))
+        plan = plan_branch_summary(
+            move,
+            settings,
+            room=max(500, limits.room(1_000)),
+            budget=size.budget,
+            count=directory.counter(model).text,
+            focus=focus,
+        )
+        return plan, model, limits
+
+    def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:
+        saved = cast("BranchSummaryEntry", self._session.append(entry))
+        self._channel.emit(EntryAppended(saved))
+        return saved
