@@ -1,15 +1,16 @@
 """Long sessions: what they weigh, how fast they open, how they take focus and resizing."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import psutil
 
-from benchmarks.program import PROMPT_HINT, Sandbox, pss, sandbox
+from benchmarks.program import MODEL, PROMPT_HINT, Sandbox, pss, sandbox
 from benchmarks.report import Row, milliseconds
 from tests.support.terminal import Terminal
 from tui_agent.session.entries import (
     AssistantEntry,
+    CompactionEntry,
     Entry,
     TextPart,
     ToolCallPart,
@@ -23,6 +24,7 @@ from tui_agent.session.store import Store
 
 NAME = "sessions"
 LAST = "THE-LAST-ANSWER"
+COMPACTED_EVERY = 1_000
 
 
 def run() -> Iterator[Row]:
@@ -46,22 +48,31 @@ def run() -> Iterator[Row]:
 
 
 def fill_session(box: Sandbox, entries: int) -> str:
-    """Write a session of that many entries into the sandbox's database and return its id."""
+    """Write a session of that many entries into the sandbox's database and return its id.
+
+    It was compacted every 1,000 entries, as a session of that length has to be to fit any window.
+    """
     store = Store(box.database / "sessions.db")
     try:
         info = store.create_session(box.project)
         session = Session(store, info.id, estimate=lambda entry: len(entry.preview) // 4)
-        session.hold()
-        made = 0
-        for start in range(0, entries, 2_000):
-            batch = list(exchange(start, min(2_000, entries - start)))
-            session.append_many(batch)
-            made += len(batch)
-        session.append(AssistantEntry(parts=(TextPart(text=LAST),), model="openai/bench"))
-        session.release()
+        for start in range(0, entries, COMPACTED_EVERY):
+            added = session.append_many(exchange(start, min(COMPACTED_EVERY, entries - start)))
+            session.append(_compaction(added))
+        session.append(AssistantEntry(parts=(TextPart(text=LAST),), model=MODEL))
         return info.id
     finally:
         store.close()
+
+
+def _compaction(entries: Sequence[Entry]) -> CompactionEntry:
+    return CompactionEntry(
+        summary="## Goal\nFind out why the cart loses an item.\n\n## Progress\n- [x] read `src/cart.py`",
+        first_kept_id=entries[-16 * (len(entries) // 32)].id,
+        tokens_before=150_000,
+        tokens_after=20_000,
+        trigger="threshold",
+    )
 
 
 def exchange(start: int, count: int) -> Iterator[Entry]:
@@ -73,7 +84,7 @@ def exchange(start: int, count: int) -> Iterator[Entry]:
             case 1 | 3 | 5:
                 yield AssistantEntry(
                     parts=(ToolCallPart(call_id=f"call{number}", tool="grep", arguments='{"pattern": "cart"}'),),
-                    model="openai/bench",
+                    model=MODEL,
                     finish="tool_calls",
                 )
             case 2 | 4 | 6:
@@ -88,9 +99,7 @@ def exchange(start: int, count: int) -> Iterator[Entry]:
                 text = (
                     f"Answer {number}: it is in **src/cart.py**.\n\n```python\ntotal = {number}\n```\n\n- one\n- two\n"
                 )
-                yield AssistantEntry(
-                    parts=(TextPart(text=text * 2),), model="openai/bench", usage=Usage(input=900, output=90)
-                )
+                yield AssistantEntry(parts=(TextPart(text=text * 2),), model=MODEL, usage=Usage(input=900, output=90))
 
 
 def _open_seconds(box: Sandbox, session: str | None) -> float:
