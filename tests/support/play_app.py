@@ -73,7 +73,7 @@ def main() -> None:
             Path(directory), settings=UiSettings(), clock=time.time, cwd=Path.cwd(), start=start, branch=_branch
         )
         actor = Actor(stage)
-        make_agent = stage.app.services.make_agent
+        make_agent = stage.services.make_agent
 
         def acting(session: object) -> FakeAgent:
             agent = make_agent(session)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def main() -> None:
                     agent.append(*conversation())
             return agent
 
-        object.__setattr__(stage.app.services, "make_agent", acting)
+        object.__setattr__(stage.services, "make_agent", acting)
         stage.app.run()
 
 

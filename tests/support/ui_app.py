@@ -26,6 +26,7 @@ from tui_agent.ui.services import (
     Start,
     UiSettings,
 )
+from tui_agent.ui.widgets.session_view import SessionView
 
 NOW = 1_790_000_000.0
 """The time on every clock here, seconds since the epoch."""
@@ -56,6 +57,7 @@ class Stage:
     """The application, what it was given, and every message that passed through it."""
 
     app: TuiAgentApp
+    services: AppServices
     store: Store
     agents: list[FakeAgent]
     saved: dict[str, object] = field(default_factory=dict)
@@ -72,6 +74,12 @@ class Stage:
     def main(self) -> MainScreen:
         return self.app.main
 
+    @property
+    def view(self) -> SessionView:
+        """What shows the open session."""
+        assert self.main.view is not None
+        return self.main.view
+
     def of(self, kind: type[Any]) -> list[Any]:
         """Return the messages of a kind, each once however far it bubbled."""
         found = {id(message): message for message in self.messages if isinstance(message, kind)}
@@ -81,7 +89,7 @@ class Stage:
     async def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> AsyncIterator[Pilot[int]]:
         """Run the application and wait until its session is open."""
         async with self.app.run_test(size=size, message_hook=self.messages.append, **arguments) as pilot:
-            await until(lambda: self.of(MainScreen.Opened), pilot)
+            await until(lambda: self.of(SessionView.Opened), pilot)
             yield pilot
 
 
@@ -150,7 +158,7 @@ def make_stage(
         branch=branch,
     )
     given = replace(given, **services)
-    return Stage(TuiAgentApp(given, start), store, agents, saved, requests=requests, closed=closed)
+    return Stage(TuiAgentApp(given, start), given, store, agents, saved, requests=requests, closed=closed)
 
 
 async def until(condition: Any, pilot: Any = None) -> None:

@@ -131,7 +131,7 @@ async def test_what_waits_in_the_queue_is_shown_and_counted(tmp_path: Path) -> N
         assert "and 4 more" in screen_text(stage)
         stage.agent.emit(QueueChanged())
         await pilot.pause()
-        assert not stage.main.waiting.display
+        assert not stage.view.waiting.display
 
 
 # -- sessions -----------------------------------------------------------------------------------------------

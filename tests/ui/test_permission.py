@@ -68,7 +68,7 @@ async def test_a_key_answers(tmp_path: Path, key: str, decision: Decision) -> No
         await pilot.press(key)
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(decision))]
-        assert not stage.main.question.display
+        assert not stage.view.question.display
         assert stage.main.prompt.has_focus
 
 
@@ -92,7 +92,7 @@ async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> No
         await pilot.pause()
         assert "-old [bold]" in screen_text(stage)
         assert "+new [/bold]" in screen_text(stage)
-        content = stage.main.question._details.render()
+        content = stage.view.question._details.render()
         styles = {content.plain[span.start : span.end]: str(span.style) for span in content.spans}
         assert styles["-old [bold]"] != styles["+new [/bold]"]
 
@@ -105,7 +105,7 @@ async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> Non
         await pilot.press("y", "1")
         assert stage.agent.answers == []
         assert stage.main.prompt.text == "y1"
-        assert stage.main.question.display
+        assert stage.view.question.display
 
 
 async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> None:
@@ -117,14 +117,14 @@ async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> N
         await pilot.press("y")
         await pilot.pause()
         assert stage.main.prompt.text == "hy"
-        assert not stage.main.question.armed
+        assert not stage.view.question.armed
         now += 0.6
-        stage.main.question._try_to_arm()
-        assert not stage.main.question.armed
+        stage.view.question._try_to_arm()
+        assert not stage.view.question.armed
         now += 0.2
-        stage.main.question._try_to_arm()
+        stage.view.question._try_to_arm()
         await pilot.pause()
-        assert stage.main.question.armed
+        assert stage.view.question.armed
         await pilot.press("y")
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
@@ -150,11 +150,11 @@ async def test_escape_leaves_the_note_first_then_stops_the_run(tmp_path: Path) -
         await pilot.press("e", "x", "escape")
         await pilot.pause()
         assert stage.agent.calls == []
-        assert stage.main.question.display
+        assert stage.view.question.display
         await pilot.press("escape")
         await pilot.pause()
         assert stage.agent.calls == ["interrupt"]
-        assert not stage.main.question.display
+        assert not stage.view.question.display
         assert stage.main.prompt.has_focus
 
 
@@ -179,7 +179,7 @@ async def test_a_question_settled_elsewhere_goes_away(tmp_path: Path) -> None:
         await pilot.pause()
         stage.agent.emit(PermissionSettled("c1", Decision.DENY))
         await pilot.pause()
-        assert not stage.main.question.display
+        assert not stage.view.question.display
         assert stage.main.prompt.has_focus
 
 
@@ -213,7 +213,7 @@ async def test_typing_into_the_prompt_while_a_question_waits_steers(tmp_path: Pa
         await pilot.press(*"why", "enter")
         await pilot.pause()
         assert stage.agent.sent == [("why", False)]
-        assert stage.main.question.display
+        assert stage.view.question.display
 
 
 async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ async def test_during_a_run_enter_steers_and_alt_enter_queues(tmp_path: Path) ->
         await pilot.press(*"now", "enter", *"later", "alt+enter")
         await pilot.pause()
         assert stage.agent.sent == [("now", False), ("later", True)]
-        shown = stage.main.waiting.render().plain
+        shown = stage.view.waiting.render().plain
         assert "next   now" in shown
         assert "later  later" in shown
 
@@ -75,7 +75,7 @@ async def test_alt_up_takes_the_newest_waiting_message_back(tmp_path: Path) -> N
         await pilot.press("alt+up")
         await pilot.pause()
         assert stage.main.prompt.text == "two\nrest"
-        assert stage.main.waiting.queue.steer == ("one",)
+        assert stage.view.waiting.queue.steer == ("one",)
 
 
 async def test_alt_enter_without_a_run_is_a_new_line(tmp_path: Path) -> None:

@@ -26,12 +26,13 @@ from tui_agent.agent.events import (
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.ui import format as shown
+from tui_agent.ui.event_map import next_state
 from tui_agent.ui.inbox import Inbox
-from tui_agent.ui.prompting.attachments import mentions
 from tui_agent.ui.prompting.completion import CommandName, rank_files, rank_names, token_at
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.ui.prompting.mentions import mentions
 from tui_agent.ui.prompting.paste import PasteStore
-from tui_agent.ui.run_state import RunState, describe, next_state
+from tui_agent.ui.run_state import RunState, describe
 from tui_agent.ui.terminal import background_is_light, know_enter_keys, title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
 

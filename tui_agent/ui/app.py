@@ -1,9 +1,11 @@
 """The application: holds the screens together, and owns what is true for all of them."""
 
+import asyncio
 import gc
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import ClassVar
 
 from rich.text import Text
@@ -16,7 +18,7 @@ from textual.screen import Screen
 from tui_agent.resources import style_path
 from tui_agent.ui import clipboard, terminal
 from tui_agent.ui.screens.main import MainScreen
-from tui_agent.ui.services import AppServices, OpenRequest, Start
+from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,19 @@ STYLES = ("app.tcss", "transcript.tcss", "prompt.tcss", "permission.tcss", "scre
 
 QUIT_WINDOW = 2.0
 """Seconds in which a second ctrl+c quits."""
+
+
+Load = Callable[[], Awaitable[tuple[AppServices, Start]]]
+"""Brings the ports, and what to show first."""
+
+
+def _having(services: AppServices, start: Start) -> Load:
+    """Return a ``Load`` for ports that are there already."""
+
+    async def load() -> tuple[AppServices, Start]:
+        return services, start
+
+    return load
 
 
 class TuiAgentApp(App[int]):
@@ -45,15 +60,32 @@ class TuiAgentApp(App[int]):
 
         report: clipboard.CopyReport
 
-    def __init__(self, services: AppServices, start: Start | None = None) -> None:
+    def __init__(
+        self, services: AppServices | Load, start: Start | None = None, *, settings: UiSettings | None = None
+    ) -> None:
+        """Make the application.
+
+        Args:
+            services: The ports; or a function that brings them with what to show first, called after the first
+                paint, so that the user can write while they are imported and built.
+            start: What to show first, when ``services`` are the ports.
+            settings: How the first paint looks, when ``services`` is a function; the ports' settings otherwise.
+        """
         super().__init__(css_path=[style_path(name) for name in STYLES])
         terminal.know_enter_keys()
-        self.services = services
-        self._start = start or Start()
-        self.main = MainScreen(services)
+        self.main = MainScreen()
         """The screen under all others."""
+        self.failure: Exception | None = None
+        """Why the ports could not be had; the program ended because of it."""
+        if isinstance(services, AppServices):
+            self._load: Load = _having(services, start or Start())
+            settings = services.settings
+        else:
+            self._load = services
         self._last_ctrl_c = float("-inf")
-        settings = services.settings
+        self._look_like(settings or UiSettings())
+
+    def _look_like(self, settings: UiSettings) -> None:
         if settings.reduced_motion:
             self.animation_level = "none"
         theme = settings.theme or terminal.default_theme()
@@ -66,25 +98,38 @@ class TuiAgentApp(App[int]):
         return self.main  # type: ignore[return-value]
 
     def on_mount(self) -> None:
-        """Paint first, then open the session and start what is slow."""
+        """Paint first, then bring in the rest."""
         self._write(terminal.PUSH_TITLE)
         self.watch(self, "sub_title", self._title_changed)
         self.call_after_refresh(self._painted)
 
-    async def _painted(self) -> None:
-        await self.main.open(self._start.request)
-        match self._start.screen:
+    def _painted(self) -> None:
+        self._bring_in()
+
+    @work(group="start")
+    async def _bring_in(self) -> None:
+        """Import and build what was not needed for the first paint, then show what was asked for."""
+        try:
+            await asyncio.to_thread(import_module, "tui_agent.ui.widgets.session_view")
+            services, start = await self._load()
+        except Exception as error:  # noqa: BLE001 - the program ends with it, and whoever ran it says why
+            self.failure = error
+            self.exit(1)
+            return
+        await self.main.attach(services)
+        await self.main.open(start.request)
+        match start.screen:
             case "sessions":
                 await self.main.run_command("sessions", "")
             case "welcome":
                 self.show_welcome()
             case _:
-                if self._start.prompt:
-                    self.main.send(self._start.prompt)
+                if start.prompt:
+                    self.main.send(start.prompt)
         # What was built up to here lives as long as the program; the collector need not look at it again.
         gc.collect()
         gc.freeze()
-        self.services.on_ready()
+        services.on_ready()
 
     def show_welcome(self) -> None:
         """Show the ways to get a model over the main screen."""
@@ -101,7 +146,7 @@ class TuiAgentApp(App[int]):
                 case _:
                     pass
 
-        self.push_screen(WelcomeScreen(self.services), chosen)
+        self.push_screen(WelcomeScreen(self.main.services), chosen)
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
@@ -148,7 +193,7 @@ class TuiAgentApp(App[int]):
     @work(thread=True, group="copy", exit_on_error=False)
     def _copy(self, text: str) -> None:
         write = None if self.is_headless else self._write
-        self.post_message(self.Copied(clipboard.copy(text, write, self.services.state_dir)))
+        self.post_message(self.Copied(clipboard.copy(text, write, self.main.state_dir)))
 
     def on_tui_agent_app_copied(self, message: Copied) -> None:
         """Say how it went."""
@@ -156,7 +201,7 @@ class TuiAgentApp(App[int]):
 
     def action_help_quit(self) -> None:
         """Ctrl+C with nothing selected: clear the prompt; pressed again soon, quit."""
-        now = self.services.clock()
+        now = self.main.clock()
         if now - self._last_ctrl_c <= QUIT_WINDOW:
             self.exit(0)
             return

@@ -1,32 +1,42 @@
-"""From agent events to widgets: the one place that knows which widget shows what."""
+"""From agent events to widgets: the one place that knows which widget shows what, and what the agent does now."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.events import (
     AgentEvent,
+    AnswerDelta,
     CompactionEnded,
+    CompactionStarted,
     EntryAppended,
     LeafMoved,
     Notice,
     PermissionAsked,
     PermissionSettled,
     QueueChanged,
+    ReasoningProgress,
+    RequestStarted,
+    RetryScheduled,
     RunEnded,
     RunStarted,
+    ToolCallProgress,
+    ToolFinished,
+    ToolStarted,
 )
-from tui_agent.ui.run_state import next_state
+from tui_agent.ui.run_state import Phase, RunState
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.ui.widgets.session_view import SessionView
 
 RETRY = ("ctrl+r", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
-def apply(main: "MainScreen", event: AgentEvent) -> None:
+def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     """Show an event. The transcript and the status line see every one."""
-    main.transcript.apply(event)
-    main.status.state = next_state(main.status.state, event, main.services.clock())
+    view.transcript.apply(event)
+    main.status.state = next_state(main.status.state, event, main.clock())
     match event:
         case RunStarted():
             main.notice.clear()
@@ -34,13 +44,13 @@ def apply(main: "MainScreen", event: AgentEvent) -> None:
         case EntryAppended() | LeafMoved():
             main.show_facts()
         case PermissionAsked(request=request):
-            main.question.ask(request)
+            view.question.ask(request)
             main.refresh_bindings()
         case PermissionSettled(call_id=call_id):
-            main.question.settle(call_id)
-            main.leave_question()
+            view.question.settle(call_id)
+            view.leave_question()
         case QueueChanged():
-            main.waiting.queue = event
+            view.waiting.queue = event
             main.refresh_bindings()
         case Notice(message=message, severity=severity, action=action):
             remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
@@ -50,12 +60,12 @@ def apply(main: "MainScreen", event: AgentEvent) -> None:
                 main.say(error, "warning")
             main.show_facts()
         case RunEnded():
-            _run_ended(main, event)
+            _run_ended(main, view, event)
 
 
-def _run_ended(main: "MainScreen", event: RunEnded) -> None:
-    main.question.clear()
-    main.leave_question()
+def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None:
+    view.question.clear()
+    view.leave_question()
     main.show_running()
     main.show_facts()
     main.look_at_files()
@@ -68,3 +78,48 @@ def _run_ended(main: "MainScreen", event: RunEnded) -> None:
             main.say(event.error or "Stopped. Send a message to go on.", "warning")
         case _:
             pass
+
+
+# -- what the agent does now, step by step ------------------------------------------------------------------
+
+
+def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
+    """Return the state after an event; the same object when the event changes nothing."""
+    match event:
+        case RunStarted() | RequestStarted():
+            return RunState(Phase.WAITING, now, tools=state.tools)
+        case AnswerDelta() | ToolCallProgress():
+            return _entered(state, Phase.STREAMING, now)
+        case ReasoningProgress():
+            return _entered(state, Phase.THINKING, now)
+        case ToolStarted(call_id=call_id, tool=tool):
+            return _with_tools(state, (*state.tools, (call_id, tool)), now)
+        case ToolFinished(call_id=call_id):
+            return _with_tools(state, tuple(call for call in state.tools if call[0] != call_id), now)
+        case PermissionAsked(request=request):
+            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool)
+        case PermissionSettled():
+            return _with_tools(state, state.tools, now)
+        case RetryScheduled():
+            detail = f"attempt {event.attempt} of {event.attempts}"
+            return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
+        case CompactionStarted():
+            return RunState(Phase.COMPACTING, now)
+        case CompactionEnded():
+            return RunState(Phase.WAITING, now)
+        case RunEnded():
+            return RunState(since=now)
+        case _:
+            return state
+
+
+def _entered(state: RunState, phase: Phase, now: float) -> RunState:
+    return state if state.phase is phase else RunState(phase, now, tools=state.tools)
+
+
+def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
+    if state.phase is Phase.PERMISSION and tools != state.tools:
+        return replace(state, tools=tools)
+    if not tools:
+        return RunState(Phase.WAITING, now)
+    return RunState(Phase.TOOL, state.since if state.phase is Phase.TOOL else now, tools=tools)

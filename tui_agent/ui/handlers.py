@@ -1,38 +1,31 @@
-"""What each command does. A handler gets the main screen and the text after the command's name."""
+"""What each command does. A handler gets the main screen and the text after the command's name.
+
+Handlers import what they show: commands are known before the first paint, screens and entries are not needed then.
+"""
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.session.entries import (
-    AssistantEntry,
-    CompactionEntry,
-    Entry,
-    ShellEntry,
-    ToolResultEntry,
-    UserEntry,
-)
-from tui_agent.ui import reports
-from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.models import ModelPicker
-from tui_agent.ui.screens.report import ReportScreen
-from tui_agent.ui.screens.sessions import SessionPicker
-from tui_agent.ui.screens.themes import ThemePicker
-from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.services import CompactingAgent, OpenHow, OpenRequest, RestoringAgent
 
 if TYPE_CHECKING:
+    from tui_agent.session.entries import Entry
     from tui_agent.ui.screens.main import MainScreen
 
 MODES = ("build", "plan")
 """Modes that ``/mode`` without a name goes through."""
 
 
-async def new(main: "MainScreen", _argument: str) -> None:
+async def new(main: MainScreen, _argument: str) -> None:
     """Begin a new session."""
     await main.open(OpenRequest())
 
 
-async def sessions(main: "MainScreen", argument: str) -> None:
+async def sessions(main: MainScreen, argument: str) -> None:
     """Open a session by its id, or show the list."""
+    from tui_agent.ui.screens.sessions import SessionPicker
+
     if argument:
         await main.open(OpenRequest(argument))
         return
@@ -41,13 +34,13 @@ async def sessions(main: "MainScreen", argument: str) -> None:
     main.app.push_screen(picker, main.open_later)
 
 
-async def fork(main: "MainScreen", _argument: str) -> None:
+async def fork(main: MainScreen, _argument: str) -> None:
     """Go on in a copy of the session."""
     if main.agent is not None:
         await main.open(OpenRequest(main.agent.session.id, OpenHow.FORK))
 
 
-async def rename(main: "MainScreen", argument: str) -> None:
+async def rename(main: MainScreen, argument: str) -> None:
     """Give the session a title; without one put the command into the prompt, the title in it."""
     if main.agent is None:
         return
@@ -58,15 +51,17 @@ async def rename(main: "MainScreen", argument: str) -> None:
         main.prompt.set_draft(f"/rename {main.agent.session.info.title}")
 
 
-async def model(main: "MainScreen", argument: str) -> None:
+async def model(main: MainScreen, argument: str) -> None:
     """Use another model; without an id show the list."""
+    from tui_agent.ui.screens.models import ModelPicker
+
     if argument:
         main.use_model(argument)
     elif main.agent is not None:
         main.app.push_screen(ModelPicker(main.services.models, main.agent.model), main.use_model)
 
 
-async def mode(main: "MainScreen", argument: str) -> None:
+async def mode(main: MainScreen, argument: str) -> None:
     """Use another mode; without a name the next one."""
     if main.agent is None:
         return
@@ -79,8 +74,10 @@ async def mode(main: "MainScreen", argument: str) -> None:
     main.show_facts()
 
 
-async def undo(main: "MainScreen", _argument: str) -> None:
+async def undo(main: MainScreen, _argument: str) -> None:
     """Move to before the last turn, its text back in the prompt; a compaction at the end is undone alone."""
+    from tui_agent.session.entries import CompactionEntry, UserEntry
+
     agent = main.agent
     if agent is None:
         return
@@ -101,7 +98,7 @@ async def undo(main: "MainScreen", _argument: str) -> None:
     agent.move(entry.parent_id)
 
 
-async def redo(main: "MainScreen", _argument: str) -> None:
+async def redo(main: MainScreen, _argument: str) -> None:
     """Go back to where the last ``/undo`` left from."""
     agent = main.agent
     if agent is None or not main.undone:
@@ -111,7 +108,7 @@ async def redo(main: "MainScreen", _argument: str) -> None:
     main.prompt.reset()
 
 
-async def block_action(main: "MainScreen", action: str, entry_id: int) -> None:
+async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
     """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
     agent: object = main.agent
     if main.agent is None:
@@ -132,7 +129,10 @@ async def block_action(main: "MainScreen", action: str, entry_id: int) -> None:
             pass
 
 
-def _open_output(main: "MainScreen", entry: Entry) -> None:
+def _open_output(main: MainScreen, entry: Entry) -> None:
+    from tui_agent.session.entries import ShellEntry, ToolResultEntry
+    from tui_agent.ui.screens.viewer import ViewerScreen
+
     if not isinstance(entry, ToolResultEntry | ShellEntry):
         return
     if isinstance(entry, ShellEntry):
@@ -143,35 +143,43 @@ def _open_output(main: "MainScreen", entry: Entry) -> None:
     main.app.push_screen(ViewerScreen(f"{entry.tool} {entry.title}", text))
 
 
-async def retry(main: "MainScreen", _argument: str) -> None:
+async def retry(main: MainScreen, _argument: str) -> None:
     """Send the last request again."""
     if main.agent is not None and not main.agent.running and main.agent.session.path():
         main.notice.clear()
         main.agent.retry()
 
 
-async def compact(main: "MainScreen", argument: str) -> None:
+async def compact(main: MainScreen, argument: str) -> None:
     """Summarise the history."""
     agent: object = main.agent
     if isinstance(agent, CompactingAgent):
         main.run_soon(agent.compact(argument or None))
 
 
-async def context(main: "MainScreen", _argument: str) -> None:
+async def context(main: MainScreen, _argument: str) -> None:
     """Say what fills the window."""
+    from tui_agent.ui import reports
+    from tui_agent.ui.screens.report import ReportScreen
+
     if main.agent is not None:
         text = reports.context_text(main.agent.context_size())
         main.app.push_screen(ReportScreen("Context window", text))
 
 
-async def cost(main: "MainScreen", _argument: str) -> None:
+async def cost(main: MainScreen, _argument: str) -> None:
     """Say what was spent."""
+    from tui_agent.ui import reports
+    from tui_agent.ui.screens.report import ReportScreen
+
     if main.agent is not None:
         main.app.push_screen(ReportScreen("Cost of this session", reports.cost_text(main.agent.session.path())))
 
 
-async def copy(main: "MainScreen", _argument: str) -> None:
+async def copy(main: MainScreen, _argument: str) -> None:
     """Copy the last answer as the model wrote it."""
+    from tui_agent.session.entries import AssistantEntry
+
     path = main.agent.session.active_path() if main.agent else []
     texts = [entry.text for entry in path if isinstance(entry, AssistantEntry) and entry.text.strip()]
     if texts:
@@ -180,8 +188,10 @@ async def copy(main: "MainScreen", _argument: str) -> None:
         main.say("There is no answer to copy yet.")
 
 
-async def theme(main: "MainScreen", argument: str) -> None:
+async def theme(main: MainScreen, argument: str) -> None:
     """Use another theme; without a name show the list."""
+    from tui_agent.ui.screens.themes import ThemePicker
+
     if not argument:
         main.app.push_screen(ThemePicker(), main.use_theme)
     elif argument in main.app.available_themes:
@@ -190,13 +200,18 @@ async def theme(main: "MainScreen", argument: str) -> None:
         main.say(f"There is no theme “{argument}”; /theme shows them all.", "warning")
 
 
-async def show_help(main: "MainScreen", _argument: str) -> None:
+async def show_help(main: MainScreen, _argument: str) -> None:
     """Show commands and keys."""
+    from tui_agent.ui import reports
+    from tui_agent.ui.screens.report import ReportScreen
+
     main.app.push_screen(ReportScreen("Help", reports.help_text(main.commands)))
 
 
-async def leave(main: "MainScreen", _argument: str) -> None:
+async def leave(main: MainScreen, _argument: str) -> None:
     """Quit; ask first when a run would be stopped."""
+    from tui_agent.ui.screens.choice import ChoiceScreen
+
     if main.agent is None or not main.agent.running:
         main.app.exit()
         return

@@ -1,24 +1,8 @@
-"""What the agent is doing now, as the status line says it: a pure step from event to state, and its wording."""
+"""What the agent is doing now, and how the status line says it. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tui_agent.agent.events import (
-    AgentEvent,
-    AnswerDelta,
-    CompactionEnded,
-    CompactionStarted,
-    PermissionAsked,
-    PermissionSettled,
-    ReasoningProgress,
-    RequestStarted,
-    RetryScheduled,
-    RunEnded,
-    RunStarted,
-    ToolCallProgress,
-    ToolFinished,
-    ToolStarted,
-)
 from tui_agent.ui.format import one_line, seconds
 
 
@@ -51,48 +35,6 @@ class RunState:
     def active(self) -> bool:
         """Whether something goes on (and so the status line has to be kept up to date)."""
         return self.phase is not Phase.IDLE
-
-
-def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
-    """Return the state after an event; the same object when the event changes nothing."""
-    match event:
-        case RunStarted() | RequestStarted():
-            return RunState(Phase.WAITING, now, tools=state.tools)
-        case AnswerDelta() | ToolCallProgress():
-            return _entered(state, Phase.STREAMING, now)
-        case ReasoningProgress():
-            return _entered(state, Phase.THINKING, now)
-        case ToolStarted(call_id=call_id, tool=tool):
-            return _with_tools(state, (*state.tools, (call_id, tool)), now)
-        case ToolFinished(call_id=call_id):
-            return _with_tools(state, tuple(call for call in state.tools if call[0] != call_id), now)
-        case PermissionAsked(request=request):
-            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool)
-        case PermissionSettled():
-            return _with_tools(state, state.tools, now)
-        case RetryScheduled():
-            detail = f"attempt {event.attempt} of {event.attempts}"
-            return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
-        case CompactionStarted():
-            return RunState(Phase.COMPACTING, now)
-        case CompactionEnded():
-            return RunState(Phase.WAITING, now)
-        case RunEnded():
-            return RunState(since=now)
-        case _:
-            return state
-
-
-def _entered(state: RunState, phase: Phase, now: float) -> RunState:
-    return state if state.phase is phase else RunState(phase, now, tools=state.tools)
-
-
-def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
-    if state.phase is Phase.PERMISSION and tools != state.tools:
-        return replace(state, tools=tools)
-    if not tools:
-        return RunState(Phase.WAITING, now)
-    return RunState(Phase.TOOL, state.since if state.phase is Phase.TOOL else now, tools=tools)
 
 
 def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per phase

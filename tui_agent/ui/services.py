@@ -4,16 +4,21 @@ The command line builds one ``AppServices`` from the real parts, tests build one
 only what the interface uses, so any object that has it will do.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
-from tui_agent.context.budget import ContextSize
-from tui_agent.session.entries import Entry, UserPart
-from tui_agent.session.records import SessionInfo
+if TYPE_CHECKING:
+    # Only for annotations: this module is there before the first paint, and entries take long to import.
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
+    from tui_agent.context.budget import ContextSize
+    from tui_agent.session.entries import Entry, UserPart
+    from tui_agent.session.records import SessionInfo
 
 
 class StorePort(Protocol):

@@ -1,29 +1,17 @@
-"""Turns ``@path`` mentions in a message into the files and images that travel with it."""
+"""Reads what a message mentions with ``@path`` into the files and images that travel with it."""
 
 import asyncio
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
+from tui_agent.ui.prompting.mentions import IMAGE_TYPES, mentions
 
 FILE_BYTES = 50 * 1024
 """Bytes of a text file that are attached."""
 IMAGE_BYTES = 10 * 1024 * 1024
 """Larger images are not attached."""
-
-IMAGE_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-"""Image files by suffix, as providers take them."""
-
-# Begins with a plain character, which is found in a paste of megabytes in no time; see ``_found``.
-_MENTION = re.compile(r'@(?:"([^"\n]+)"|([^\s"]+))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +27,6 @@ class Attachment:
     def mime(self) -> str | None:
         """The image type, None for other files."""
         return IMAGE_TYPES.get(self.path.suffix.lower())
-
-
-def has_mention(text: str) -> bool:
-    """Return whether a message may name files, so that reading them is worth a thread."""
-    return next(_found(text), None) is not None
-
-
-def _found(text: str) -> Iterator[re.Match[str]]:
-    """Yield mentions that begin a word."""
-    for match in _MENTION.finditer(text):
-        before = text[match.start() - 1] if match.start() else " "
-        if before.isspace() or before == "(":
-            yield match
-
-
-def mentions(text: str) -> list[str]:
-    """Return the paths a message mentions, each once, without punctuation that ends a sentence."""
-    names = [match[1] or match[2].rstrip(".,;:!?)") for match in _found(text)]
-    return list(dict.fromkeys(name for name in names if name))
-
-
-def pasted_path(text: str) -> str | None:
-    """Return the mention for a pasted or dropped path of an image that exists, None for any other text."""
-    name = text.strip().removeprefix("file://").strip("'\"").replace("\\ ", " ")
-    if "\n" in name or Path(name).suffix.lower() not in IMAGE_TYPES or len(name) > 4_096:
-        return None
-    try:
-        exists = Path(name).expanduser().is_file()
-    except OSError:
-        return None
-    return (f'@"{name}" ' if " " in name else f"@{name} ") if exists else None
 
 
 def load(text: str, cwd: Path) -> list[Attachment]:

@@ -1,42 +1,40 @@
-"""The main screen: one session's conversation, the questions it asks, the prompt, the gauge and the status line."""
+"""The main screen: header, the open session, the prompt, the gauge and the status line.
+
+It is painted before anything about sessions is imported; ``attach`` brings in the rest.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.message import Message
 from textual.screen import Screen
 
-from tui_agent.session.entries import UserPart
-from tui_agent.session.errors import SessionHeld, StoreError
-from tui_agent.ui import handlers, reports
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
-from tui_agent.ui.event_map import apply
 from tui_agent.ui.format import one_line, short_path
-from tui_agent.ui.inbox import AgentEvents
-from tui_agent.ui.prompting.attachments import has_mention, parts_of
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
-from tui_agent.ui.run_state import RunState
-from tui_agent.ui.screens.sessions import held_question
-from tui_agent.ui.services import AgentPort, AppServices, CompactingAgent, OpenHow, OpenRequest
-from tui_agent.ui.session_slot import SessionSlot
+from tui_agent.ui.prompting.mentions import has_mention
+from tui_agent.ui.services import CompactingAgent, OpenRequest
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.header import SessionHeader
-from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
-from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.prompt import Prompt
-from tui_agent.ui.widgets.queue import QueueList
 from tui_agent.ui.widgets.status import StatusLine
-from tui_agent.ui.widgets.transcript import Transcript, messages
+
+if TYPE_CHECKING:
+    from tui_agent.session.entries import UserPart
+    from tui_agent.ui.services import AgentPort, AppServices
+    from tui_agent.ui.widgets.session_view import SessionView
 
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
@@ -52,114 +50,107 @@ class MainScreen(Screen[None]):
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", show=False),
         Binding("alt+up", "take_back", "take back", show=False),
-        Binding("ctrl+end", "scroll_end", "newest", show=False),
-        Binding("ctrl+home", "scroll_top", "oldest", show=False),
+        Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False),
+        Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False),
         *key_bindings(),
     ]
 
     header = getters.query_one(SessionHeader)
-    transcript = getters.query_one(Transcript)
-    question = getters.query_one(PermissionPrompt)
+    body = getters.query_one("#body", Container)
     notice = getters.query_one(NoticeLine)
-    waiting = getters.query_one(QueueList)
     popup = getters.query_one(CompletionPopup)
-    new_chip = getters.query_one(NewChip)
     prompt = getters.query_one(Prompt)
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
 
-    class Opened(Message):
-        """A session was opened and is shown."""
-
-    def __init__(self, services: AppServices) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.services = services
         self.undone: list[int | None] = []
         """Leaves that ``/undo`` left, newest last."""
-        self._slot = SessionSlot(services, self)
+        self.view: SessionView | None = None
+        """What shows the open session; None until ``attach``."""
+        self._services: AppServices | None = None
+        self._early: list[Prompt.Sent] = []
         self._sending = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
-        """Header, conversation with everything that lies above the prompt, prompt, gauge, status."""
-        settings, clock = self.services.settings, self.services.clock
+        """Header, room for the session, prompt, gauge, status."""
         popup = CompletionPopup(self._command_names, self._files)
-        prompt = Prompt(popup, self._history, clock)
-        prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
-        yield SessionHeader()
+        yield SessionHeader(short_path(Path.cwd()))
         with Container(id="body"):
-            yield Transcript()
-            yield PermissionPrompt(
-                grace=settings.permission_grace,
-                typing_pause=settings.typing_pause,
-                last_typed=lambda: prompt.last_typed,
-                clock=clock,
-            )
             yield NoticeLine()
-            yield QueueList()
-            yield NewChip()
             yield popup
-        yield prompt
+        yield Prompt(popup, self._history, self.clock)
         yield Gauge()
-        yield StatusLine(clock)
+        yield StatusLine(self.clock)
+
+    async def attach(self, services: AppServices) -> None:
+        """Take the ports and mount what shows a session."""
+        from tui_agent.ui.widgets.session_view import SessionView
+
+        self._services = services
+        settings = services.settings
+        self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
+        view = SessionView(self, services)
+        await self.body.mount(view, before=self.notice)
+        self.view = view
+
+    @property
+    def services(self) -> AppServices:
+        """The ports of the application; there after ``attach``."""
+        assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
+        return self._services
 
     @property
     def agent(self) -> AgentPort | None:
         """The agent of the open session; None until the first is open."""
-        return self._slot.agent
+        return self.view.agent if self.view is not None else None
+
+    @property
+    def state_dir(self) -> Path | None:
+        """Where copies that no clipboard took are saved."""
+        return self._services.state_dir if self._services is not None else None
+
+    def clock(self) -> float:
+        """Return seconds since the epoch."""
+        return self._services.clock() if self._services is not None else time.time()
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
     async def open(self, request: OpenRequest) -> None:
         """Open a session in place of the one shown; when that fails, the one shown stays."""
-        try:
-            agent = await self._slot.open(request)
-        except SessionHeld as held:
-            self._ask_how(request, held)
-            return
-        except StoreError as error:
-            self.say(error.message, "error")
-            return
-        self.undone.clear()
-        self.notice.clear()
-        self.question.clear()
-        self.leave_question()
-        self.transcript.open(agent)
-        self.status.state = RunState()
-        self.waiting.queue = agent.queue
-        if agent.question is not None:
-            self.question.ask(agent.question)
-        self.prompt.read_only = agent.session.read_only
-        self.header.note = "read only" if agent.session.read_only else ""
-        self.show_facts()
-        self.show_running()
-        self.look_at_files()
-        self.post_message(self.Opened())
+        if self.view is not None:
+            await self.view.open(request)
 
     def open_later(self, request: OpenRequest | None) -> None:
         """Open what a picker was dismissed with."""
         if request is not None and (self.agent is None or request != OpenRequest(self.agent.session.id)):
             self.run_worker(self.open(request), group="open", exclusive=True)
 
+    def show_opened(self, agent: AgentPort) -> None:
+        """Show that another session is open."""
+        self.undone.clear()
+        self.notice.clear()
+        self.prompt.read_only = agent.session.read_only
+        self.header.note = "read only" if agent.session.read_only else ""
+        self.show_facts()
+        self.show_running()
+        self.look_at_files()
+        early, self._early = self._early, []
+        for message in early:
+            self.call_later(self._prompt_sent, message)
+
     async def on_unmount(self) -> None:
         """End the run and let go of the session."""
-        await self._slot.close()
-
-    def _ask_how(self, request: OpenRequest, held: SessionHeld) -> None:
-        def answered(how: str | None) -> None:
-            if how is not None:
-                self.open_later(OpenRequest(request.session_id or held.session_id, OpenHow(how)))
-
-        self.app.push_screen(held_question(held.pid, held.host), answered)
+        if self.view is not None:
+            await self.view.close()
 
     # -- showing ----------------------------------------------------------------------------------------------
 
-    @on(AgentEvents)
-    def _agent_spoke(self, message: AgentEvents) -> None:
-        for event in message.inbox.take():
-            apply(self, event)
-
     def show_facts(self) -> None:
         """Show what the session and the next request are now: title, leaf, model, size, cost."""
+        from tui_agent.ui import reports
+
         if (agent := self.agent) is None:
             return
         info = agent.session.info
@@ -183,48 +174,22 @@ class MainScreen(Screen[None]):
         """Show a sentence above the prompt until something new begins."""
         self.notice.say(message, severity, remedy)
 
-    def leave_question(self) -> None:
-        """Go back to the prompt when no question is left."""
-        if self.question.request is None and self.question.has_focus_within:
-            self.prompt.focus()
-        self.refresh_bindings()
-
     @work(exclusive=True, group="branch", exit_on_error=False)
     async def look_at_files(self) -> None:
         """See what the branch is now; the list of files may have changed too."""
         self.popup.forget_files()
         self.header.branch = await self.services.branch(self._cwd) or ""
 
-    # -- the conversation -------------------------------------------------------------------------------------
-
-    @on(messages.CopyRequested)
-    def _copy_block(self, message: messages.CopyRequested) -> None:
-        self.app.copy_to_clipboard(message.text)
-
-    @on(messages.ActionRequested)
-    async def _block_action(self, message: messages.ActionRequested) -> None:
-        await handlers.block_action(self, message.action, message.entry_id)
-
-    @on(messages.LinkClicked)
-    def _link_clicked(self, message: messages.LinkClicked) -> None:
-        self.app.open_url(message.href)
-
-    @on(messages.NewBelow)
-    def _new_below(self, message: messages.NewBelow) -> None:
-        self.new_chip.display = message.has_new
-
-    @on(NewChip.Pressed)
-    def action_scroll_end(self) -> None:
-        """Show the end of the conversation and follow it."""
-        self.transcript.action_bottom()
-
-    def action_scroll_top(self) -> None:
-        """Show the beginning of the conversation."""
-        self.transcript.action_top()
-
     def action_scroll_page(self, pages: int) -> None:
         """Scroll the conversation while the prompt has the focus."""
-        self.transcript.action_page(pages)
+        if self.view is not None:
+            self.view.transcript.action_page(pages)
+
+    def action_scroll_conversation(self, where: str) -> None:
+        """Go to the ``home`` or ``end`` of the conversation; at the end it is followed."""
+        if self.view is not None:
+            transcript = self.view.transcript
+            (transcript.action_top if where == "home" else transcript.action_bottom)()
 
     def action_to_prompt(self) -> None:
         """Go back to writing."""
@@ -234,14 +199,15 @@ class MainScreen(Screen[None]):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        if self.agent is None:
-            self.prompt.set_draft(message.text)
+        intent = parse(message.text)
+        if self.agent is None and not (isinstance(intent, CommandIntent) and intent.name in {"quit", "exit", "help"}):
+            self._early.append(message)
             return
         self.notice.clear()
-        match parse(message.text):
+        match intent:
             case CommandIntent(name, arguments):
                 await self.run_command(name, arguments)
-            case ShellIntent(command, excluded):
+            case ShellIntent(command, excluded) if self.agent is not None:
                 self.run_soon(self.agent.run_shell(command, excluded=excluded))
             case MessageIntent(text) if has_mention(text):
                 self._send_with_files(text, message.follow_up)
@@ -256,11 +222,15 @@ class MainScreen(Screen[None]):
 
     @work(group="send", exit_on_error=False)
     async def _send_with_files(self, text: str, follow_up: bool) -> None:  # noqa: FBT001 - a worker's argument
+        from tui_agent.ui.prompting.attachments import parts_of
+
         async with self._sending:
             parts = await parts_of(text, self._cwd, self.services.store.put_blob)
             self._submit(parts, follow_up=follow_up)
 
     def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
+        from tui_agent.session.errors import StoreError
+
         if self.agent is None:
             return
         if self.agent.session.read_only:
@@ -290,11 +260,6 @@ class MainScreen(Screen[None]):
     def _popup_picked(self) -> None:
         self.prompt.insert_choice()
         self.prompt.focus()
-
-    @on(PermissionPrompt.Answered)
-    def _question_answered(self, message: PermissionPrompt.Answered) -> None:
-        if self.agent is not None:
-            self.agent.answer_permission(message.request.call_id, message.answer)
 
     @on(Gauge.Pressed)
     async def _gauge_pressed(self) -> None:
@@ -336,15 +301,18 @@ class MainScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what would do something now."""
-        if action == "interrupt":
-            return self.agent is not None and self.agent.running
-        if action == "to_prompt":
-            return self.agent is None or not self.agent.running
-        if action == "take_back":
-            return bool(self.waiting.queue.steer or self.waiting.queue.follow_up)
-        if action == "command":
-            return find(str(parameters[0]), self.commands) is not None
-        return super().check_action(action, parameters)
+        agent = self.agent
+        match action:
+            case "interrupt":
+                return agent is not None and agent.running
+            case "to_prompt":
+                return agent is None or not agent.running
+            case "take_back":
+                return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
+            case "command":
+                return find(str(parameters[0]), self.commands) is not None
+            case _:
+                return super().check_action(action, parameters)
 
     def run_soon(self, result: object) -> None:
         """Run what an agent's method returned, when it is something to wait for."""
@@ -375,15 +343,16 @@ class MainScreen(Screen[None]):
         return [CommandName(row.name, row.help, row.takes_argument) for row in self.commands]
 
     async def _files(self) -> Sequence[str]:
-        return await self.services.list_files(self._cwd)
+        return await self.services.list_files(self._cwd) if self._services is not None else ()
 
     def _history(self) -> Sequence[str]:
-        return self.services.store.prompt_history(HISTORY)
+        return self.services.store.prompt_history(HISTORY) if self._services is not None else ()
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:
         """A paste while the conversation has the focus is meant for the prompt."""
-        if not self.prompt.has_focus and self.question.request is None:
+        asking = self.view is not None and self.view.question.request is not None
+        if not self.prompt.has_focus and not asking:
             self.prompt.focus()
             self.prompt.post_message(event)
 

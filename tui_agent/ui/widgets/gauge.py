@@ -1,8 +1,9 @@
 """The gauge: how full the context window is, as a bar and in numbers, on one line."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.content import Content
@@ -11,8 +12,12 @@ from textual.reactive import reactive
 from textual.style import Style
 from textual.widget import Widget
 
-from tui_agent.context.budget import ContextSize
 from tui_agent.ui.format import money, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_agent.context.budget import ContextSize
 
 WARNING, ERROR = 70, 90
 """Percent of the window from which the gauge warns, and from which it is urgent."""
@@ -103,10 +108,10 @@ class Gauge(Widget):
     class Pressed(Message):
         """The gauge was clicked: the user wants to know what fills the window."""
 
-        gauge: "Gauge"
+        gauge: Gauge
 
         @property
-        def control(self) -> "Gauge":
+        def control(self) -> Gauge:
             """The gauge that was clicked."""
             return self.gauge
 

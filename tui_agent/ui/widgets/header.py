@@ -25,6 +25,10 @@ class SessionHeader(Widget):
     note: reactive[str] = reactive("")
     """A word on the session that must not be missed: read only."""
 
+    def __init__(self, directory: str) -> None:
+        super().__init__()
+        self.set_reactive(SessionHeader.directory, directory)
+
     def render(self) -> Content:
         """Draw both ends; when they do not fit, the directory loses its beginning, then the title its end."""
         width = self.size.width

@@ -16,9 +16,9 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
 
-from tui_agent.ui.prompting.attachments import pasted_path
 from tui_agent.ui.prompting.completion import token_at
 from tui_agent.ui.prompting.history import PromptHistory
+from tui_agent.ui.prompting.mentions import pasted_path
 from tui_agent.ui.prompting.paste import PasteStore, is_large
 from tui_agent.ui.widgets.completion import CompletionPopup
 

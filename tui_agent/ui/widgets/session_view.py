@@ -1,0 +1,140 @@
+"""Everything that shows the open session and its agent: conversation, questions, notices, waiting messages.
+
+It is mounted after the first paint, because what it is made of takes longer to import than a prompt takes to show.
+"""
+
+from typing import TYPE_CHECKING
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.message import Message
+
+from tui_agent.session.errors import SessionHeld, StoreError
+from tui_agent.ui.event_map import apply
+from tui_agent.ui.inbox import AgentEvents
+from tui_agent.ui.run_state import RunState
+from tui_agent.ui.services import AgentPort, AppServices, OpenHow, OpenRequest
+from tui_agent.ui.session_slot import SessionSlot
+from tui_agent.ui.widgets.new_chip import NewChip
+from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.queue import QueueList
+from tui_agent.ui.widgets.transcript import Transcript, messages
+
+if TYPE_CHECKING:
+    from tui_agent.ui.screens.main import MainScreen
+
+
+class SessionView(Container):
+    """Listens to the agent, and shows what it says here and on the main screen around it."""
+
+    transcript = getters.query_one(Transcript)
+    question = getters.query_one(PermissionPrompt)
+    waiting = getters.query_one(QueueList)
+    new_chip = getters.query_one(NewChip)
+
+    class Opened(Message):
+        """A session was opened and is shown."""
+
+    def __init__(self, main: "MainScreen", services: AppServices) -> None:
+        super().__init__()
+        self._main = main
+        self._services = services
+        self._slot = SessionSlot(services, self)
+
+    def compose(self) -> ComposeResult:
+        """The conversation, and what may lie under it."""
+        settings = self._services.settings
+        yield Transcript()
+        yield NewChip()
+        yield PermissionPrompt(
+            grace=settings.permission_grace,
+            typing_pause=settings.typing_pause,
+            last_typed=lambda: self._main.prompt.last_typed,
+            clock=self._services.clock,
+        )
+        yield QueueList()
+
+    @property
+    def agent(self) -> AgentPort | None:
+        """The agent of the open session; None until the first is open."""
+        return self._slot.agent
+
+    # -- sessions ---------------------------------------------------------------------------------------------
+
+    async def open(self, request: OpenRequest) -> None:
+        """Open a session in place of the one shown; when that fails, the one shown stays."""
+        try:
+            agent = await self._slot.open(request)
+        except SessionHeld as held:
+            self._ask_how(request, held)
+            return
+        except StoreError as error:
+            self._main.say(error.message, "error")
+            return
+        self._main.show_opened(agent)
+        self.question.clear()
+        self.leave_question()
+        self.transcript.open(agent)
+        self._main.status.state = RunState()
+        self.waiting.queue = agent.queue
+        if agent.question is not None:
+            self.question.ask(agent.question)
+        self.post_message(self.Opened())
+
+    async def close(self) -> None:
+        """End the run and let go of the session."""
+        await self._slot.close()
+
+    def _ask_how(self, request: OpenRequest, held: SessionHeld) -> None:
+        from tui_agent.ui.screens.sessions import held_question
+
+        def answered(how: str | None) -> None:
+            if how is not None:
+                self._main.open_later(OpenRequest(request.session_id or held.session_id, OpenHow(how)))
+
+        self.app.push_screen(held_question(held.pid, held.host), answered)
+
+    # -- what the agent says ----------------------------------------------------------------------------------
+
+    @on(AgentEvents)
+    def _agent_spoke(self, message: AgentEvents) -> None:
+        message.stop()
+        for event in message.inbox.take():
+            apply(self._main, self, event)
+
+    def leave_question(self) -> None:
+        """Go back to the prompt when no question is left."""
+        if self.question.request is None and self.question.has_focus_within:
+            self._main.prompt.focus()
+        self._main.refresh_bindings()
+
+    @on(PermissionPrompt.Answered)
+    def _question_answered(self, message: PermissionPrompt.Answered) -> None:
+        message.stop()
+        if self.agent is not None:
+            self.agent.answer_permission(message.request.call_id, message.answer)
+
+    # -- what the conversation asks for -----------------------------------------------------------------------
+
+    @on(messages.CopyRequested)
+    def _copy_block(self, message: messages.CopyRequested) -> None:
+        self.app.copy_to_clipboard(message.text)
+
+    @on(messages.ActionRequested)
+    async def _block_action(self, message: messages.ActionRequested) -> None:
+        from tui_agent.ui.handlers import block_action
+
+        await block_action(self._main, message.action, message.entry_id)
+
+    @on(messages.LinkClicked)
+    def _link_clicked(self, message: messages.LinkClicked) -> None:
+        self.app.open_url(message.href)
+
+    @on(messages.NewBelow)
+    def _new_below(self, message: messages.NewBelow) -> None:
+        self.new_chip.display = message.has_new
+
+    @on(NewChip.Pressed)
+    def _chip_pressed(self) -> None:
+        self.transcript.action_bottom()
