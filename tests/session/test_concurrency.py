@@ -23,6 +23,8 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 session = Session(Store(Path(sys.argv[1])), sys.argv[2], estimate=lambda entry: 1)
+if sys.argv[3] == "a":
+    session.hold()
 print("open", flush=True)
 for batch, _go in enumerate(sys.stdin):
     ids = [session.append(said(f"{{sys.argv[3]}} {{batch * {BATCH} + at}}")).id for at in range({BATCH})]

@@ -127,6 +127,19 @@ def test_a_read_only_file_or_directory_can_be_read(public_dir: Path, what: str) 
         assert session.leaf == 40
 
 
+def test_what_only_the_log_holds_is_not_silently_left_out(public_dir: Path) -> None:
+    path = public_dir / "s.db"
+    with Store(path) as store:
+        store.create_session("/")
+        copies = {suffix: path.with_name(path.name + suffix).read_bytes() for suffix in ("", "-wal")}
+    for suffix, content in copies.items():
+        path.with_name(path.name + suffix).write_bytes(content)
+    path.chmod(0o444)
+    public_dir.chmod(0o555)
+    with without_privileges(), pytest.raises(StoreUnavailable, match="not closed properly"):
+        Store(path)
+
+
 def test_a_directory_that_can_not_be_written_holds_no_new_file(public_dir: Path) -> None:
     public_dir.chmod(0o555)
     with without_privileges(), pytest.raises(StoreUnavailable, match="does not exist"):
