@@ -84,8 +84,19 @@ class ContextKeeper:
         """Return the next request and its size in tokens as the program counts them, whatever was reported."""
         traits = self._ports.directory.traits(self.model)
         request = project(self._session.active_path(), traits, self._templates)
-        request = replace(request, tool_choice="auto" if tools_allowed else "none", blobs=self._images(request))
-        return request, self._meter().estimate_tokens(self._session.active_path())
+        estimate = self._meter().estimate_tokens(self._session.active_path())
+        request = replace(
+            request,
+            tool_choice="auto" if tools_allowed else "none",
+            max_output_tokens=self._room_for_answer(),
+            blobs=self._images(request),
+        )
+        return request, estimate
+
+    def _room_for_answer(self) -> int | None:
+        """Return the longest answer that fits; some providers assume their longest and refuse what doesn't fit."""
+        size, most = self.size(), self._ports.directory.limits(self.model).max_output
+        return None if most is None else max(1, min(most, max(size.reserve, size.window - size.total)))
 
     # -- making room ----------------------------------------------------------------------------------------
 

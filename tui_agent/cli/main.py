@@ -11,6 +11,8 @@ from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.headless import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 
 MAX_STDIN_CHARS = 2_000_000
+USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError"}
+"""By name, so that the modules they come from are not imported for every run."""
 
 
 def run(argv: list[str]) -> int:
@@ -33,7 +35,7 @@ def run(argv: list[str]) -> int:
             logging.getLogger(__name__).exception("failed")
         if arguments.debug:
             raise
-        return _fail(_sentence(error), EXIT_USAGE if type(error).__name__ == "ConfigError" else EXIT_FAILED)
+        return _fail(_sentence(error), EXIT_USAGE if type(error).__name__ in USAGE_ERRORS else EXIT_FAILED)
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:

@@ -26,7 +26,7 @@ def run_config(arguments: Namespace) -> int:
 
 
 def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _hide_keys(value: object) -> object:

@@ -1,0 +1,166 @@
+"""The subcommands: what they print, and one sentence and an exit code when something is wrong."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_agent.cli.main import run
+from tui_agent.cli.sessions import open_store
+from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.session import Session
+
+
+@pytest.fixture(autouse=True)
+def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setattr(sys, "stdin", (work / "nothing").open("w+"))
+
+
+def say(text: str) -> UserEntry:
+    return UserEntry(parts=(TextPart(text=text),))
+
+
+def answer(text: str, *calls: ToolCallPart) -> AssistantEntry:
+    return AssistantEntry(parts=(TextPart(text=text), *calls), model="demo")
+
+
+@pytest.fixture
+def recorded() -> str:
+    """A session with a tool call and two branches."""
+    with open_store() as store:
+        session = Session(store, store.create_session(Path.cwd(), title="shop").id, estimate=lambda _entry: 7)
+        question = session.append(say("why is the total wrong?"))
+        session.append(answer("Looking.", ToolCallPart(call_id="a", tool="read", arguments='{"path": "cart.py"}')))
+        session.append(
+            ToolResultEntry(call_id="a", tool="read", status=ToolStatus.COMPLETED, output="price only\n" * 300)
+        )
+        session.append(answer("The quantity is ignored."))
+        session.move(question.id)
+        session.append(answer("Another answer, cardamom."))
+        session.label(question.id, "start")
+        return session.id
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert run([*arguments]) == code
+    out = capsys.readouterr()
+    return out.out if code == 0 else out.err
+
+
+def test_an_empty_list_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no sessions" in printed(capsys, "sessions", "list")
+
+
+def test_sessions_are_listed_shown_searched_and_deleted(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
+    assert "shop" in printed(capsys, "sessions", "list", "--here")
+    row = json.loads(printed(capsys, "sessions", "list", "--json"))
+    assert (row["id"], row["entry_count"]) == (recorded, 5)
+    shown = printed(capsys, "sessions", "show", recorded[-8:])
+    assert "why is the total wrong?" in shown
+    assert "cardamom" in shown
+    assert "quantity" not in shown, "only the current path is shown"
+    found = printed(capsys, "sessions", "search", "quantity ignored")
+    assert f"{recorded}#4" in found
+    assert "Nothing found" in printed(capsys, "sessions", "search", "xylophone")
+    assert "Deleted" in printed(capsys, "sessions", "delete", recorded, "--yes")
+    assert "no sessions" in printed(capsys, "sessions", "list")
+
+
+def test_the_tree_marks_where_one_is(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
+    lines = printed(capsys, "tree", recorded).splitlines()
+    assert lines[0].startswith("• #1 user: why is the total wrong? [start]")
+    assert lines[1].startswith("├─· #2")
+    assert lines[-1].startswith("└─• #5")
+    assert lines[-1].endswith("◀ here")
+    rows = [json.loads(line) for line in printed(capsys, "tree", recorded, "--json").splitlines()]
+    assert [row["leaf"] for row in rows] == [False] * 4 + [True]
+
+
+def test_the_context_is_shown_block_by_block_and_as_bytes(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
+    shown = printed(capsys, "context", recorded, "--at", "4", "--window", "8000", "--model", "demo")
+    assert "of 8,000 tokens" in shown
+    assert "tool result read" in shown
+    value = json.loads(printed(capsys, "context", recorded, "--json"))
+    assert sum(block["tokens"] for block in value["blocks"]) > 0
+    assert run(["context", recorded, "--at", "4", "--request"]) == 0
+
+
+def test_the_request_is_the_same_every_time(capfdbinary: pytest.CaptureFixture[bytes], recorded: str) -> None:
+    assert run(["context", recorded, "--at", "4", "--request"]) == 0
+    first = capfdbinary.readouterr().out
+    assert run(["context", recorded, "--at", "4", "--request"]) == 0
+    assert capfdbinary.readouterr().out == first
+    messages = [json.loads(line) for line in first.splitlines()]
+    assert [message["role"] for message in messages if "role" in message] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_a_compaction_with_nothing_to_do_says_why(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
+    assert "nothing" in printed(capsys, "compact", recorded, code=1)
+    assert "nothing" in printed(capsys, "compact", recorded, "--preview", code=1)
+
+
+def test_settings_are_written_read_and_removed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert printed(capsys, "config", "path").strip() == str(tmp_path / "config" / "config.toml")
+    assert "80%" in printed(capsys, "config", "set", "compaction.threshold", "80%")
+    assert printed(capsys, "config", "get", "compaction.threshold").strip() == "80%"
+    printed(capsys, "config", "set", "providers.openai.api_key", "sk-very-secret")
+    assert "sk-very-secret" not in printed(capsys, "config", "get")
+    printed(capsys, "config", "unset", "compaction.threshold")
+    assert "null" in printed(capsys, "config", "get", "compaction.threshold")
+
+
+def test_doctor_tells_what_is_missing_and_where_settings_come_from(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["doctor"]) == 1
+    assert "no model and no key" in capsys.readouterr().out
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
+    monkeypatch.setenv("TUI_AGENT_MAX_STEPS", "9")
+    shown = printed(capsys, "doctor")
+    assert "max_steps = 9  (environment)" in shown
+    assert "ANTHROPIC_API_KEY" in shown
+    assert "secret-value" not in shown
+    assert all(json.loads(line)["ok"] for line in printed(capsys, "doctor", "--json").splitlines())
+
+
+def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "No key" in printed(capsys, "models")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
+    rows = [json.loads(line) for line in printed(capsys, "models", "claude", "--json").splitlines()]
+    assert rows
+    assert {row["provider"] for row in rows} == {"anthropic"}
+    assert "○" in printed(capsys, "models", "gpt-5", "--all")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--nonsense"], 2, "--help"),
+        (["--json"], 2, "-p"),
+        (["-c", "-r"], 2, "one of"),
+        (["--cwd", "nowhere"], 2, "not a directory"),
+        (["--max-steps", "0"], 2, "above 0"),
+        (["sessions", "show", "nope"], 1, "no session"),
+        (["tree", "nope"], 1, "no session"),
+        (["config", "get", "nope"], 2, "no setting"),
+        (["config", "set", "max_steps", "many"], 2, "max_steps"),
+        (["-p", "hi", "--allow", "everything"], 2, "no permission"),
+        (["-p", "hi"], 1, "No model is chosen"),
+        (["hello"], 2, "needs a terminal"),
+    ],
+)
+def test_every_mistake_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    message = printed(capsys, *arguments, code=code)
+    assert words in message
+    assert "Traceback" not in message
+    assert len(message.strip().splitlines()) == 1
