@@ -21,6 +21,7 @@ from tui_agent.ui.widgets.transcript.markdown import (
     FlowMaker,
     TopBlock,
     fence_lines,
+    is_blank,
     language_of,
     parse_blocks,
     split_paragraph,
@@ -179,8 +180,12 @@ class MarkdownDocument:
         )
 
     def _blank_before(self, offset: int) -> bool:
-        before = self._source[max(offset - 200, 0) : offset]
-        return before.endswith("\n") and not before[:-1].rpartition("\n")[2].strip()
+        end = offset - 1
+        return (
+            end >= 0
+            and self._source[end] == "\n"
+            and is_blank(self._source[self._source.rfind("\n", 0, end) + 1 : end])
+        )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
         """Make the flows of blocks, the first of which goes on with the open block."""

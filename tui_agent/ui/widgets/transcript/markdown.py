@@ -253,6 +253,7 @@ class FlowMaker:
                 self._open_quote(gap=gap)
             case "blockquote_close":
                 self._containers.pop()
+                self._pending_gap = None
                 self.previous = "quote"
             case "bullet_list_open":
                 self._lists.append(None)
@@ -306,7 +307,7 @@ class FlowMaker:
         frame = Frame()
         for container in self._containers:
             own = container.frame
-            if container.used and not _is_blank(own.rest):
+            if container.used and not _is_space(own.rest):
                 frame.outer = (*frame.rest, *own.rest)
             frame.first += own.rest if container.used else own.first
             frame.first_lead += own.rest_lead if container.used else own.first_lead
@@ -330,7 +331,7 @@ class FlowMaker:
         in_list = bool(self._containers)
         if not in_list:
             return True
-        blank = self._blank_before if line == 0 else bool(_BLANK.match(self._source[line - 1]))
+        blank = self._blank_before if line == 0 else is_blank(self._source[line - 1])
         return blank or (previous == "heading" or kind in {"table", "heading"})
 
     def _text(self, content: str, base: str, line: int, kind: str) -> None:
@@ -365,7 +366,12 @@ class FlowMaker:
         self.flows.append(TableFlow(TableData(rows, alignments), self._frame(), gap=gap))
 
 
-def _is_blank(runs: Sequence[Run]) -> bool:
+def is_blank(line: str) -> bool:
+    """Return whether a line of source holds nothing but white space and marks of quotes."""
+    return _BLANK.match(line) is not None
+
+
+def _is_space(runs: Sequence[Run]) -> bool:
     return all(text.isspace() for text, _ in runs)
 
 

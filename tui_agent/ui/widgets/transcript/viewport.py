@@ -53,6 +53,7 @@ class Viewport(ScrollView):
         self._palette = Palette(self.get_visual_style)
         self._strips: LRUCache[tuple[Line, bool], Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
+        self._bar_extent = Size(0, 0)
         self._settling = False
         self._painting = False
         self._prefetch_asked = False
@@ -92,22 +93,32 @@ class Viewport(ScrollView):
         try:
             self.top = self._end() if self.following else self._clamped(self.top)
             self._apply()
+            self._show_bar()
         finally:
             self._settling = False
+        self._rows = None
+        self.refresh()
         if not self._prefetch_asked:
             self._prefetch_asked = True
             self.call_after_refresh(self._prefetch)
 
     def _apply(self) -> None:
-        """Write extent and offset without asking for a layout: the widget's own size does not depend on them."""
+        """Write extent and offset without asking for a layout or a repaint.
+
+        The widget's size does not depend on them, and what is on screen only on ``top``.
+        """
         extent = Size(self.scrollable_content_region.width, self.model.total)
-        if extent != self.virtual_size:
-            self.set_reactive(Widget.virtual_size, extent)
-            self._scroll_update(extent)
         offset = self.model.heights.offset(self.top.index) + self.top.line
-        self.scroll_target_y = self.scroll_y = offset
-        self._rows = None
-        self.refresh()
+        self.set_reactive(Widget.virtual_size, extent)
+        self.set_reactive(Widget.scroll_y, offset)
+        self.set_reactive(Widget.scroll_target_y, offset)
+
+    def _show_bar(self) -> None:
+        if self._bar_extent != self.virtual_size:
+            self._bar_extent = self.virtual_size
+            self._scroll_update(self.virtual_size)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = self.scroll_y
 
     def _end(self) -> Position:
         """Return the first visible line when the last line stands at the bottom."""
@@ -151,10 +162,9 @@ class Viewport(ScrollView):
         while missing > 0 and index < len(self.model):
             missing -= self.model.ensure(index)
             index += 1
-        if self.model.total != before or self.model.heights.offset(self.top.index) + self.top.line != self.scroll_y:
-            self._prefetch_asked = True
-            self.settle()
-            self._prefetch_asked = False
+        if self.model.total != before:
+            # The bar follows with the next step: moving it now would paint the screen once more.
+            self._apply()
 
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
         """Show a position at the top of the window, or the end."""
