@@ -90,6 +90,7 @@ def make_agent(
     *,
     answer: PermissionAnswer | None = YES,
     window: int = 100_000,
+    model: str = MODEL,
     **ports: Any,
 ) -> Harness:
     """Return an agent in ``tmp_path/project``; ``answer`` is given to every question, None leaves them open."""
@@ -98,7 +99,7 @@ def make_agent(
     store = Store(tmp_path / "sessions.db")
     directory = FixedDirectory(window)
     info = store.create_session(project)
-    session = Session(store, info.id, estimate=directory.counter(MODEL).estimate)
+    session = Session(store, info.id, estimate=directory.counter(model).estimate)
     agent = Agent(
         session,
         AgentPorts(
@@ -113,7 +114,7 @@ def make_agent(
             environment={"PATH": "/usr/bin:/bin"},
             **ports,
         ),
-        model=MODEL,
+        model=model,
     )
     events: list[AgentEvent] = []
 
