@@ -1,6 +1,7 @@
 """Finding entries by their words, in every script, whatever is typed."""
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -97,8 +98,9 @@ def test_any_query_is_a_valid_expression(shared_store: Store, query: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("search") / "s.db")
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with Store(tmp_path_factory.mktemp("search") / "s.db") as opened:
+        yield opened
 
 
 @pytest.mark.parametrize(

@@ -310,6 +310,8 @@ class PruneEntry(EntryBase):
     reason: str
     keep_chars: int = 0
     """Characters of each target that stay, from its head and tail, instead of a placeholder."""
+    notes: tuple[str, ...] = ()
+    """What each target's placeholder says beside its gist, in the order of ``targets``; empty for none."""
 
 
 class ContextEditEntry(EntryBase):
