@@ -1,6 +1,8 @@
 """Blocks: what is shown of tool cards, diffs, outputs, markers and code, folded and open."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -23,7 +25,7 @@ from tui_agent.ui.widgets.transcript.bodies import DiffBody, TextBody, Window, b
 from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
-from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.lines import Line, runs_width
 from tui_agent.ui.widgets.transcript.samples import DIFF, every_kind
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
 
@@ -252,6 +254,21 @@ def test_other_entries_are_one_line_or_nothing() -> None:
 def test_every_kind_of_entry_has_blocks() -> None:
     for entry in every_kind():
         assert all(block.lines(40) for block in blocks_of(entry, Surroundings()))
+
+
+@given(st.text(st.characters(exclude_categories=[]), max_size=120), st.integers(12, 90))
+def test_no_text_makes_a_line_wider_than_asked(text: str, width: int) -> None:
+    call = ToolCallPart(call_id="c1", tool=text[:20] or "x", arguments=text)
+    entries: list[Entry] = [
+        UserEntry(parts=(TextPart(text=text),)),
+        AssistantEntry(parts=(TextPart(text=text),), model="m", error=text, finish="error"),
+        ShellEntry(command=text, output=text, exit_code=1),
+        ToolResultEntry(call_id="c1", tool="read", status=ToolStatus.ERROR, output=text, title=text),
+    ]
+    blocks = [block for entry in entries for block in blocks_of(entry, Surroundings())] + [CardBlock(call)]
+    for block in blocks:
+        for line in block.lines(width):
+            assert runs_width((*line.prefix, *line.content(), *line.tail)) <= width
 
 
 # -- code ---------------------------------------------------------------------------------------------------

@@ -59,6 +59,9 @@ def test_streamed_and_whole_look_the_same(source: str, steps: list[int], width: 
 @given(SOURCES, st.integers(4, 30))
 def test_freezing_does_not_change_what_markdown_means(source: str, width: int) -> None:
     made = MarkdownDocument(source, finished=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "CHUNK", 2)
+        made.lines(width)
     plain = source.replace("\r\n", "\n").replace("\r", "\n")
     references: dict[str, object] = {}
     parse_blocks(plain, references)
