@@ -109,13 +109,9 @@ class Agent:
         return self._context.size()
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent on the current path, None when no price is known."""
-        costs = [
-            entry.cost
-            for entry in self.session.path()
-            if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry) and entry.cost is not None
-        ]
-        return sum(costs) if costs else None
+        """Return the US dollars spent in the session on all branches, None when no price is known."""
+        costs = self.session.costs()
+        return sum(costs.values()) if costs else None
 
     # -- what a user does -------------------------------------------------------------------------------------
 

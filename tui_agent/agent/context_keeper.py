@@ -202,7 +202,7 @@ class ContextKeeper:
         return outcome
 
     def _hold(self, trigger: Trigger) -> Hold | None:
-        return hold(self._session.path(), self._settings().compaction, self.compactor.failures, trigger)
+        return hold(self._session.active_path(), self._settings().compaction, self.compactor.failures, trigger)
 
     def order(self, trigger: Trigger, focus: str | None) -> Order:
         """Return the order for a compaction of the path as it is now."""

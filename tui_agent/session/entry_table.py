@@ -146,6 +146,16 @@ def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: i
     ).fetchall()
 
 
+def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[tuple[int, float]]:
+    """Return id and US dollars of the entries in a range that cost something, ascending."""
+    return connection.execute(
+        "SELECT e.id, json_extract(b.body, '$.cost') AS cost FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
+        "WHERE e.session = ? AND e.id BETWEEN ? AND ? AND e.kind IN ('assistant', 'compaction', 'branch_summary') "
+        "AND json_valid(b.body) AND cost > 0 ORDER BY e.id",
+        (key_range(session)[0], session, first, last),
+    ).fetchall()
+
+
 def headers(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[EntryHeader]:
     """Return the headers of the entries with ids from ``first`` to ``last``, ascending."""
     rows = connection.execute(

@@ -31,6 +31,8 @@ class EntryReader:
         self._unreadable: set[int] = set()
         self._recent: OrderedDict[int, Entry] = OrderedDict()
         self._skeleton: list[EntryHeader] = []
+        self._costs: dict[int, float] = {}
+        self._costs_until = 0
 
     @property
     def damaged(self) -> int:
@@ -100,6 +102,14 @@ class EntryReader:
             self._spine.extend((header.id, header.parent_id, header.kind) for header in new)
             self._skeleton += self._repaired(headers)
         return list(self._skeleton)
+
+    def costs(self) -> dict[int, float]:
+        """Return the US dollars that entries of all branches cost, by id; only what is new is read."""
+        last = self._last_id()
+        if last > self._costs_until:
+            self._costs.update(self._fetch(range(self._costs_until + 1, last + 1), entry_table.costs))
+            self._costs_until = last
+        return self._costs
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
         """Return the headers of some entries, given in ascending order; unreadable ones are left out."""

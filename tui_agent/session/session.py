@@ -204,6 +204,10 @@ class Session:
         """Return the headers of the path to the leaf, root first; cached like `path`."""
         return self._path.headers()
 
+    def costs(self) -> dict[int, float]:
+        """Return what entries cost, all branches, in US dollars by id; takes a moment the first time."""
+        return dict(self._reader.costs())
+
     def skeleton(self) -> list[EntryHeader]:
         """Return the headers of the whole tree in ascending order; only what is new is read."""
         return self._reader.skeleton()
