@@ -32,9 +32,7 @@ from tui_agent.context.pruning import Moment
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
-    AssistantEntry,
     BranchSummaryEntry,
-    CompactionEntry,
     ContextEditEntry,
     Entry,
     ModeChangeEntry,
