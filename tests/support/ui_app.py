@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -159,6 +161,18 @@ def make_stage(
     )
     given = replace(given, **services)
     return Stage(TuiAgentApp(given, start), given, store, agents, saved, requests=requests, closed=closed)
+
+
+async def write(pilot: Pilot[Any], text: str) -> None:
+    """Type a text as fast as a terminal brings it; ``Pilot.press`` waits after every key."""
+    driver = pilot.app._driver
+    assert driver is not None
+    for character in text:
+        key = character if character.isalnum() else _character_to_key(character)
+        event = events.Key(key, character)
+        event.set_sender(pilot.app)
+        driver.send_message(event)
+    await pilot.pause()
 
 
 async def until(condition: Any, pilot: Any = None) -> None:

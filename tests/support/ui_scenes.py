@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.support.ui_app import STILL, Stage, make_stage, until
+from tests.support.ui_app import STILL, Stage, make_stage, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
     PermissionAsked,
@@ -123,7 +123,7 @@ async def _streaming(stage: Stage, pilot: Any) -> None:
     await pilot.pause()
     stage.agent.submit("use pytest, not unittest")
     stage.agent.submit("then write a changelog entry", follow_up=True)
-    await pilot.press(*"and also")
+    await write(pilot, "and also")
 
 
 async def _ask_bash(stage: Stage, pilot: Any) -> None:
@@ -140,7 +140,8 @@ async def _ask_edit(stage: Stage, pilot: Any) -> None:
 
 async def _note(stage: Stage, pilot: Any) -> None:
     await _ask_bash(stage, pilot)
-    await pilot.press("4", *"use make clean")
+    await pilot.press("4")
+    await write(pilot, "use make clean")
 
 
 async def _failed(stage: Stage, pilot: Any) -> None:
@@ -156,14 +157,14 @@ async def _commands(_stage: Stage, pilot: Any) -> None:
 
 
 async def _files(stage: Stage, pilot: Any) -> None:
-    await pilot.press(*"look at @auth")
+    await write(pilot, "look at @auth")
     await until(lambda: stage.main.popup.is_open, pilot)
 
 
 async def _palette(stage: Stage, pilot: Any) -> None:
     await _conversation(stage, pilot)
     await pilot.press("ctrl+p")
-    await pilot.press(*"co")
+    await write(pilot, "co")
     await pilot.pause(0.2)
 
 

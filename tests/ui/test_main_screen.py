@@ -1,11 +1,14 @@
 """The main screen: sessions, the agent's events, commands, quitting, errors."""
 
+import asyncio
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import NOW, make_stage, until
+from tests.support.ui_app import NOW, STILL, make_stage, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
     Notice,
@@ -24,8 +27,9 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import StoreFull
 from tui_agent.session.session import Session
+from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.commands import COMMANDS
-from tui_agent.ui.services import OpenHow, OpenRequest, Start
+from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, Start
 
 
 def user(text: str) -> UserEntry:
@@ -117,7 +121,8 @@ async def test_a_full_disk_gives_the_text_back(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.failing = StoreFull("There is no room left on the disk.")
-        await pilot.press(*"keep me", "enter")
+        await write(pilot, "keep me")
+        await pilot.press("enter")
         await pilot.pause()
         assert "There is no room left on the disk." in screen_text(stage)
         assert stage.main.prompt.text == "keep me"
@@ -132,6 +137,53 @@ async def test_what_waits_in_the_queue_is_shown_and_counted(tmp_path: Path) -> N
         stage.agent.emit(QueueChanged())
         await pilot.pause()
         assert not stage.view.waiting.display
+
+
+async def test_the_conversation_knows_its_width_however_early_it_was_opened(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((120, 40)) as pilot:
+        before = stage.view.transcript.model.width
+        await pilot.resize_terminal(121, 40)
+        await pilot.pause()
+        assert stage.view.transcript.model.width == before + 1
+
+
+async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    gate = asyncio.Event()
+
+    async def load() -> tuple[AppServices, Start]:
+        await gate.wait()
+        return stage.services, Start()
+
+    app = TuiAgentApp(load, settings=STILL)
+    async with app.run_test() as pilot:
+        await write(pilot, "early")
+        await pilot.press("enter")
+        assert app.main.prompt.text == ""
+        gate.set()
+        await until(lambda: stage.agents and stage.agent.sent, pilot)
+        assert stage.agent.sent == [("early", False)]
+
+
+async def test_ports_that_cannot_be_had_end_the_program_with_their_reason(tmp_path: Path) -> None:
+    async def load() -> tuple[AppServices, Start]:
+        raise StoreFull("There is no room left on the disk.")
+
+    app = TuiAgentApp(load, settings=STILL)
+    async with app.run_test() as pilot:
+        await until(lambda: app._exit, pilot)
+    assert str(app.failure) == "There is no room left on the disk."
+    assert app.return_value == 1
+
+
+def test_nothing_about_sessions_is_imported_before_the_first_paint() -> None:
+    program = (
+        "import sys, tui_agent.ui.app\n"
+        "print([name for name in ('pydantic', 'sqlite3', 'markdown_it', 'pygments') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
 
 
 # -- sessions -----------------------------------------------------------------------------------------------
@@ -157,7 +209,8 @@ async def test_new_closes_the_session_that_was_open(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         first = stage.agent
         first.append(user("old"))
-        await pilot.press(*"/new", "enter")
+        await write(pilot, "/new")
+        await pilot.press("enter")
         await until(lambda: len(stage.agents) == 2, pilot)
         assert first.calls == ["aclose"]
         assert stage.closed == [first.session.id]
@@ -192,7 +245,8 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
 
     stage = make_stage(tmp_path, open_session=open_session, close_session=lambda _session: None)
     async with stage.run() as pilot:
-        await pilot.press(*"hello", "enter")
+        await write(pilot, "hello")
+        await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.sent == []
         assert "read only" in screen_text(stage)
@@ -204,7 +258,8 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
 async def test_an_unknown_command_is_answered_with_close_names(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"/modle", "enter")
+        await write(pilot, "/modle")
+        await pilot.press("enter")
         await pilot.pause()
         assert "There is no command /modle. Did you mean /mode or /model?" in screen_text(stage)
         assert stage.agent.sent == []
@@ -230,7 +285,8 @@ async def test_commands_that_the_agent_cannot_do_do_not_exist(tmp_path: Path) ->
     async with stage.run() as pilot:
         assert "compact" not in [command.name for command in stage.main.commands]
         assert "[ Compact ]" not in screen_text(stage)
-        await pilot.press(*"/compact", "enter")
+        await write(pilot, "/compact")
+        await pilot.press("enter")
         await pilot.pause()
         assert "There is no command /compact" in screen_text(stage)
 
@@ -238,7 +294,8 @@ async def test_commands_that_the_agent_cannot_do_do_not_exist(tmp_path: Path) ->
 async def test_compact_takes_a_focus(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"/compact the tests", "enter")
+        await write(pilot, "/compact the tests")
+        await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.calls == ["compact the tests"]
 
@@ -302,7 +359,8 @@ async def test_mode_and_rename(tmp_path: Path) -> None:
         await pilot.press("shift+tab")
         await pilot.pause()
         assert stage.agent.mode == "plan"
-        await pilot.press(*"/rename My title", "enter")
+        await write(pilot, "/rename My title")
+        await pilot.press("enter")
         await pilot.pause()
         assert "My title" in screen_text(stage).splitlines()[0]
         assert stage.agent.session.info.title == "My title"
@@ -325,7 +383,7 @@ async def test_the_palette_offers_the_table(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await pilot.press("ctrl+p")
         await pilot.pause()
-        await pilot.press(*"cost")
+        await write(pilot, "cost")
         await until(lambda: "tokens and dollars spent" in screen_text(stage), pilot)
         await pilot.press("enter")
         await until(lambda: "Nothing was sent yet." in screen_text(stage), pilot)
@@ -352,7 +410,8 @@ async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_pa
     now = NOW
     stage = make_stage(tmp_path, clock=lambda: now)
     async with stage.run() as pilot:
-        await pilot.press(*"text", "ctrl+c")
+        await write(pilot, "text")
+        await pilot.press("ctrl+c")
         await pilot.pause()
         assert stage.main.prompt.text == ""
         now += 3.0
@@ -367,7 +426,8 @@ async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_pa
 async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"some text", "f7", "ctrl+c")
+        await write(pilot, "some text")
+        await pilot.press("f7", "ctrl+c")
         await pilot.pause()
         assert stage.app.clipboard == "some text"
         assert stage.main.prompt.text == "some text"

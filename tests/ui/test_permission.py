@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import STILL, make_stage
+from tests.support.ui_app import STILL, make_stage, write
 from tui_agent.agent.events import (
     Decision,
     PermissionAnswer,
@@ -137,7 +137,9 @@ async def test_no_with_a_note(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await pilot.pause()
-        await pilot.press("4", *"use make clean", "enter")
+        await pilot.press("4")
+        await write(pilot, "use make clean")
+        await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.DENY, "use make clean"))]
 
@@ -210,7 +212,8 @@ async def test_typing_into_the_prompt_while_a_question_waits_steers(tmp_path: Pa
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await pilot.pause()
         await pilot.click("Prompt")
-        await pilot.press(*"why", "enter")
+        await write(pilot, "why")
+        await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.sent == [("why", False)]
         assert stage.view.question.display

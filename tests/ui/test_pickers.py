@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import HOME, Stage, make_stage, until
+from tests.support.ui_app import HOME, Stage, make_stage, until, write
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.services import KeyStatus, LocalServer, OpenHow, OpenRequest, Start
@@ -51,7 +51,8 @@ async def test_typing_searches_everything_that_was_said(tmp_path: Path) -> None:
     make_session(stage, "something else")
     async with stage.run() as pilot:
         await rows(stage, pilot, 3)
-        await pilot.press("slash", *"zebra")
+        await pilot.press("slash")
+        await write(pilot, "zebra")
         found = await rows(stage, pilot, 1)
         assert "first words" in found[0]
         await pilot.press("escape")
@@ -140,7 +141,7 @@ async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(tmp_path
         assert "200k" in found[0]
         assert "$3 / $15" in found[0]
         assert [("no key" in row) for row in found] == [False, False, False, True, True]
-        await pilot.press(*"qwen")
+        await write(pilot, "qwen")
         await rows(stage, pilot, 1)
         await pilot.press("enter")
         await pilot.pause()
@@ -153,7 +154,7 @@ async def test_any_model_id_can_be_typed(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await pilot.press("f2")
         await rows(stage, pilot, 5)
-        await pilot.press(*"my/own-model")
+        await write(pilot, "my/own-model")
         await until(lambda: "Use my/own-model" in screen_text(stage), pilot)
         await pilot.press("enter")
         await pilot.pause()
@@ -163,7 +164,8 @@ async def test_any_model_id_can_be_typed(tmp_path: Path) -> None:
 async def test_escape_in_a_picker_changes_nothing(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"draft", "f2")
+        await write(pilot, "draft")
+        await pilot.press("f2")
         await rows(stage, pilot, 5)
         await pilot.press("down", "escape")
         await pilot.pause()
@@ -191,7 +193,8 @@ async def test_a_theme_that_is_picked_is_kept(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         await stage.main.run_command("theme", "")
-        await pilot.press(*"gruvbox", "enter")
+        await write(pilot, "gruvbox")
+        await pilot.press("enter")
         await pilot.pause()
         assert stage.app.theme == "gruvbox"
         assert stage.saved == {"ui.theme": "gruvbox"}

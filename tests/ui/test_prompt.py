@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.support.ui_app import make_stage, until
+from tests.support.ui_app import make_stage, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserEntry
 from tui_agent.ui.widgets.prompt import Prompt
@@ -19,7 +19,8 @@ PNG = bytes.fromhex(
 async def test_enter_sends_and_empties_the_prompt(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"fix it", "enter")
+        await write(pilot, "fix it")
+        await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.sent == [("fix it", False)]
         assert stage.main.prompt.text == ""
@@ -58,7 +59,10 @@ async def test_during_a_run_enter_steers_and_alt_enter_queues(tmp_path: Path) ->
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
         await pilot.pause()
-        await pilot.press(*"now", "enter", *"later", "alt+enter")
+        await write(pilot, "now")
+        await pilot.press("enter")
+        await write(pilot, "later")
+        await pilot.press("alt+enter")
         await pilot.pause()
         assert stage.agent.sent == [("now", False), ("later", True)]
         shown = stage.view.waiting.render().plain
@@ -71,7 +75,11 @@ async def test_alt_up_takes_the_newest_waiting_message_back(tmp_path: Path) -> N
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
         await pilot.pause()
-        await pilot.press(*"one", "enter", *"two", "enter", *"rest")
+        await write(pilot, "one")
+        await pilot.press("enter")
+        await write(pilot, "two")
+        await pilot.press("enter")
+        await write(pilot, "rest")
         await pilot.press("alt+up")
         await pilot.pause()
         assert stage.main.prompt.text == "two\nrest"
@@ -103,7 +111,8 @@ async def test_history_goes_back_across_sessions_and_keeps_the_draft(tmp_path: P
     stage = make_stage(tmp_path)
     remember(stage, "oldest", "newer")
     async with stage.run() as pilot:
-        await pilot.press(*"draft", "up")
+        await write(pilot, "draft")
+        await pilot.press("up")
         assert stage.main.prompt.text == "newer"
         await pilot.press("up")
         assert stage.main.prompt.text == "oldest"
@@ -139,7 +148,8 @@ async def test_an_edited_recalled_message_becomes_the_draft(tmp_path: Path) -> N
 async def test_what_was_sent_is_the_newest_in_the_history(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"first", "enter")
+        await write(pilot, "first")
+        await pilot.press("enter")
         await pilot.pause()
         await pilot.press("up")
         assert stage.main.prompt.text == "first"
@@ -157,7 +167,7 @@ async def test_a_large_paste_is_a_chip_until_it_is_sent(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     text = "\n".join(f"line {number}" for number in range(132))
     async with stage.run() as pilot:
-        await pilot.press(*"see: ")
+        await write(pilot, "see: ")
         await paste(stage, pilot, text)
         assert stage.main.prompt.text == "see: [pasted 132 lines]"
         assert stage.main.prompt.size.height == 1
@@ -211,7 +221,8 @@ async def test_mentioned_files_travel_with_the_message(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("remember")
     stage = make_stage(tmp_path, cwd=tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"read @notes.txt, and @nothing", "enter")
+        await write(pilot, "read @notes.txt, and @nothing")
+        await pilot.press("enter")
         await until(lambda: stage.agent.sent, pilot)
         assert stage.agent.sent == [
             (
@@ -279,7 +290,7 @@ async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(tmp_path: 
 async def test_at_offers_files_and_enter_inserts_one(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"look at @views")
+        await write(pilot, "look at @views")
         await until(lambda: offered(stage), pilot)
         assert offered(stage)[0] == "src/auth/views.py"
         await pilot.press("down", "enter")
@@ -298,7 +309,7 @@ async def test_typing_goes_on_while_the_files_are_listed(tmp_path: Path) -> None
 
     stage = make_stage(tmp_path, list_files=slow)
     async with stage.run() as pilot:
-        await pilot.press(*"@la")
+        await write(pilot, "@la")
         assert stage.main.prompt.text == "@la"
         assert offered(stage) == []
         gate.set()
@@ -325,7 +336,7 @@ async def test_escape_closes_the_list_first_and_stops_the_run_next(tmp_path: Pat
 async def test_a_click_takes_a_completion(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"@models")
+        await write(pilot, "@models")
         await until(lambda: offered(stage), pilot)
         await pilot.click("CompletionPopup", offset=(4, 0))
         await pilot.pause()
@@ -336,7 +347,7 @@ async def test_a_click_takes_a_completion(tmp_path: Path) -> None:
 async def test_no_completion_inside_a_word_or_for_an_address(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press(*"me@views and a/b")
+        await write(pilot, "me@views and a/b")
         await pilot.pause()
         assert offered(stage) == []
 
@@ -377,7 +388,8 @@ async def test_the_editor_edits_the_whole_text(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(type(stage.app._driver), "can_suspend", property(lambda _self: True))
         monkeypatch.setattr(type(stage.app._driver), "suspend_application_mode", lambda _self: None, raising=False)
         monkeypatch.setattr(type(stage.app._driver), "resume_application_mode", lambda _self: None, raising=False)
-        await pilot.press(*"text", "ctrl+e")
+        await write(pilot, "text")
+        await pilot.press("ctrl+e")
         await until(lambda: stage.main.prompt.text != "text", pilot)
         assert stage.main.prompt.text == "text and more"
 
@@ -389,7 +401,8 @@ async def test_an_editor_that_does_not_exist_is_a_sentence(tmp_path: Path, monke
         monkeypatch.setattr(type(stage.app._driver), "can_suspend", property(lambda _self: True))
         monkeypatch.setattr(type(stage.app._driver), "suspend_application_mode", lambda _self: None, raising=False)
         monkeypatch.setattr(type(stage.app._driver), "resume_application_mode", lambda _self: None, raising=False)
-        await pilot.press(*"text", "ctrl+e")
+        await write(pilot, "text")
+        await pilot.press("ctrl+e")
         await until(lambda: stage.main.notice.message, pilot)
         assert "Cannot start /no/such/editor" in stage.main.notice.message
         assert stage.main.prompt.text == "text"

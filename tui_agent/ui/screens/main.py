@@ -93,6 +93,10 @@ class MainScreen(Screen[None]):
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
+        # Textual tells a widget its first size only if nobody has looked at the screen's map between mounting and
+        # layout (Compositor.full_map takes new widgets in silently), and the prompt's cursor looks all the time.
+        await self.wait_for_refresh()
+        view.transcript.on_resize()
         self.view = view
 
     @property

@@ -1,0 +1,46 @@
+"""Pictures of every screen, so that a change of looks is seen and meant."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.ui_scenes import SCENES, play, scene_stage
+
+SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
+DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
+
+PICTURES = [
+    *((name, SMALL, DARK) for name in SCENES if name != "themes"),
+    *((name, NARROW, DARK) for name in ("conversation", "ask_edit", "models", "welcome")),
+    *((name, LARGE, DARK) for name in ("conversation", "ask_edit", "sessions")),
+    *((name, SMALL, LIGHT) for name in ("conversation", "ask_edit", "sessions", "palette", "full")),
+    *((name, SMALL, ANSI) for name in ("ask_edit", "models")),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "theme"),
+    PICTURES,
+    ids=[f"{name}-{width}x{height}-{theme}" for name, (width, height), theme in PICTURES],
+)
+def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
+    stage = scene_stage(tmp_path, name, theme=theme)
+
+    async def act(pilot: Pilot[Any]) -> None:
+        await play(stage, pilot, name)
+
+    assert snap_compare(stage.app, terminal_size=size, run_before=act)
+
+
+def test_a_picture_without_colour_still_tells_everything_apart(
+    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stage = scene_stage(tmp_path, "ask_edit")
+
+    async def act(pilot: Pilot[Any]) -> None:
+        await play(stage, pilot, "ask_edit")
+
+    assert snap_compare(stage.app, run_before=act)
