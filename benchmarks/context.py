@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.report import Row, milliseconds
 from benchmarks.sessions import exchange
 from tui_agent.agent.system_prompt import Place, render_head
 from tui_agent.context.budget import ModelLimits, measure
-from tui_agent.context.projection import ModelTraits, Templates, project
+from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import ContextSettings
+from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.resources import prompt
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, UserEntry, preview_of
@@ -35,7 +37,7 @@ def run() -> Iterator[Row]:
     for number in range(9):
         added = UserEntry(parts=(TextPart(text=f"one more {number}"),))
         path = _recorded((*path, added), counter)
-        measured.append(_seconds(lambda path=path: measure(path, limits, settings, counter)))
+        measured.append(_seconds(partial(measure, path, limits, settings, counter)))
     yield Row(NAME, "measure() after one append", milliseconds(measured), "ms", 2)
     fixed = measure([head], limits, settings, counter).fixed
     yield Row(NAME, "head and all tool schemas", fixed, "tokens", 2_500, f"{len(head.tools)} tools")

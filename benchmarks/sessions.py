@@ -1,7 +1,11 @@
 """Long sessions: what they weigh, how fast they open, how they take focus and resizing."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import psutil
 
@@ -34,6 +38,7 @@ def run() -> Iterator[Row]:
         with box.ready("-r", session) as terminal:
             process = psutil.Process(terminal.process.pid)
             yield Row("memory", "UI in a session of 2,000 entries", pss(process), "MB", 110, "PSS")
+            yield Row(NAME, "DOM nodes on screen", _nodes(box, session), "nodes", 300)
             yield Row(NAME, "resize with 2,000 entries", _resized(terminal), "ms", 300, "until it rests")
             yield Row(NAME, "terminal focus out and in", _refocused(terminal), "ms", 50, "until it rests")
     with sandbox() as box:
@@ -100,6 +105,23 @@ def exchange(start: int, count: int) -> Iterator[Entry]:
                     f"Answer {number}: it is in **src/cart.py**.\n\n```python\ntotal = {number}\n```\n\n- one\n- two\n"
                 )
                 yield AssistantEntry(parts=(TextPart(text=text * 2),), model=MODEL, usage=Usage(input=900, output=90))
+
+
+def _nodes(box: Sandbox, session: str) -> int:
+    """Count the widgets in a process of its own, on a copy of the session that nobody holds."""
+    store = Store(box.database / "sessions.db")
+    copy = store.fork(session, store.session(session).leaf).id
+    store.close()
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.count_nodes", copy],
+        cwd=Path(__file__).parent.parent,
+        env={"PATH": os.environ["PATH"], **box.env},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return int(done.stdout)
 
 
 def _open_seconds(box: Sandbox, session: str | None) -> float:

@@ -22,52 +22,36 @@ SHOWN = HOME / "src" / "shop"
 sys.path.insert(0, str(ROOT))
 os.environ |= {"HOME": str(HOME), "TZ": "UTC"}
 
+from textual.message import Message  # noqa: E402 - the home directory must be set before
 from textual.pilot import Pilot  # noqa: E402 - the home directory must be set before
 
 from tui_agent.agent.agent import Agent  # noqa: E402
 from tui_agent.agent.events import PermissionAsked, RunEnded  # noqa: E402
+from tui_agent.agent.model_directory import CatalogDirectory  # noqa: E402
 from tui_agent.agent.ports import AgentPorts  # noqa: E402
-from tui_agent.context.budget import ModelLimits  # noqa: E402
+from tui_agent.cli.wiring import DemoCatalog  # noqa: E402
 from tui_agent.context.tokens import TokenCounter  # noqa: E402
-from tui_agent.model.demo import (  # noqa: E402
-    DEMO_MAX_OUTPUT,
-    DEMO_MODEL,
-    DEMO_WINDOW,
-    DemoClient,
-    create_demo_workspace,
-)
+from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace  # noqa: E402
 from tui_agent.resources import prompt  # noqa: E402
 from tui_agent.session.session import Session  # noqa: E402
 from tui_agent.session.store import Store  # noqa: E402
 from tui_agent.tools.registry import builtin_tools  # noqa: E402
 from tui_agent.ui.app import TuiAgentApp  # noqa: E402
 from tui_agent.ui.services import AppServices, OpenRequest, UiSettings  # noqa: E402
+from tui_agent.ui.widgets.session_view import SessionView  # noqa: E402
+from tui_agent.ui.widgets.transcript import Transcript  # noqa: E402
 
 NOW = 1_790_000_000
 """Seconds since the epoch on every clock."""
 WIDE, SMALL = (120, 36), (80, 24)
 TIMEOUT = 60
+RESTS = 6
+"""Looks in a row, 50 ms apart, that must show the same."""
 
 PYTHON = """#!/bin/sh
 # Runs the real interpreter; only the time that the tests took and the place are always the same.
 "{python}" -B "$@" 2>&1 | sed -E -e 's/ in [0-9.]+s$/ in 0.001s/' -e "s|$PWD|{shown}|g"
 """
-
-
-class DemoSizes:
-    """The demo model's sizes; nothing is learnt."""
-
-    def limits(self, model: str) -> ModelLimits:
-        return ModelLimits(model, DEMO_WINDOW, DEMO_MAX_OUTPUT)
-
-    def counter(self, model: str) -> TokenCounter:
-        return TokenCounter(model)
-
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        del model, estimate, reported
-
-    def learn_window(self, model: str, window: int) -> None:
-        del model, window
 
 
 def shown_prompt(name: str) -> str:
@@ -151,7 +135,7 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
         ports = AgentPorts(
             client=DemoClient(pace=0),
             tools=builtin_tools(),
-            directory=DemoSizes(),
+            directory=CatalogDirectory(DemoCatalog({}, {}), None),
             prompt=shown_prompt,
             cwd=project,
             project=project,
@@ -174,12 +158,37 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
         ),
     )
     app = TuiAgentApp(services)
-    async with app.run_test(size=size) as pilot:
-        async with asyncio.timeout(TIMEOUT):
-            while not agents:
-                await pilot.pause()
+    opened = asyncio.Event()
+
+    def on_message(message: Message) -> None:
+        if isinstance(message, SessionView.Opened):
+            opened.set()
+
+    async with app.run_test(size=size, message_hook=on_message) as pilot:
+        await asyncio.wait_for(opened.wait(), TIMEOUT)
         yield Scene(app, pilot, agents)
     store.close()
+
+
+async def see_all(scene: Scene) -> None:
+    """Scroll through everything once: heights of what was never seen are estimates, and the scroll bar shows them."""
+    transcript = scene.app.screen.query_one(Transcript)
+    transcript.scroll_home(animate=False)
+    async with asyncio.timeout(TIMEOUT):
+        while transcript.scroll_offset.y < transcript.max_scroll_y:
+            await scene.pilot.pause()
+            transcript.scroll_page_down(animate=False)
+    transcript.scroll_end(animate=False)
+
+
+async def at_rest(scene: Scene) -> str:
+    """Return the picture once it has stayed the same for a while: text is shown a few times a second."""
+    seen: list[str] = []
+    async with asyncio.timeout(TIMEOUT):
+        while len(seen) < RESTS or len(set(seen[-RESTS:])) > 1:
+            await scene.pilot.pause(0.05)
+            seen.append(scene.app.export_screenshot(title="tui-agent"))
+    return seen[-1]
 
 
 async def draw(directory: Path) -> None:
@@ -190,7 +199,9 @@ async def draw(directory: Path) -> None:
             root.mkdir()
             async with stage(root, size) as scene:
                 await act(scene)
-                svg = scene.app.export_screenshot(title="tui-agent")
+                await at_rest(scene)
+                await see_all(scene)
+                svg = await at_rest(scene)
             (directory / f"{picture}.svg").write_text(svg, encoding="utf-8")
             print(f"{picture}.svg")
 

@@ -1,0 +1,34 @@
+"""The pictures of the README: there, and the same on every run."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def draw(directory: Path) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "screenshots.py", directory],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stderr
+    return {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}
+
+
+def test_two_runs_draw_the_same_pictures(tmp_path: Path) -> None:
+    first = draw(tmp_path / "first")
+    assert first == draw(tmp_path / "second")
+    assert "all&#160;tests&#160;pass" in first["conversation.svg"]
+    assert "yes,&#160;once" in first["permission.svg"]
+    assert not [name for name, svg in first.items() if str(tmp_path) in svg]
+
+
+def test_every_picture_the_documents_show_is_there() -> None:
+    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).is_file(), f"{document.name} shows {target}"
