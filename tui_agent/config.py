@@ -19,6 +19,7 @@ from tui_agent.context.settings import CompactionSettings, ContextSettings, Prun
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
+from tui_agent.tools.settings import FetchSettings
 
 Origin = Literal["default", "file", "environment", "flag"]
 Table = dict[str, Any]
@@ -65,6 +66,7 @@ class Config(BaseModel):
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
     retry: RetrySettings = Field(default_factory=RetrySettings)
     host: HostSettings = Field(default_factory=HostSettings)
+    webfetch: FetchSettings = Field(default_factory=FetchSettings)
     ui: UiTable = Field(default_factory=UiTable)
 
     @property

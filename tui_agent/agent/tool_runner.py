@@ -202,6 +202,7 @@ class ToolRunner:
             environment=dict(self._ports.environment),
             vision=self.vision,
             archive=self._archive,
+            verdict=lambda need: decide(need, self._rules()).action.value,
         )
 
     # -- doom loops -----------------------------------------------------------------------------------------

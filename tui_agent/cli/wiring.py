@@ -169,7 +169,7 @@ class Wiring:
         demo = cwd.is_relative_to(data_dir() / "demo")
         ports = AgentPorts(
             client=self.client,
-            tools=builtin_tools(),
+            tools=builtin_tools(config.webfetch),
             directory=self.directory,
             prompt=prompt,
             cwd=cwd,

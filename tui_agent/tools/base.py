@@ -49,6 +49,18 @@ class PermissionNeed:
     pattern: str
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
+    harmless: bool = False
+    """It only reads: allowed where no rule says otherwise, in every mode."""
+    unclear: str = ""
+    """Why it can't be told what it would do; then no rule for something particular allows it."""
+    always: str = ""
+    """Pattern of the rule that "always" may create, "" to leave that to the permission."""
+    aliases: tuple[str, ...] = ()
+    """Other spellings; a rule against one of them is meant against this."""
+
+
+Verdict = Literal["allow", "ask", "deny"]
+"""What rules say about a need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +127,8 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
+    verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
+    """What the rules say about something that turns up while the call runs: where a redirect leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +154,11 @@ class Tool(ABC, Generic[InputT]):
     Input: type[InputT]
     read_only: ClassVar[bool] = False
     """Calls may run in parallel and change nothing."""
+
+    @property
+    def offered(self) -> bool:
+        """Whether the model is told of the tool when a head is rendered."""
+        return True
 
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from tui_agent.tools.base import Tool, ToolError, ToolInput
+from tui_agent.tools.settings import FetchSettings
 
 _ALIASES = {
     "path": ("file_path", "filePath", "filename", "file", "filepath", "directory", "dir"),
@@ -25,18 +26,30 @@ _COMMENTS = frozenset({"description", "explanation", "reason", "thought"})
 _NESTED_JSON = 2
 
 
-def builtin_tools() -> tuple[Tool[Any], ...]:
+def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     """Return one of each tool; the order is part of every request's cached prefix."""
     from tui_agent.tools.bash import BashTool
     from tui_agent.tools.edit import EditTool
+    from tui_agent.tools.fetching import Web
     from tui_agent.tools.glob import GlobTool
     from tui_agent.tools.grep import GrepTool
     from tui_agent.tools.ls import LsTool
     from tui_agent.tools.read import ReadTool
     from tui_agent.tools.recall import RecallTool
+    from tui_agent.tools.webfetch import WebFetchTool
     from tui_agent.tools.write import WriteTool
 
-    return (ReadTool(), EditTool(), WriteTool(), BashTool(), GrepTool(), GlobTool(), LsTool(), RecallTool())
+    return (
+        ReadTool(),
+        EditTool(),
+        WriteTool(),
+        BashTool(),
+        GrepTool(),
+        GlobTool(),
+        LsTool(),
+        RecallTool(),
+        WebFetchTool(Web(fetch or FetchSettings())),
+    )
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:

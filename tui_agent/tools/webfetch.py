@@ -1,0 +1,164 @@
+"""The ``webfetch`` tool: one page of the web as Markdown."""
+
+import asyncio
+import contextlib
+import json
+import re
+import sys
+from typing import ClassVar
+
+from tui_agent.session.entries import ToolMetadata, Truncation
+from tui_agent.tools.addresses import WebAddress, read_address, same_site
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.fetching import MovedError, Page, Web
+from tui_agent.tools.outputs import Output, finish, size_text
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$")
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_LOOKED_AT = 4_096
+_ERROR_CHARS = 2_000
+_LONG_LINE = 2_000
+
+
+class WebFetchInput(ToolInput):
+    """Arguments of ``webfetch``."""
+
+    url: str
+
+
+class WebFetchTool(Tool[WebFetchInput]):
+    """Reads a page. It sends nothing but the request."""
+
+    name: ClassVar[str] = "webfetch"
+    description: ClassVar[str] = "Read a page from the web, HTML as Markdown."
+    Input = WebFetchInput
+    read_only: ClassVar[bool] = True
+
+    def __init__(self, web: Web | None = None) -> None:
+        self._web = web or Web()
+
+    def needs(self, arguments: WebFetchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+        """Return a need for the URL in its one spelling; the name is not looked up before it is allowed."""
+        return (_need(read_address(arguments.url)),)
+
+    async def run(self, arguments: WebFetchInput, context: ToolContext) -> ToolResult:
+        """Get the page and return its text."""
+        asked = read_address(arguments.url)
+
+        def may_follow(before: WebAddress, after: WebAddress) -> bool:
+            verdict = context.verdict(_need(after))
+            if verdict == "deny":
+                raise ToolError(f"{asked} redirects to {after}, which a rule denies.")
+            return verdict == "allow" or same_site(before, after)
+
+        try:
+            async with asyncio.timeout(self._web.settings.timeout):
+                page = await self._web.get(asked, may_follow)
+                return await finish(await _output(page, asked, context), context)
+        except MovedError as moved:
+            raise ToolError(f"{asked} redirects to {moved.address}. To read that, call webfetch with it.") from None
+        except TimeoutError:
+            raise ToolError(f"{asked.netloc} took longer than {self._web.settings.timeout:g} s.") from None
+
+    def title(self, arguments: WebFetchInput) -> str:
+        """Return the URL without its scheme."""
+        return arguments.url.strip().removeprefix("https://")
+
+
+def _need(address: WebAddress) -> PermissionNeed:
+    return PermissionNeed(Permission.WEBFETCH, str(address), detail=str(address))
+
+
+async def _output(page: Page, asked: WebAddress, context: ToolContext) -> Output:
+    title = f"{page.address.netloc}{page.address.target}"
+    if page.binary or not (_is_text(page.content_type) or _reads_as_text(page.body)):
+        return Output(_described(page), title)
+    text = await _text(page, context)
+    notes = [f"[From {page.address}]"] if page.address != asked else []
+    if page.status >= 400:
+        text = text[:_ERROR_CHARS].rstrip()
+        failed = f"[{page.address.netloc} answers {page.status} {page.reason}.]"
+        return Output("\n".join([failed, *notes, text]).rstrip(), title, is_error=True)
+    footer = f"[The page goes on; only its first {size_text(len(page.body))} were read.]" if page.cut else ""
+    return Output(
+        text="\n".join([*notes, text if text.strip() else "[The page has no text. It may be made by scripts.]"]),
+        title=title,
+        footer=footer,
+        cut_hint=lambda truncation: "\n".join(filter(None, [_rest(truncation), footer])),
+        metadata=ToolMetadata(count=text.count("\n") + 1),
+    )
+
+
+def _rest(truncation: Truncation) -> str:
+    shown = truncation.kept_lines
+    return f"[Lines 1-{shown} of {truncation.total_lines}. Recall this result by its #number with offset={shown + 1}.]"
+
+
+def _described(page: Page) -> str:
+    kind = page.content_type or "no known type"
+    size = f", {size_text(page.length)}" if page.length is not None else ""
+    return f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
+
+
+def _is_text(content_type: str) -> bool:
+    return _TEXT.match(content_type) is not None or content_type in _HTML
+
+
+def _reads_as_text(body: bytes) -> bool:
+    """Whether something without a telling type is text all the same."""
+    try:
+        body[:_LOOKED_AT].decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > _LOOKED_AT - 4
+    return True
+
+
+async def _text(page: Page, context: ToolContext) -> str:
+    text = _decoded(page)
+    if page.content_type in _HTML or (
+        not page.content_type and text.lstrip()[:15].lower().startswith("<!doctype html")
+    ):
+        return await _markdown(text, page.address, context)
+    if page.content_type.endswith("json") and any(len(line) > _LONG_LINE for line in text.split("\n")):
+        return await asyncio.to_thread(_on_lines, text)
+    return text
+
+
+def _decoded(page: Page) -> str:
+    charset = page.charset
+    if charset is None and (found := _META_CHARSET.search(page.body[:_LOOKED_AT])):
+        charset = found[1].decode("ascii")
+    try:
+        text = page.body.decode(charset or "utf-8", "replace")
+    except LookupError:
+        text = page.body.decode("utf-8", "replace")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def _on_lines(text: str) -> str:
+    """Break a long line of JSON up, which would be cut otherwise."""
+    try:
+        return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
+    """Convert in another process: a large page takes seconds, and the screen must not wait for it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "tui_agent.tools.markdown", str(address),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        env=safe_environment(context.environment), start_new_session=True,
+    )  # fmt: skip
+    try:
+        converted, _ = await process.communicate(html.encode("utf-8", "replace"))
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise ToolError(f"The page at {address} could not be turned into text.")
+    return converted.decode("utf-8", "replace")
