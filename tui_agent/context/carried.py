@@ -12,6 +12,7 @@ from tui_agent.context.anchors import find_anchors, render_anchors
 from tui_agent.context.files import FileOperations, shown_paths
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.session.entries import (
+    SKILL_PREFIX,
     AssistantEntry,
     Entry,
     FilePart,
@@ -35,6 +36,9 @@ STATE_SHARE = 0.05
 LEAST_TEXT = 24
 """Tokens below which a piece of text is not worth showing."""
 STATE_TOOLS = frozenset({"todo", "skill"})
+_FINISHED = ("[x]", "[-]")
+SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with the skill tool before going on with it)"
+"""Stands for a skill that is over the budget."""
 _TAG_TOKENS = 8
 """About what the tags around one piece take."""
 
@@ -189,23 +193,50 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText]) -> list[State
         if isinstance(entry, AssistantEntry)
         for call in entry.tool_calls
     }
+
+    def keep(tool: str, name: str, text: str) -> None:
+        state.pop((tool, name), None)
+        state[tool, name] = StateText(tool=tool, name=name, text=text)
+
     for entry in entries:
-        if not isinstance(entry, ToolResultEntry) or entry.tool not in STATE_TOOLS:
-            continue
-        if entry.status is ToolStatus.COMPLETED:
-            name = "" if entry.tool == "todo" else entry.title or names.get(entry.call_id, "")
-            state.pop((entry.tool, name), None)
-            state[entry.tool, name] = StateText(tool=entry.tool, name=name, text=entry.output)
+        match entry:
+            case UserEntry():
+                for part in entry.parts:
+                    if isinstance(part, FilePart) and part.path.startswith(SKILL_PREFIX):
+                        keep("skill", part.path.removeprefix(SKILL_PREFIX), part.text)
+            case ToolResultEntry(status=ToolStatus.COMPLETED) if entry.tool in STATE_TOOLS:
+                name = "" if entry.tool == "todo" else entry.title or names.get(entry.call_id, "")
+                keep(entry.tool, name, entry.output)
+            case _:
+                continue
     return list(state.values())
 
 
 def _select_state(state: Sequence[StateText], budget: int, count: CountText) -> tuple[StateText, ...]:
-    """Return the to-do list first, then the newest skills, as far as they fit whole."""
+    """Return the to-do list first, shortened if need be, then the newest skills as far as they fit whole."""
     chosen: list[StateText] = []
     newest_first = list(reversed(state))
     for item in sorted(newest_first, key=lambda item: item.tool != "todo"):
-        cost = count(item.text) + _TAG_TOKENS
-        if cost <= budget:
-            chosen.append(item)
+        text = item.text if item.tool != "todo" else _shorter_list(item.text, budget - _TAG_TOKENS, count)
+        cost = count(text) + _TAG_TOKENS
+        if text and cost <= budget:
+            chosen.append(item.model_copy(update={"text": text}))
             budget -= cost
     return tuple(reversed(chosen))
+
+
+def _shorter_list(text: str, budget: int, count: CountText) -> str:
+    """Return a to-do list within ``budget`` tokens: first what is finished goes, then what comes last.
+
+    A line that begins with ``#`` tells of it and is no item. Empty when not one item fits.
+    """
+    if count(text) <= budget:
+        return text
+    lines = text.split("\n")
+    kept = [line for line in lines if not line.startswith(_FINISHED)]
+    while kept:
+        shown = "\n".join([*kept, f"# {len(lines) - len(kept)} items not listed"])
+        if count(shown) <= budget:
+            return shown
+        kept.pop()
+    return ""

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from tui_agent.tools.base import Tool, ToolError, ToolInput
+from tui_agent.tools.dynamic import DynamicTool, RawInput
 from tui_agent.tools.settings import FetchSettings
 
 _ALIASES = {
@@ -17,6 +18,7 @@ _ALIASES = {
     "command": ("cmd", "script"),
     "pattern": ("query", "regex"),
     "glob": ("include",),
+    "todos": ("items", "list", "tasks"),
 }
 """Names that models bring along from other programs' tools."""
 
@@ -36,6 +38,7 @@ def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     from tui_agent.tools.ls import LsTool
     from tui_agent.tools.read import ReadTool
     from tui_agent.tools.recall import RecallTool
+    from tui_agent.tools.todo import TodoTool
     from tui_agent.tools.webfetch import WebFetchTool
     from tui_agent.tools.write import WriteTool
 
@@ -49,6 +52,7 @@ def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
         LsTool(),
         RecallTool(),
         WebFetchTool(Web(fetch or FetchSettings())),
+        TodoTool(),
     )
 
 
@@ -76,7 +80,10 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
     Raises:
         ToolError: there is no telling what was meant; the message names the fields and what they take.
     """
-    values = _tidied(tool, _object(tool, text))
+    values = _object(tool, text)
+    if isinstance(tool, DynamicTool):
+        return RawInput(values)
+    values = _tidied(tool, values)
     accepted: type[ToolInput] = tool.Input
     try:
         return accepted.model_validate(values)
@@ -156,10 +163,10 @@ def _problem(location: tuple[int | str, ...], kind: str, message: str) -> str:
 
 
 def _fields(tool: Tool[Any]) -> str:
-    properties = tool.schema().parameters.get("properties", {})
-    fields = tool.Input.model_fields
+    parameters = tool.schema().parameters
+    required = set(parameters.get("required", ()))
     names = [
-        f"{name} ({schema.get('type', 'value')}{', required' if fields[name].is_required() else ''})"
-        for name, schema in properties.items()
+        f"{name} ({schema.get('type', 'value')}{', required' if name in required else ''})"
+        for name, schema in parameters.get("properties", {}).items()
     ]
     return f"Fields: {', '.join(names)}."

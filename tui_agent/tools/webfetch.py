@@ -68,7 +68,8 @@ class WebFetchTool(Tool[WebFetchInput]):
 
 
 def _need(address: WebAddress) -> PermissionNeed:
-    return PermissionNeed(Permission.WEBFETCH, str(address), detail=str(address))
+    family = f"{address.scheme}://{address.netloc}/*"
+    return PermissionNeed(Permission.WEBFETCH, str(address), detail=str(address), always=family)
 
 
 async def _output(page: Page, asked: WebAddress, context: ToolContext) -> Output:

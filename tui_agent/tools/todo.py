@@ -1,0 +1,153 @@
+"""The ``todo`` tool: the model's list of what is to be done, and how the list is found again on a path."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from tui_agent.session.entries import (
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    StateText,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+)
+from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+
+MAX_TODOS = 100
+MAX_CHARS = 8_000
+"""A list is shown whole or not taken: what stands on it must be found again."""
+
+EMPTY = "The list is empty."
+
+_NAME = "todo"
+
+
+class TodoStatus(StrEnum):
+    """How far one thing is."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+_MARKS = {
+    TodoStatus.PENDING: " ",
+    TodoStatus.IN_PROGRESS: ">",
+    TodoStatus.DONE: "x",
+    TodoStatus.CANCELLED: "-",
+}
+_STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {"X": TodoStatus.DONE, "~": TodoStatus.IN_PROGRESS}
+_LINE = re.compile(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
+_OTHER_NAMES = {"completed": "done", "complete": "done", "canceled": "cancelled", "doing": "in_progress"}
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One thing to do."""
+
+    content: str
+    status: TodoStatus = TodoStatus.PENDING
+
+    def __str__(self) -> str:
+        """The line that stands for it: ``[x] Write tests``."""
+        return f"[{_MARKS[self.status]}] {self.content}"
+
+
+class TodoInput(ToolInput):
+    """Arguments of ``todo``."""
+
+    todos: str = Field(description="A line each: [ ] pending, [>] in progress, [x] done, [-] cancelled")
+
+    @field_validator("todos", mode="before")
+    @classmethod
+    def _as_lines(cls, value: Any) -> Any:
+        """Take the list of objects or strings that other programs' tools want."""
+        return "\n".join(map(_line, value)) if isinstance(value, list) else value
+
+
+class TodoTool(Tool[TodoInput]):
+    """Keeps nothing itself: its last result on the path is the list."""
+
+    name: ClassVar[str] = _NAME
+    description: ClassVar[str] = "Your plan, for work of several steps. Replaces the whole list."
+    Input = TodoInput
+
+    def needs(self, arguments: TodoInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+        """Need nothing: it only writes to the session."""
+        return ()
+
+    async def run(self, arguments: TodoInput, context: ToolContext) -> ToolResult:  # noqa: ARG002
+        """Return the list in the form that is found again."""
+        todos = parse(arguments.todos)
+        text = render(todos)
+        if len(todos) > MAX_TODOS or len(text) > MAX_CHARS:
+            raise ToolError(f"The list is too long: at most {MAX_TODOS} items and {MAX_CHARS:,} characters.")
+        return ToolResult(text, progress(todos), metadata=ToolMetadata(count=len(todos)))
+
+    def title(self, arguments: TodoInput) -> str:
+        """Return how far the list is."""
+        return progress(parse(arguments.todos))
+
+
+def progress(todos: Sequence[Todo]) -> str:
+    """Return how much is done: ``2/5 done``; what was cancelled does not count."""
+    counted = [todo for todo in todos if todo.status is not TodoStatus.CANCELLED]
+    return f"{sum(todo.status is TodoStatus.DONE for todo in counted)}/{len(counted)} done"
+
+
+def render(todos: Iterable[Todo]) -> str:
+    """Return a list as the model reads it, one line each."""
+    return "\n".join(map(str, todos)) or EMPTY
+
+
+def parse(text: str) -> tuple[Todo, ...]:
+    """Return the list that lines stand for; one without a mark is pending, bullets and headings are no part."""
+    todos = []
+    for line in text.split("\n"):
+        match = _LINE.fullmatch(" ".join(line.split()))
+        content = match["content"].strip() if match else ""
+        if match and content and content != EMPTY and not content.startswith("#"):
+            todos.append(Todo(content, _STATUS_OF[match["mark"] or " "]))
+    return tuple(todos)
+
+
+def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
+    """Return the list as it stands at the end of a path, a whole one or what a request needs of it.
+
+    That is the newest result of the tool. A summary carries the list of what it stands for: a compaction stands
+    before the entries it kept, so a result among them is newer; a branch summary stands where it is.
+    """
+    carried: str | None = None
+    for entry in reversed(path):
+        match entry:
+            case ToolResultEntry(tool=tool, status=ToolStatus.COMPLETED) if tool == _NAME:
+                return parse(entry.output)
+            case BranchSummaryEntry() if (text := _state(entry.details.state)) is not None:
+                return parse(text)
+            case CompactionEntry() if carried is None:
+                carried = _state(entry.details.state)
+            case _:
+                continue
+    return parse(carried or "")
+
+
+def _line(item: Any) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    status = str(item.get("status", "")).strip().lower().replace("-", "_").replace(" ", "_")
+    try:
+        known = TodoStatus(_OTHER_NAMES.get(status, status or "pending"))
+    except ValueError:
+        raise ValueError(f"{status} is no status; use {', '.join(TodoStatus)}") from None
+    return str(Todo(" ".join(str(item.get("content", "")).split()), known))
+
+
+def _state(state: Iterable[StateText]) -> str | None:
+    return next((item.text for item in state if item.tool == _NAME), None)
