@@ -82,7 +82,7 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
     """
     values = _object(tool, text)
     if isinstance(tool, DynamicTool):
-        return RawInput(values)
+        return RawInput(values=values)
     values = _tidied(tool, values)
     accepted: type[ToolInput] = tool.Input
     try:
