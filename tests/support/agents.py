@@ -104,7 +104,7 @@ def make_agent(
         session,
         AgentPorts(
             client=client,
-            tools=builtin_tools(),
+            tools=ports.pop("tools", None) or builtin_tools(),
             directory=directory,
             prompt=prompt,
             cwd=project,

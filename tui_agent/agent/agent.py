@@ -21,8 +21,10 @@ from tui_agent.agent.events import (
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.navigator import NavigationError, Navigator
+from tui_agent.agent.permissions import Rule
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
+from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.budget import ContextSize
@@ -64,7 +66,16 @@ class Agent:
         self._navigator = Navigator(session, ports, self._channel, model=lambda: self.model)
         self._answerer = Answerer(session, ports, self._channel)
         self._tools = ToolRunner(session, ports, self._channel, self._questions)
+        if ports.open_child is not None:
+            parent = Parent(
+                session, ports, self._questions, lambda: self.model, lambda: self.mode, self._tools.session_rules
+            )
+            self._tools.subagents = Subagents(parent, ports.agents, ports.open_child)
         self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
+
+    def share_rules(self, rules: list[Rule]) -> None:
+        """Use another agent's list of rules made by "always in this session": what is allowed there is allowed here."""
+        self._tools.session_rules = rules
 
     # -- what a screen shows ----------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.permissions import Rule
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
@@ -15,6 +17,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
+from tui_agent.session.session import Session
 from tui_agent.tools.base import Tool
 
 
@@ -63,6 +66,12 @@ class AgentPorts:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     rules: tuple[Rule, ...] = ()
     max_steps: int = 200
+    agents: tuple[AgentSpec, ...] = ()
+    """Kinds of subagents that can be given tasks."""
+    open_child: Callable[[str, int | None], Session] | None = None
+    """Opens a session for a subagent, by title and parent entry; None where there are none."""
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    """What files tell the agent: instructions, skills, commands, kinds of agents."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random

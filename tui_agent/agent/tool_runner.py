@@ -39,6 +39,7 @@ from tui_agent.tools.base import (
     OutputLimits,
     Permission,
     PermissionNeed,
+    SubagentHost,
     Tool,
     ToolContext,
     ToolError,
@@ -96,6 +97,7 @@ class ToolRunner:
         self._allowed_loops: set[str] = set()
         self.session_rules: list[Rule] = []
         """Rules the user made with "always in this session"."""
+        self.subagents: SubagentHost | None = None
         self.limits = OutputLimits()
         self.vision = True
 
@@ -202,6 +204,7 @@ class ToolRunner:
             environment=dict(self._ports.environment),
             vision=self.vision,
             archive=self._archive,
+            subagents=self.subagents,
             verdict=lambda need: decide(need, self._rules()).action.value,
         )
 

@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 PREVIEW_LENGTH = 200
 """Characters of an entry that lists show."""
 
+SKILL_PREFIX = "skill:"
+"""Begins the path of an attached part that is a skill's text."""
+
 
 class _Record(BaseModel):
     """Base of everything stored: frozen, and strict about unknown fields."""
@@ -32,11 +35,19 @@ class TextPart(_Record):
 
 
 class FilePart(_Record):
-    """A file the user attached with ``@path``; ``text`` is what the model is shown of it."""
+    """A file the user attached with ``@path``; ``text`` is what the model is shown of it.
+
+    A path can also name what is no file of the project: an entry (``#412``) or a skill (``skill:pdf``).
+    """
 
     type: Literal["file"] = "file"
     path: str
     text: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of the project."""
+        return not self.path.startswith(("#", SKILL_PREFIX))
 
 
 class ImagePart(_Record):
@@ -138,6 +149,8 @@ class ToolMetadata(_Record):
     truncation: Truncation | None = None
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
+    session: str | None = None
+    """The session a subagent worked in."""
 
 
 class PinnedText(_Record):

@@ -107,6 +107,32 @@ class Archive(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class SubagentReport:
+    """What a subagent came back with. ``session`` is where all of its work can be read."""
+
+    text: str
+    session: str
+    steps: int
+    error: str | None = None
+
+
+class SubagentHost(Protocol):
+    """Starts subagents."""
+
+    def names(self) -> dict[str, str]:
+        """Return the kinds there are, each with what it is for."""
+        ...
+
+    async def run(self, agent: str, task: str, report: Callable[[str], None]) -> SubagentReport:
+        """Have a subagent do a task; cancelling ends it.
+
+        Raises:
+            ToolError: there is no such kind.
+        """
+        ...
+
+
 @dataclass(slots=True)
 class ToolContext:
     """What a running call may use. One is made per call.
@@ -127,6 +153,8 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
+    subagents: SubagentHost | None = None
+    """Who does tasks; None for a subagent itself."""
     verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 

@@ -1,0 +1,142 @@
+"""Subagents: a session of their own, questions answered by the same user, an end with their parent."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from tests.support.agents import MODEL, Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.events import PermissionAsked, ToolOutput
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.request import ModelRequest
+from tui_agent.session.entries import ToolResultEntry, ToolStatus
+from tui_agent.session.session import Session
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.task import TaskTool
+
+SPECS = (
+    AgentSpec("explore", "finds and reads", prompt="You explore.", tools=("read", "grep", "glob", "ls")),
+    AgentSpec("general", "does anything", prompt="You do things."),
+)
+TASKS = (Rule("task", "*", Action.ALLOW),)
+
+
+def is_child(request: ModelRequest) -> bool:
+    return request.messages[0].text.startswith("You ") and "tui-agent" not in request.messages[0].text
+
+
+def with_subagents(tmp_path: Path, client: ScriptedClient) -> tuple[Harness, list[Session]]:
+    opened: list[Session] = []
+
+    def open_child(title: str, entry: int | None) -> Session:
+        parent = (harness.session.id, entry)
+        info = harness.store.create_session(tmp_path / "project", title=title, parent=parent)
+        session = Session(harness.store, info.id, estimate=harness.directory.counter(MODEL).estimate)
+        opened.append(session)
+        return session
+
+    tools = (*builtin_tools(), TaskTool())
+    harness = make_agent(tmp_path, client, tools=tools, agents=SPECS, open_child=open_child, rules=TASKS)
+    return harness, opened
+
+
+def task(agent: str, text: str) -> Call:
+    return Call("task", json.dumps({"agent": agent, "task": text}))
+
+
+def results(harness: Harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        if not is_child(request):
+            if any(message.role == "tool" for message in request.messages):
+                return Reply("It is in a.py.")
+            return Reply(calls=(task("explore", "Where is the bug?"),))
+        if any(message.role == "tool" for message in request.messages):
+            return Reply("The bug is in a.py:3.")
+        return Reply(calls=(Call("ls", '{"path": "."}'),))
+
+    client = ScriptedClient(script)
+    harness, opened = with_subagents(tmp_path, client)
+    assert (await harness.say("find it")).reason == "done"
+    (result,) = results(harness)
+    assert result.status is ToolStatus.COMPLETED
+    assert "a.py:3" in result.output
+    assert "2 steps" in result.output
+    (child,) = opened
+    assert result.metadata.session == child.id
+    assert child.info.parent_session == harness.session.id
+    assert [entry.kind for entry in child.path()] == ["system", "user", "assistant", "tool_result", "assistant"]
+    asked = [request for request in client.requests if is_child(request)]
+    assert [tool.name for tool in asked[0].tools] == ["read", "grep", "glob", "ls"]
+    assert any("● ls" in event.text for event in harness.of(ToolOutput))
+
+
+async def test_several_run_side_by_side(tmp_path: Path) -> None:
+    running = 0
+    most = 0
+
+    class Counting(ScriptedClient):
+        async def _events(self, reply, number):
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.01)
+            async for event in super()._events(reply, number):
+                yield event
+            running -= 1
+
+    def script(request: ModelRequest) -> Reply:
+        if is_child(request):
+            return Reply(f"Report on {request.messages[-1].text}")
+        if any(message.role == "tool" for message in request.messages):
+            return Reply("Both done.")
+        return Reply(calls=(task("explore", "one"), task("explore", "two")))
+
+    harness, opened = with_subagents(tmp_path, Counting(script))
+    await harness.say("look at both")
+    assert most == 2
+    assert len(opened) == 2
+    assert {"one", "two"} == {result.output.split()[2] for result in results(harness)}
+
+
+async def test_a_question_of_a_subagent_reaches_the_user(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        done = any(message.role == "tool" for message in request.messages)
+        if not is_child(request):
+            return Reply("Done.") if done else Reply(calls=(task("general", "make x"),))
+        return Reply("Made.") if done else Reply(calls=(Call("bash", '{"command": "touch x"}'),))
+
+    harness, _opened = with_subagents(tmp_path, ScriptedClient(script))
+    await harness.say("go")
+    (asked,) = [event.request for event in harness.of(PermissionAsked)]
+    assert asked.title == "general: touch x"
+    assert (tmp_path / "project" / "x").exists()
+
+
+async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        return Reply("thinking", hang=True) if is_child(request) else Reply(calls=(task("explore", "look"),))
+
+    client = ScriptedClient(script)
+    harness, opened = with_subagents(tmp_path, client)
+    harness.agent.submit("go")
+    await asyncio.wait_for(client.hanging.wait(), 5)
+    harness.agent.interrupt()
+    assert (await harness.ended()).reason == "interrupted"
+    await harness.agent.aclose()
+    assert results(harness)[0].status is ToolStatus.INTERRUPTED
+    assert client.closed == len(client.requests)
+    assert opened[0].path()[-1].interrupted
+
+
+async def test_an_unknown_kind_is_told_to_the_model(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(task("wizard", "conjure"),)), Reply("Oh.")])
+    harness, opened = with_subagents(tmp_path, client)
+    await harness.say("go")
+    assert results(harness)[0].status is ToolStatus.ERROR
+    assert "explore" in results(harness)[0].output
+    assert opened == []

@@ -1,0 +1,139 @@
+"""Runs subagents: each an agent of its own in a session of its own, linked to the entry it was started from.
+
+It shares the parent's client, settings and answers to permission questions; it has its own context window, step limit
+and tools, and ends with its parent. What comes back is its last answer.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.channel import Questions
+from tui_agent.agent.events import AgentEvent, EntryAppended, PermissionAsked, RunEnded, ToolStarted
+from tui_agent.agent.permissions import Rule
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.session.entries import AssistantEntry
+from tui_agent.session.session import Session
+from tui_agent.tools.base import SubagentReport, ToolError
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+
+MAX_STEPS = 60
+"""Steps of a subagent whose kind names no limit."""
+
+
+@dataclass(slots=True)
+class Parent:
+    """What subagents take from the agent that starts them. The model and mode are asked for at each start."""
+
+    session: Session
+    ports: AgentPorts
+    questions: Questions
+    model: Callable[[], str]
+    mode: Callable[[], str]
+    session_rules: list[Rule]
+
+
+class Subagents:
+    """Starts subagents for one parent. ``open_child`` makes a session below an entry of the parent's."""
+
+    def __init__(
+        self, parent: Parent, specs: Sequence[AgentSpec], open_child: Callable[[str, int | None], Session]
+    ) -> None:
+        self._parent = parent
+        self._specs = {spec.name: spec for spec in specs if spec.subagent}
+        self._open_child = open_child
+
+    def names(self) -> dict[str, str]:
+        """Return the kinds there are, each with what it is for."""
+        return {spec.name: spec.description for spec in self._specs.values()}
+
+    async def run(self, agent: str, task: str, report: Callable[[str], None]) -> SubagentReport:
+        """Have a subagent do a task; cancelling ends it and everything it started.
+
+        Raises:
+            ToolError: there is no such kind.
+        """
+        spec = self._specs.get(agent)
+        if spec is None:
+            raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(self._specs)}.")
+        title = " ".join(task.split())[:60]
+        session = self._open_child(f"{agent}: {title}", self._parent.session.leaf)
+        worker = self._make(spec, session)
+        watch = _Watch(worker, self._parent.questions, spec.name, report)
+        unsubscribe = worker.subscribe(watch.on_event)
+        try:
+            worker.submit(task)
+            await worker.wait_idle()
+            await asyncio.sleep(0)
+        finally:
+            unsubscribe()
+            watch.close()
+            await worker.aclose()
+            session.release()
+        ended = watch.ended
+        problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit"} else None)
+        return SubagentReport(watch.answer, session.id, ended.steps, problem)
+
+    def _make(self, spec: AgentSpec, session: Session) -> "Agent":
+        from tui_agent.agent.agent import Agent
+
+        ports = self._parent.ports
+        tools = tuple(tool for tool in spec.choose(ports.tools) if tool.name != "task")
+
+        def prompt(name: str) -> str:
+            return spec.prompt if name == "system" and spec.prompt is not None else ports.prompt(name)
+
+        own = replace(
+            ports,
+            tools=tools,
+            prompt=prompt,
+            rules=(*ports.rules, *spec.rules),
+            max_steps=min(ports.max_steps, spec.max_steps or MAX_STEPS),
+            open_child=None,
+        )
+        worker = Agent(session, own, model=spec.model or self._parent.model(), mode=self._parent.mode())
+        worker.share_rules(self._parent.session_rules)
+        return worker
+
+
+class _Watch:
+    """Listens to a subagent: passes its progress on, and its questions to whoever answers the parent's."""
+
+    def __init__(self, worker: "Agent", questions: Questions, name: str, report: Callable[[str], None]) -> None:
+        self._worker = worker
+        self._questions = questions
+        self._name = name
+        self._report = report
+        self._asking: set[asyncio.Task[None]] = set()
+        self.answer = ""
+        self.ended = RunEnded("interrupted")
+
+    def on_event(self, event: AgentEvent) -> None:
+        """Take an event of the subagent."""
+        match event:
+            case ToolStarted(tool=tool, title=title):
+                self._report(f"● {tool} {title}\n")
+            case EntryAppended(entry=AssistantEntry() as entry) if entry.text:
+                self.answer = entry.text
+            case PermissionAsked():
+                task = asyncio.ensure_future(self._ask(event))
+                self._asking.add(task)
+                task.add_done_callback(self._asking.discard)
+            case RunEnded():
+                self.ended = event
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Withdraw open questions."""
+        for task in self._asking:
+            task.cancel()
+
+    async def _ask(self, event: PermissionAsked) -> None:
+        request = replace(event.request, title=f"{self._name}: {event.request.title}")
+        answer = await self._questions.ask(request)
+        self._worker.answer_permission(event.request.call_id, answer)

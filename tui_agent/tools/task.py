@@ -1,0 +1,72 @@
+"""``task``: has a subagent work in a session of its own, and brings back its report."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.outputs import Output, finish
+
+TITLE_CHARS = 60
+
+
+class TaskInput(ToolInput):
+    """Arguments of ``task``."""
+
+    agent: str = "explore"
+    task: str = Field(description="All it needs to know: it sees nothing else")
+
+
+class TaskTool(Tool[TaskInput]):
+    """Runs beside other calls: each subagent has a context window of its own."""
+
+    name: ClassVar[str] = "task"
+    description: ClassVar[str] = (
+        "Have a subagent work on its own and report, to keep its reading out of your context. "
+        "explore: finds and reads, changes nothing. general: every tool. Several calls in one answer run side by side."
+    )
+    Input = TaskInput
+    read_only: ClassVar[bool] = True
+
+    def needs(self, arguments: TaskInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Need to be allowed to start that kind of agent; what it does then is asked about as ever."""
+        self._check(arguments, context)
+        return (PermissionNeed(Permission.TASK, arguments.agent, arguments.task),)
+
+    async def run(self, arguments: TaskInput, context: ToolContext) -> ToolResult:
+        """Wait for the subagent's report.
+
+        Raises:
+            ToolError: there is no such agent, or it came to nothing.
+        """
+        self._check(arguments, context)
+        assert context.subagents is not None  # noqa: S101 - checked above
+        report = await context.subagents.run(arguments.agent, arguments.task, context.report)
+        if report.error and not report.text:
+            raise ToolError(f"The subagent stopped: {report.error}")
+        footer = f"[{arguments.agent}, {report.steps} steps{f'; stopped: {report.error}' if report.error else ''}]"
+        return await finish(
+            Output(
+                report.text,
+                self.title(arguments),
+                footer=footer,
+                cut_hint="[{shown:,} of {total:,} lines of the report. Ask for a shorter one.]",
+                metadata=ToolMetadata(session=report.session, count=report.steps),
+            ),
+            context,
+        )
+
+    def title(self, arguments: TaskInput) -> str:
+        """Return the kind of agent and the beginning of its task."""
+        text = " ".join(arguments.task.split())
+        return f"{arguments.agent}: {text[:TITLE_CHARS]}{'…' if len(text) > TITLE_CHARS else ''}"
+
+    @staticmethod
+    def _check(arguments: TaskInput, context: ToolContext) -> None:
+        if context.subagents is None:
+            raise ToolError("A subagent cannot start others: do it yourself.")
+        names = context.subagents.names()
+        if arguments.agent not in names:
+            kinds = "; ".join(f"{name}: {purpose}" for name, purpose in names.items())
+            raise ToolError(f"There is no agent {arguments.agent!r}. There are: {kinds}.")
