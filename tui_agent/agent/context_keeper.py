@@ -11,8 +11,8 @@ from dataclasses import replace
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.compactor import Compactor, Order, Outcome
 from tui_agent.agent.events import EntryAppended, Notice
+from tui_agent.agent.head import Head
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.system_prompt import Place, render_head
 from tui_agent.context.budget import ContextSize, Meter
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
@@ -49,6 +49,7 @@ class ContextKeeper:
         self._ports = ports
         self._channel = channel
         self._templates = Templates.load(ports.prompt)
+        self._head = Head(session, ports, channel)
         self._overflows = 0
         self._warmed: set[str] = set()
         self._known_meter: Meter | None = None
@@ -61,20 +62,17 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load the model's encoding; in a thread, because the first time takes a third of a second."""
+        """Load the model's encoding and what files tell; in a thread, because the first time takes a moment."""
+        await asyncio.to_thread(self._ports.knowledge.load)
+        if problem := self._ports.knowledge.take_problems():
+            self._channel.emit(Notice(problem, "warning"))
         if self.model not in self._warmed:
             await asyncio.to_thread(self._ports.directory.counter(self.model).warm)
             self._warmed.add(self.model)
 
     def ensure_head(self) -> None:
-        """Append a system entry when the path has none, or one for another model, mode or set of tools."""
-        head = self._view().system
-        tools = tuple(tool.schema() for tool in self._ports.tools)
-        if head and (head.model, head.mode, head.tools) == (self.model, self.mode, tools):
-            return
-        ports = self._ports
-        place = Place(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
-        self._append(render_head(ports.prompt, ports.tools, place, model=self.model, mode=self.mode))
+        """See to it that the path has the head of this model and mode; see ``Head.ensure``."""
+        self._head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
 
     def size(self) -> ContextSize:
         """Measure the next request."""
@@ -116,6 +114,7 @@ class ContextKeeper:
             await self._compact_when_due(size)
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{_full(size)} {Hold.OFF.value}")
+        self.ensure_head()
 
     async def after_overflow(self, error: ModelError) -> None:
         """Learn from a provider's overflow error and make room, so that the request can be sent once more.
@@ -134,6 +133,7 @@ class ContextKeeper:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
             raise ContextFullError(f"{error.message} {outcome.problem}")
+        self.ensure_head()
 
     async def compact(self, trigger: Trigger, focus: str | None = None) -> Outcome:
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on."""

@@ -19,6 +19,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.context_keeper import ContextFullError, ContextKeeper
 from tui_agent.agent.events import EntryAppended, RunEnded, RunStarted
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
+from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -84,6 +85,7 @@ class Loop:
                 return RunEnded("step_limit", steps=self.step)
             if answer.tool_calls:
                 await self.tools.run(answer.tool_calls)
+                await self._attach_instructions()
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
         """Send the path and return the answer; an overflow makes room and tries again, once."""
@@ -97,6 +99,12 @@ class Loop:
                 if error.kind is not ErrorKind.CONTEXT_OVERFLOW:
                     raise
                 await self.context.after_overflow(error)
+
+    async def _attach_instructions(self) -> None:
+        """Append what the project says about the part of it that the calls touched."""
+        entry = await nearby_instructions(self.session.active_path(), self.ports)
+        if entry is not None:
+            self._append(entry)
 
     def _take_messages(self) -> None:
         """Append what the user sent: steering at once, a follow-up only when the work at hand is done."""

@@ -22,11 +22,18 @@ class Place:
 
 
 def render_head(
-    prompt: Callable[[str], str], tools: Sequence[Tool[Any]], place: Place, *, model: str, mode: str
+    prompt: Callable[[str], str],
+    tools: Sequence[Tool[Any]],
+    place: Place,
+    *,
+    model: str,
+    mode: str,
+    sections: Sequence[str] = (),
 ) -> SystemEntry:
     """Return the system entry for a session that goes on from here.
 
-    Two blocks: the agent's prompt, the same for everybody, and what is particular to this session.
+    Two blocks: the agent's prompt, the same for everybody, and what is particular to this session: the environment,
+    then the ``sections`` (skills, instructions).
     """
     started = datetime.fromtimestamp(place.started_at / 1000, tz=UTC).astimezone()
     environment = Template(prompt("environment")).safe_substitute(
@@ -37,7 +44,7 @@ def render_head(
         date=started.date().isoformat(),
     )
     return SystemEntry(
-        blocks=(prompt("system"), environment),
+        blocks=(prompt("system"), "\n\n".join([environment, *sections])),
         tools=tuple(tool.schema() for tool in tools),
         model=model,
         mode=mode,

@@ -36,9 +36,9 @@ STATE_SHARE = 0.05
 LEAST_TEXT = 24
 """Tokens below which a piece of text is not worth showing."""
 STATE_TOOLS = frozenset({"todo", "skill"})
-_FINISHED = ("[x]", "[-]")
 SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with the skill tool before going on with it)"
 """Stands for a skill that is over the budget."""
+_FINISHED = ("[x]", "[-]")
 _TAG_TOKENS = 8
 """About what the tags around one piece take."""
 
@@ -218,6 +218,8 @@ def _select_state(state: Sequence[StateText], budget: int, count: CountText) -> 
     newest_first = list(reversed(state))
     for item in sorted(newest_first, key=lambda item: item.tool != "todo"):
         text = item.text if item.tool != "todo" else _shorter_list(item.text, budget - _TAG_TOKENS, count)
+        if item.tool == "skill" and count(text) + _TAG_TOKENS > budget:
+            text = SKILL_LEFT_OUT
         cost = count(text) + _TAG_TOKENS
         if text and cost <= budget:
             chosen.append(item.model_copy(update={"text": text}))

@@ -66,7 +66,7 @@ def file_operations(entries: Iterable[Entry], earlier: SummaryDetails | None = N
             case CheckpointEntry():
                 touched.modify(change.path for change in entry.files)
             case UserEntry():
-                touched.look(part.path for part in entry.parts if isinstance(part, FilePart))
+                touched.look(part.path for part in entry.parts if isinstance(part, FilePart) and part.is_file)
             case CompactionEntry() | BranchSummaryEntry():
                 touched.details(entry.details)
             case _:

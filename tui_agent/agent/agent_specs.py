@@ -1,0 +1,190 @@
+"""Kinds of agents: the built-in ones, and the user's in Markdown files with front matter.
+
+A primary one takes the place of the main agent (``/agent NAME``); a subagent is given a task and answers once.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, parse_document
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.permissions import Action, Rule, RuleError, rules_from_table
+from tui_agent.tools.base import Tool
+
+PARENTS = (".tui-agent",)
+FILE_BYTES = 64 * 1024
+READING_TOOLS = ("read", "grep", "glob", "ls")
+NOT_FOR_SUBAGENTS = ("task",)
+"""Tools a subagent never has: it would start others without end."""
+
+AgentMode = Literal["primary", "subagent", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One kind of agent.
+
+    ``prompt`` replaces the agent prompt, None keeps it. ``model`` None is the conversation's. ``tools`` are names or
+    globs, None is every tool. ``rules`` come after the user's own; a project's agent can only deny.
+    ``max_steps`` None is the setting's.
+    """
+
+    name: str
+    description: str
+    mode: AgentMode = "subagent"
+    prompt: str | None = None
+    model: str | None = None
+    tools: tuple[str, ...] | None = None
+    rules: tuple[Rule, ...] = ()
+    max_steps: int | None = None
+    of_project: bool = False
+
+    @property
+    def primary(self) -> bool:
+        """Whether it can take the place of the main agent."""
+        return self.mode in {"primary", "all"}
+
+    @property
+    def subagent(self) -> bool:
+        """Whether it can be given a task."""
+        return self.mode in {"subagent", "all"}
+
+    def allows(self, tool: str) -> bool:
+        """Whether the agent has a tool."""
+        return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+    def choose(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
+        """Return the agent's tools of those there are, in their order."""
+        return tuple(tool for tool in tools if self.allows(tool.name))
+
+
+def builtin_specs(prompt: Callable[[str], str]) -> tuple[AgentSpec, ...]:
+    """Return ``general`` and ``explore``; ``prompt`` gives the texts of ``prompts/``."""
+    return (
+        AgentSpec(
+            "general",
+            "does a task of several steps on its own, with every tool",
+            prompt=prompt("agent_general"),
+        ),
+        AgentSpec(
+            "explore",
+            "finds and reads code and answers questions about it; changes nothing",
+            prompt=prompt("agent_explore"),
+            tools=READING_TOOLS,
+        ),
+    )
+
+
+def load_specs(
+    folders: Folders, prompt: Callable[[str], str], files: FileCache | None = None, problems: list[str] | None = None
+) -> tuple[AgentSpec, ...]:
+    """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
+
+    A file of the same name replaces a built-in one; of two the user's own wins. What cannot be used is left out and
+    said in ``problems``.
+    """
+    files, problems = files or FileCache(), [] if problems is None else problems
+    found = {spec.name: spec for spec in builtin_specs(prompt)}
+    sources = [(folder, True) for folder in reversed(folders.of_project("agents", PARENTS))]
+    sources += [(folder, False) for folder in folders.of_user("agents")]
+    for folder, of_project in sources:
+        for path in _markdown(folder):
+            try:
+                spec = _spec(path, files, of_project=of_project)
+            except DocumentError as error:
+                problems.append(f"Agent {folders.name(path)}: {error}.")
+                continue
+            if spec is not None:
+                found[spec.name] = spec
+    return tuple(found.values())
+
+
+def find_spec(name: str, specs: Sequence[AgentSpec]) -> AgentSpec | None:
+    """Return the agent of a name."""
+    return next((spec for spec in specs if spec.name == name), None)
+
+
+def _markdown(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.glob("*.md") if path.is_file())
+    except OSError:
+        return []
+
+
+def _spec(path: Path, files: FileCache, *, of_project: bool) -> AgentSpec | None:
+    file = files.read(path, FILE_BYTES)
+    if file is None:
+        return None
+    document = parse_document(file.text)
+    name = document.text("name") or path.stem.lower()
+    if not name.replace("-", "").replace("_", "").isalnum() or name in {"build", "plan"}:
+        raise DocumentError(f"“{name}” cannot be an agent's name")
+    description = document.text("description")
+    if not description:
+        raise DocumentError("the front matter has no description; it says what the agent is for")
+    return AgentSpec(
+        name=name,
+        description=description,
+        mode=_mode(document),
+        prompt=document.body or None,
+        model=document.text("model") or None,
+        tools=_tools(document),
+        rules=_rules(document, of_project=of_project),
+        max_steps=_steps(document),
+        of_project=of_project,
+    )
+
+
+def _mode(document: Document) -> AgentMode:
+    match document.text("mode") or "subagent":
+        case "primary":
+            return "primary"
+        case "subagent":
+            return "subagent"
+        case "all":
+            return "all"
+        case other:
+            raise DocumentError(f"mode “{other}” is none of primary, subagent, all")
+
+
+def _tools(document: Document) -> tuple[str, ...] | None:
+    """Return the names of the tools; a table of names and true or false is understood too."""
+    value = document.fields.get("tools")
+    if isinstance(value, dict):
+        return tuple(str(name) for name, wanted in value.items() if wanted is True) or None
+    words = document.words("tools")
+    return None if words is None else tuple(word.lower() for word in words)
+
+
+def _rules(document: Document, *, of_project: bool) -> tuple[Rule, ...]:
+    value = document.fields.get("permissions")
+    if value is None:
+        return ()
+    if not isinstance(value, dict):
+        raise DocumentError("permissions must be a table as in the configuration, for example “edit: deny”")
+    table = {str(key): _patterns(item) for key, item in value.items()}
+    try:
+        rules = rules_from_table(table, "project" if of_project else "user")
+    except RuleError as error:
+        raise DocumentError(str(error).rstrip(".")) from None
+    if of_project and any(rule.action is not Action.DENY for rule in rules):
+        raise DocumentError("an agent that a project brings along can only deny")
+    return rules
+
+
+def _patterns(value: Any) -> str | dict[str, str]:
+    if isinstance(value, dict):
+        return {str(pattern): str(action) for pattern, action in value.items()}
+    return str(value)
+
+
+def _steps(document: Document) -> int | None:
+    text = document.text("max-steps") or document.text("steps")
+    if not text:
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise DocumentError(f"max-steps “{text}” is no number of steps")
+    return int(text)

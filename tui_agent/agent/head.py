@@ -1,0 +1,105 @@
+"""Keeps the head of a session: rendered once, rendered again only where the provider's cache is lost anyway.
+
+A changed instruction file does not change the head at once, because every request would then be read anew and paid in
+full. The user is told instead, and the next cache break takes it in.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.events import EntryAppended, Notice
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.system_prompt import Place, render_head
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, SystemEntry
+from tui_agent.session.session import Session
+from tui_agent.tools.base import Tool
+
+
+class Head:
+    """The head of one session."""
+
+    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel) -> None:
+        self._session = session
+        self._ports = ports
+        self._channel = channel
+        self._told: set[str] = set()
+
+    def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
+        """See to it that the path has the head it needs, and tell the user what is not in it yet.
+
+        A new one is appended when there is none, for another model, mode or set of tools, and, if it would differ,
+        after a compaction and when the provider has forgotten the old one.
+        """
+        path = self._session.active_path()
+        head = next((entry for entry in reversed(path) if isinstance(entry, SystemEntry)), None)
+        tools = tuple(tool.schema() for tool in self.tools(mode))
+        if head is not None and (head.model, head.mode, head.tools) == (model, mode, tools):
+            if not cache_cold and not _compacted_since(path):
+                self._tell_of_changes(head)
+                return
+            fresh = self._render(model, mode)
+            if fresh.blocks == head.blocks:
+                return
+        else:
+            fresh = self._render(model, mode)
+        self._told.clear()
+        self._channel.emit(EntryAppended(self._session.append(fresh)))
+
+    def tools(self, mode: str) -> Sequence[Tool[Any]]:
+        """Return the tools the model is told of in a mode."""
+        spec = self._ports.knowledge.primary(mode)
+        offered = tuple(tool for tool in self._ports.tools if tool.offered)
+        return offered if spec is None else spec.choose(offered)
+
+    def _render(self, model: str, mode: str) -> SystemEntry:
+        ports, knowledge = self._ports, self._ports.knowledge
+        place = Place(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
+        spec: AgentSpec | None = knowledge.primary(mode)
+        return render_head(
+            ports.prompt if spec is None or spec.prompt is None else _prompt_of(spec.prompt, ports),
+            self.tools(mode),
+            place,
+            model=model,
+            mode=mode,
+            sections=knowledge.sections(ports.directory.limits(model).window, ports.directory.counter(model).text),
+        )
+
+    def _tell_of_changes(self, head: SystemEntry) -> None:
+        """Name the instruction files that are not as the head has them, once for each change."""
+        text = "\n".join(head.blocks)
+        changed = [item for item in self._ports.knowledge.instructions if item.section not in text]
+        new = [item.name for item in changed if item.section not in self._told]
+        if not new:
+            return
+        self._told.update(item.section for item in changed)
+        what = f"{', '.join(new)} changed" if len(new) < 4 else f"{len(new)} instruction files changed"
+        self._channel.emit(
+            Notice(f"{what}: the model gets to know at the next /compact, model switch or longer pause.")
+        )
+
+
+def _compacted_since(path: Sequence[Entry]) -> bool:
+    """Whether the newest thing that matters to a provider's cache is a compaction."""
+    for entry in reversed(path):
+        if isinstance(entry, AssistantEntry | SystemEntry):
+            return False
+        if isinstance(entry, CompactionEntry):
+            return True
+    return False
+
+
+def _prompt_of(text: str, ports: AgentPorts) -> "_Prompts":
+    return _Prompts(text, ports)
+
+
+class _Prompts:
+    """The prompts with another agent prompt among them."""
+
+    def __init__(self, system: str, ports: AgentPorts) -> None:
+        self._system = system
+        self._ports = ports
+
+    def __call__(self, name: str) -> str:
+        return self._system if name == "system" else self._ports.prompt(name)

@@ -1,0 +1,122 @@
+"""Reads small text files again and again: from memory while they are unchanged; and takes their front matter apart."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+FRONT_MATTER_CHARS = 16_384
+"""Front matter longer than this is taken for a mistake."""
+
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_PAIR = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
+
+
+class DocumentError(Exception):
+    """A file cannot be used; the message says which and why, for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file's text, at most the limit's bytes of it. ``size`` is the whole file's in bytes."""
+
+    text: str
+    size: int
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A Markdown file: the values of its front matter and the text below it."""
+
+    fields: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    body: str = ""
+
+    def text(self, key: str) -> str:
+        """Return a value as one line of text, empty when there is none."""
+        value = self.fields.get(key)
+        return "" if value is None else " ".join(str(value).split())
+
+    def words(self, key: str) -> tuple[str, ...] | None:
+        """Return a list of names, written as a list or separated by commas or spaces; None when there is none."""
+        value = self.fields.get(key)
+        if value is None:
+            return None
+        items = value if isinstance(value, list) else re.split(r"[,\s]+", str(value))
+        return tuple(str(item).strip() for item in items if str(item).strip())
+
+
+class FileCache:
+    """Texts of files by path; a file is read again when its time or size changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int, int], TextFile]] = {}
+
+    def read(self, path: Path, limit: int) -> TextFile | None:
+        """Return a file's text, None when there is no such file.
+
+        Raises:
+            DocumentError: it cannot be read.
+        """
+        try:
+            status = path.stat()
+            state = (status.st_mtime_ns, status.st_size, limit)
+            known = self._known.get(path)
+            if known is not None and known[0] == state:
+                return known[1]
+            if not path.is_file():
+                return None
+            with path.open("rb") as file:
+                data = file.read(limit)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise DocumentError(f"{path} cannot be read: {error.strerror or error}.") from None
+        cut = status.st_size > len(data)
+        # A cut may go through a character; the rest of it is dropped rather than shown as a mark of damage.
+        text = data.decode("utf-8-sig", "ignore" if cut else "replace").replace("\r\n", "\n").replace("\0", "�")
+        found = TextFile(text, status.st_size, cut)
+        self._known[path] = (state, found)
+        return found
+
+
+def parse_document(text: str) -> Document:
+    """Take a Markdown text with optional front matter apart.
+
+    Front matter that is no valid YAML only because a value holds a colon, as in many files in the wild, is read line
+    by line.
+
+    Raises:
+        DocumentError: the front matter is not closed, too long or not made of keys and values.
+    """
+    if not re.match(r"---[ \t]*\n", text):
+        return Document(body=text.strip())
+    found = _FRONT.match(text)
+    if found is None or len(found[1]) > FRONT_MATTER_CHARS:
+        raise DocumentError("the front matter has no end: it begins and ends with a line of three dashes")
+    return Document(MappingProxyType(_fields(found[1])), text[found.end() :].strip())
+
+
+def _fields(text: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        values = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    except yaml.YAMLError as error:
+        pairs = [_PAIR.fullmatch(line.rstrip()) for line in text.splitlines() if line.strip()]
+        if not pairs or None in pairs:
+            raise DocumentError(f"the front matter is not valid YAML: {_problem(error)}") from None
+        return {pair[1]: pair[2].strip().strip("\"'") for pair in pairs if pair is not None}
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise DocumentError("the front matter holds no keys; write each as “key: value”")
+    return {str(key): value for key, value in values.items()}
+
+
+def _problem(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f" in line {mark.line + 2}" if mark is not None else ""
+    return f"{getattr(error, 'problem', None) or 'it cannot be read'}{where}"

@@ -1,0 +1,44 @@
+"""Where instructions, skills, commands and agents are looked for, and how the files found there are named."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The places of one session. ``config`` is the user's config directory, ``home`` their home directory."""
+
+    cwd: Path
+    project: Path
+    config: Path
+    home: Path
+
+    def upward(self) -> tuple[Path, ...]:
+        """Return the directories from the working directory up to the project's root, nearest first."""
+        found: list[Path] = []
+        for folder in (self.cwd, *self.cwd.parents):
+            found.append(folder)
+            if folder == self.project:
+                return tuple(found)
+        return (self.cwd,)
+
+    def of_project(self, kind: str, parents: tuple[str, ...]) -> tuple[Path, ...]:
+        """Return the project's folders of a kind (``skills``), nearest first; ``parents`` are names as ``.claude``.
+
+        Folders that are the user's own anyway, because the project is their home directory, are left out.
+        """
+        own = set(self.of_user(kind, parents))
+        folders = (folder / parent / kind for folder in self.upward() for parent in parents)
+        return tuple(folder for folder in folders if folder not in own)
+
+    def of_user(self, kind: str, parents: tuple[str, ...] = ()) -> tuple[Path, ...]:
+        """Return the user's folders of a kind: the config directory's first, then those in their home."""
+        return (self.config / kind, *(self.home / parent / kind for parent in parents))
+
+    def name(self, path: Path) -> str:
+        """Return a path as people and models read it: relative to the project, below ``~``, or absolute."""
+        if path.is_relative_to(self.project):
+            return path.relative_to(self.project).as_posix()
+        if path.is_relative_to(self.home):
+            return f"~/{path.relative_to(self.home).as_posix()}"
+        return path.as_posix()

@@ -1,0 +1,135 @@
+"""Instruction files (AGENTS.md and its relatives): which there are, and what the model is shown of them."""
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_agent.agent.knowledge.documents import DocumentError, FileCache
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.remote import RemoteError, RemoteTexts, is_url
+from tui_agent.tools.ignore import IgnoreRules
+
+NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+"""One file per directory is taken, the first of these."""
+FILE_BYTES = 32 * 1024
+"""Bytes of one file the model is shown."""
+MAX_FILES = 50
+"""Files that one pattern of the ``instructions`` setting may name."""
+_FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
+"""Directories of other people's code: what is written there is not meant for this project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One file of instructions. ``name`` is how it is shown, ``text`` what the model gets of it."""
+
+    name: str
+    text: str
+
+    @property
+    def section(self) -> str:
+        """The file as it stands in the head."""
+        # A closing tag inside would end the section early, for the model and for whoever counts its tokens.
+        body = self.text.replace("</instructions>", "<\\/instructions>")
+        return f'<instructions path="{self.name.replace(chr(34), chr(39))}">\n{body}\n</instructions>'
+
+
+class InstructionFiles:
+    """Finds and reads the instructions of one session. ``wanted`` is the ``instructions`` setting."""
+
+    def __init__(self, folders: Folders, files: FileCache, wanted: Sequence[str], remote: RemoteTexts) -> None:
+        self._folders = folders
+        self._files = files
+        self._wanted = tuple(wanted)
+        self._remote = remote
+
+    def load(self, problems: list[str]) -> tuple[Instruction, ...]:
+        """Return what holds for the whole session: the user's own, the project's from its root down, the wanted.
+
+        What cannot be read is left out and said in ``problems``. May wait for the network; see ``RemoteTexts``.
+        """
+        found: dict[str, Instruction] = {}
+        for path in self._paths(problems):
+            self._add(found, path, problems)
+        for url, text in self._remote.texts([item for item in self._wanted if is_url(item)]).items():
+            if isinstance(text, RemoteError):
+                problems.append(str(text))
+            elif text.strip():
+                found.setdefault(text, Instruction(url, text.strip()))
+        return tuple(found.values())
+
+    def nearby(self, paths: Iterable[str], shown: Collection[str]) -> tuple[Instruction, ...]:
+        """Return the instructions that hold for files of the project and are not ``shown`` yet, outermost first.
+
+        ``paths`` are relative to the project. Ignored directories and other people's code are passed over.
+        """
+        found: dict[str, Instruction] = {}
+        root = Path(os.path.realpath(self._folders.project))
+        for directory in dict.fromkeys(self._between(root, paths)):
+            path = self._first(directory)
+            if path is None or self._folders.name(self._folders.project / path.relative_to(root)) in shown:
+                continue
+            self._add(found, self._folders.project / path.relative_to(root), [])
+        return tuple(found.values())
+
+    def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
+        """Yield the directories below the root that files are in, outermost first, without those above the session."""
+        above = {Path(os.path.realpath(folder)) for folder in self._folders.upward()}
+        for name in paths:
+            real = Path(os.path.realpath(root / name))
+            if not real.is_relative_to(root):
+                continue
+            rules, directory = IgnoreRules().entering(root), root
+            for part in real.relative_to(root).parts[:-1]:
+                directory = directory / part
+                if part in _FOREIGN or rules.ignored(str(directory), directory=True):
+                    break
+                rules = rules.entering(directory)
+                if directory not in above:
+                    yield directory
+
+    def _paths(self, problems: list[str]) -> Iterator[Path]:
+        folders = self._folders
+        yield from filter(None, [self._first(folders.config), _existing(folders.home / ".claude" / "CLAUDE.md")])
+        yield from filter(None, (self._first(folder) for folder in reversed(folders.upward())))
+        for pattern in self._wanted:
+            if not is_url(pattern):
+                matches = sorted(_matching(folders.project, pattern))
+                if not matches:
+                    problems.append(f"instructions: nothing matches {pattern}.")
+                yield from matches[:MAX_FILES]
+
+    @staticmethod
+    def _first(folder: Path) -> Path | None:
+        return next(filter(None, (_existing(folder / name) for name in NAMES)), None)
+
+    def _add(self, found: dict[str, Instruction], path: Path, problems: list[str]) -> None:
+        """Add a file unless the same text is there already: a link, or a copy for another program."""
+        try:
+            file = self._files.read(path, FILE_BYTES)
+        except DocumentError as error:
+            problems.append(str(error))
+            return
+        if file is None or not file.text.strip():
+            return
+        text = file.text.strip()
+        if file.cut:
+            text += f"\n[The first {FILE_BYTES // 1024} KiB of {file.size:,} bytes; read the file for the rest.]"
+        found.setdefault(text, Instruction(self._folders.name(path), text))
+
+
+def _existing(path: Path) -> Path | None:
+    return path if os.path.isfile(path) else None  # noqa: PTH113 - Path.is_file raises where the way is closed
+
+
+def _matching(project: Path, pattern: str) -> Iterator[Path]:
+    """Yield the files a pattern names, relative to the project; ``~`` and absolute ones as they are."""
+    import glob
+
+    found = glob.iglob(str(Path(pattern).expanduser()), root_dir=project, recursive=True)  # noqa: PTH207 - any root
+    for count, name in enumerate(found):
+        if count > MAX_FILES * 20:
+            return
+        if path := _existing(project / name):
+            yield path

@@ -1,0 +1,153 @@
+"""All that files tell one session's agent, loaded together and loaded again when they changed."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
+from tui_agent.agent.knowledge.commands import UserCommand, load_commands
+from tui_agent.agent.knowledge.documents import FileCache
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
+from tui_agent.agent.knowledge.remote import RemoteTexts
+from tui_agent.agent.knowledge.skills import LIST_SHARE, LIST_TOKENS, list_skills, load_skills
+from tui_agent.context.templates import fill
+from tui_agent.session.entries import SKILL_PREFIX, FilePart, TextPart, UserPart
+from tui_agent.tools.skill import Skill
+
+log = logging.getLogger(__name__)
+
+NAMED_PROBLEMS = 3
+"""Problems that are named in one notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a session's knowledge comes from.
+
+    ``instructions`` are files, globs and URLs; ``cache`` is where texts from URLs are kept.
+    """
+
+    folders: Folders
+    instructions: tuple[str, ...] = ()
+    cache: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    instructions: tuple[Instruction, ...] = ()
+    skills: Mapping[str, Skill] = field(default_factory=lambda: MappingProxyType({}))
+    commands: tuple[UserCommand, ...] = ()
+    specs: tuple[AgentSpec, ...] = ()
+
+
+class Knowledge:
+    """What one session's agent was told in files.
+
+    Without sources there is nothing. ``trusted`` says whether the user trusts the project's own commands; it is
+    asked each time.
+    """
+
+    def __init__(
+        self,
+        sources: Sources | None = None,
+        *,
+        prompt: Callable[[str], str] = lambda _name: "",
+        trusted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._sources = sources
+        self._prompt = prompt
+        self._trusted = trusted
+        self._files = FileCache()
+        self._loading = threading.Lock()
+        self._loaded = _Loaded()
+        self._problems: list[str] = []
+        self._told: set[str] = set()
+        self._instructions: InstructionFiles | None = None
+        if sources is not None:
+            remote = RemoteTexts(sources.cache or sources.folders.config / "cache")
+            self._instructions = InstructionFiles(sources.folders, self._files, sources.instructions, remote)
+
+    # -- loading --------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read what is new or changed. Blocks, the first time for the network too: call it in a thread."""
+        if self._sources is None or self._instructions is None:
+            return
+        problems: list[str] = []
+        folders = self._sources.folders
+        with self._loading:
+            self._loaded = _Loaded(
+                self._instructions.load(problems),
+                MappingProxyType(load_skills(folders, self._files, problems)),
+                load_commands(folders, self._files, problems),
+                load_specs(folders, self._prompt, self._files, problems),
+            )
+            new = [problem for problem in problems if problem not in self._told]
+            self._told.update(new)
+            self._problems += new
+        for problem in new:
+            log.warning("%s", problem)
+
+    def take_problems(self) -> str | None:
+        """Return one sentence about what could not be used, once for each problem; None when there is nothing new."""
+        problems, self._problems = self._problems, []
+        if not problems:
+            return None
+        more = len(problems) - NAMED_PROBLEMS
+        return " ".join([*problems[:NAMED_PROBLEMS], *([f"And {more} more; see the log."] if more > 0 else [])])
+
+    # -- what there is --------------------------------------------------------------------------------------
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """The instructions that hold for the whole session."""
+        return self._loaded.instructions
+
+    @property
+    def skills(self) -> Mapping[str, Skill]:
+        """The skills by name."""
+        return self._loaded.skills
+
+    @property
+    def commands(self) -> tuple[UserCommand, ...]:
+        """The user's and the project's commands."""
+        return self._loaded.commands
+
+    @property
+    def specs(self) -> tuple[AgentSpec, ...]:
+        """The kinds of agents; built-in ones first."""
+        return self._loaded.specs
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the project's own commands may run something."""
+        return self._trusted()
+
+    def primary(self, mode: str) -> AgentSpec | None:
+        """Return the agent that takes the main agent's place in a mode; None where the mode is no agent's name."""
+        spec = find_spec(mode, self.specs)
+        return spec if spec is not None and spec.primary else None
+
+    def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
+        """Return the instructions that hold for files but are not in the head or ``shown``; reads files."""
+        if self._instructions is None:
+            return ()
+        return self._instructions.nearby(paths, shown | {item.name for item in self.instructions})
+
+    def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
+        """Return the head's sections: the list of skills, bounded for a window in tokens, and the instructions."""
+        budget = min(LIST_TOKENS, round(window * LIST_SHARE))
+        skills = list_skills(self.skills.values(), self._prompt("skills"), budget, count)
+        return (*([skills] if skills else []), *(item.section for item in self.instructions))
+
+    def skill_message(self, name: str, request: str) -> tuple[UserPart, ...] | None:
+        """Return the message with which a user has a skill used; None when there is no such skill. Reads its folder."""
+        skill = self.skills.get(name)
+        if skill is None:
+            return None
+        text = request or fill(self._prompt("skill_message"), name=name)
+        return (TextPart(text=text), FilePart(path=f"{SKILL_PREFIX}{name}", text=skill.text()))

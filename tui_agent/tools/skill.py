@@ -1,0 +1,87 @@
+"""The ``skill`` tool: loads the text of a skill that the head only lists by name and description."""
+
+import asyncio
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.outputs import Output, finish
+
+MAX_LISTED = 20
+"""Files of a skill that are named after its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill: how it is called, when to use it, and the folder of its ``SKILL.md``."""
+
+    name: str
+    description: str
+    folder: Path
+    body: str
+
+    def text(self) -> str:
+        """Return what the model is given: the body, where its files are and which there are. Reads the folder."""
+        lines = [self.body, "", f"Paths in this skill are relative to {self.folder}"]
+        if files := _files(self.folder):
+            lines.append(f"Its files: {', '.join(files)}")
+        return "\n".join(lines)
+
+
+class SkillInput(ToolInput):
+    """Arguments of ``skill``."""
+
+    name: str = Field(description="As in the list of skills")
+
+
+class SkillTool(Tool[SkillInput]):
+    """Gives out skills; ``skills`` returns those there are now, by name. Reading them needs no permission."""
+
+    name = "skill"
+    description = "Load a skill's instructions before doing what it is for."
+    Input = SkillInput
+    read_only = True
+
+    def __init__(self, skills: Callable[[], Mapping[str, Skill]]) -> None:
+        self._skills = skills
+
+    @property
+    def offered(self) -> bool:
+        """Whether there is any skill."""
+        return bool(self._skills())
+
+    def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+        """Need nothing: the user put the skill there to be read."""
+        return ()
+
+    async def run(self, arguments: SkillInput, context: ToolContext) -> ToolResult:
+        """Return the skill's text.
+
+        Raises:
+            ToolError: there is no such skill.
+        """
+        skills = self._skills()
+        skill = skills.get(arguments.name.strip().removeprefix("/skill:"))
+        if skill is None:
+            near = difflib.get_close_matches(arguments.name, skills, n=3, cutoff=0.4) or sorted(skills)[:10]
+            raise ToolError(f"There is no skill {arguments.name!r}. Skills: {', '.join(near)}.")
+        text = await asyncio.to_thread(skill.text)
+        return await finish(Output(text, skill.name, metadata=ToolMetadata(count=len(text.splitlines()))), context)
+
+
+def _files(folder: Path) -> list[str]:
+    """Return the first files beside ``SKILL.md``, hidden ones left out."""
+    found: list[str] = []
+    for parent, directories, names in os.walk(folder):
+        directories[:] = sorted(name for name in directories if not name.startswith((".", "__")))
+        wanted = (name for name in sorted(names) if not name.startswith(".") and name != "SKILL.md")
+        found += ((Path(parent) / name).relative_to(folder).as_posix() for name in wanted)
+        if len(found) > MAX_LISTED:
+            break
+    return [*found[:MAX_LISTED], "..."] if len(found) > MAX_LISTED else found
