@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from textual import events
+from textual import _wait, events
 from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
@@ -29,6 +29,9 @@ from tui_agent.ui.services import (
     UiSettings,
 )
 from tui_agent.ui.widgets.session_view import SessionView
+
+# A pilot looks fifty times a second whether the program is idle, twice after each key: most of a test's time.
+_wait.SLEEP_GRANULARITY = 1 / 250
 
 NOW = 1_790_000_000.0
 """The time on every clock here, seconds since the epoch."""
