@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
 from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
@@ -32,6 +33,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.environment import safe_environment
 from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.task import TaskTool
 
 log = logging.getLogger(__name__)
 
@@ -167,9 +169,14 @@ class Wiring:
         recorded = Path(session.info.cwd)
         cwd = recorded if recorded.is_dir() else self.cwd
         demo = cwd.is_relative_to(data_dir() / "demo")
+
+        def open_child(title: str, entry: int | None) -> Session:
+            info = self.store.create_session(cwd, title=title, parent=(session.id, entry))
+            return self.hold(self.open(info.id, demo=demo))
+
         ports = AgentPorts(
             client=self.client,
-            tools=builtin_tools(config.webfetch),
+            tools=(*builtin_tools(config.webfetch), TaskTool()),
             directory=self.directory,
             prompt=prompt,
             cwd=cwd,
@@ -179,8 +186,10 @@ class Wiring:
             environment=safe_environment(os.environ),
             settings=config.context,
             retry=RetryPolicy.of(config.retry),
-            rules=(*self.user_rules, *self.flag_rules),
+            rules=(Rule("task", "*", Action.ALLOW), *self.user_rules, *self.flag_rules),
             max_steps=config.max_steps,
+            agents=builtin_specs(prompt),
+            open_child=open_child,
         )
         agent = Agent(session, ports, model=DEMO_MODEL if demo else self.default_model(), mode=config.mode)
         if self.arguments.model and not demo and agent.model != self.arguments.model:
@@ -210,7 +219,9 @@ class Wiring:
     @staticmethod
     def _demo_directory() -> Path:
         name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")
-        directory = data_dir() / "demo" / name
+        parent = data_dir() / "demo"
+        parent.mkdir(parents=True, exist_ok=True)
+        directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
         create_demo_workspace(directory)
         return directory
 
