@@ -1,246 +1,65 @@
-"""Starts the full-screen program with the real parts."""
+"""Starts the full-screen program: the prompt is painted first, everything else is brought in after it."""
 
 import asyncio
-import contextlib
-import os
-import time
+import gc
+import tomllib
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from itertools import groupby
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from tui_agent.agent.agent import Agent
-from tui_agent.agent.system_prompt import find_project, git_branch
-from tui_agent.cli.models import is_usable, price
-from tui_agent.cli.wiring import Wiring
-from tui_agent.config import set_value
-from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.model.providers import PROVIDERS
-from tui_agent.model.settings import ModelSettings
-from tui_agent.paths import data_dir
-from tui_agent.session.session import Session
-from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
-from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.services import (
-    AppServices,
-    KeyStatus,
-    LocalServer,
-    ModelRow,
-    OpenHow,
-    OpenRequest,
-    SessionPort,
-    Start,
-    UiSettings,
-)
+from tui_agent.paths import config_dir
 
-MAX_FILES = 50_000
-TYPING_PAUSE = 0.7
-"""Seconds without a key after which loading something is not noticed."""
-WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
+if TYPE_CHECKING:
+    from tui_agent.cli.wiring import Wiring
+    from tui_agent.ui.services import AppServices, Start, UiSettings
 
 
 def run_screen(arguments: Namespace) -> int:
-    """Run the full-screen program until the user quits; returns the exit code."""
+    """Run the full-screen program until the user quits; returns the exit code.
 
-    async def work() -> int:
-        async with Wiring(arguments) as wiring:
-            screen = ScreenWiring(wiring)
-            app = TuiAgentApp(screen.services(), screen.start())
-            screen.watch_typing(lambda: app.main.prompt.last_typed)
-            await app.run_async()
-            return app.return_code or 0
-
-    return asyncio.run(work())
+    Raises:
+        Exception: the parts could not be brought in; its message is for a person if the program raised it.
+    """
+    # Nothing that is imported becomes garbage; looking for it costs a tenth of the start.
+    gc.disable()
+    return asyncio.run(_run(arguments))
 
 
-class ScreenWiring:
-    """Builds what the application is given from the wired parts."""
+async def _run(arguments: Namespace) -> int:
+    from tui_agent.ui.app import TuiAgentApp
 
-    def __init__(self, wiring: Wiring) -> None:
-        self._wiring = wiring
-        self._agent: Agent | None = None
-        self._last_typed: Callable[[], float] = lambda: 0.0
-        self._found: dict[str, ModelSettings] = {}
-        self._background: set[asyncio.Task[None]] = set()
+    wired: list[Wiring] = []
 
-    def watch_typing(self, last_typed: Callable[[], float]) -> None:
-        """Know from now on when the user last pressed a key, in seconds since the epoch."""
-        self._last_typed = last_typed
+    async def load() -> "tuple[AppServices, Start]":
+        await asyncio.to_thread(import_module, "tui_agent.cli.screen_wiring")
+        from tui_agent.cli.screen_wiring import ScreenWiring
+        from tui_agent.cli.wiring import Wiring
 
-    def services(self) -> AppServices:
-        """Return the application's ports."""
-        wiring = self._wiring
-        ui = wiring.loaded.config.ui
-        return AppServices(
-            store=wiring.store,
-            open_session=self.open,
-            make_agent=self.make_agent,
-            cwd=wiring.cwd,
-            clock=time.time,
-            close_session=self.close,
-            settings=UiSettings(
-                theme=ui.theme,
-                reduced_motion=ui.reduced_motion,
-                permission_grace=ui.permission_grace,
-                typing_pause=ui.typing_pause,
-            ),
-            save_setting=lambda key, value: void(set_value(key, value)),
-            config_path=wiring.loaded.path,
-            state_dir=data_dir(),
-            models=self.models,
-            provider_keys=self.provider_keys,
-            find_servers=self.find_servers,
-            use_server=self.use_server,
-            list_files=list_files,
-            branch=branch,
-            on_ready=self.on_ready,
-        )
+        wiring = Wiring(arguments)
+        wired.append(wiring)
+        screen = ScreenWiring(wiring)
+        screen.watch_typing(lambda: app.main.prompt.last_typed)
+        gc.enable()
+        return screen.services(), screen.start()
 
-    def start(self) -> Start:
-        """Return what is shown first."""
-        arguments, wiring = self._wiring.arguments, self._wiring
-        if arguments.continue_:
-            return Start(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
-        if arguments.fork:
-            return Start(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
-        if arguments.resume:
-            return Start(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
-        if arguments.resume is not None:
-            return Start(screen="sessions")
-        if arguments.demo or wiring.has_model():
-            return Start(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
-        return Start(screen="welcome")
-
-    def open(self, request: OpenRequest) -> SessionPort:
-        """Open what the application asks for.
-
-        Raises:
-            SessionHeld: another live program has it, and the request doesn't say what to do then.
-        """
-        wiring = self._wiring
-        if request.session_id is None:
-            return wiring.create(demo=request.demo)
-        match request.how:
-            case OpenHow.READ_ONLY:
-                return wiring.open(request.session_id, read_only=True)
-            case OpenHow.FORK:
-                return wiring.hold(wiring.open(wiring.fork(request.session_id)))
-            case how:
-                return wiring.hold(wiring.open(request.session_id), take_over=how is OpenHow.TAKE_OVER)
-
-    def make_agent(self, session: SessionPort) -> Agent:
-        """Return the agent of an opened session and get its model ready."""
-        assert isinstance(session, Session)  # noqa: S101 - the application gives back what ``open`` gave it
-        self._agent = self._wiring.make_agent(session)
-        self.on_ready()
-        return self._agent
-
-    def close(self, session: SessionPort) -> None:
-        """Let go of a session."""
-        assert isinstance(session, Session)  # noqa: S101 - as above
-        self._wiring.close(session)
-
-    def on_ready(self) -> None:
-        """Start what is slow, once the screen is there."""
-        if self._agent is None:
-            return
-        self._wiring.client.warm(self._agent.model)
-        task = asyncio.get_running_loop().create_task(self._get_ready(self._agent))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _get_ready(self, agent: Agent) -> None:
-        """Load catalog and encoding when the user pauses: each holds up the screen for a moment."""
-        while time.time() - self._last_typed() < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
-            await asyncio.sleep(TYPING_PAUSE / 2)
-        await asyncio.to_thread(self._wiring.catalog.load)
-        await agent.warm()
-
-    def models(self) -> Sequence[ModelRow]:
-        """List the models of the catalog, those that can be used first."""
-        config = self._wiring.loaded.config
-        available = self._wiring.router.keys.available()
-        rows = [
-            ModelRow(
-                id=info.id,
-                provider=info.provider,
-                window=info.context_window,
-                input_price=prices[0] if (prices := price(info)) else None,
-                output_price=prices[1] if prices else None,
-                abilities=tuple(
-                    name
-                    for name, has in (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning))
-                    if has
-                ),
-                has_key=is_usable(info, available, config.models),
-            )
-            for info in self._wiring.catalog.models()
-        ]
-        rows.append(ModelRow(DEMO_MODEL, "demo", self._wiring.catalog.info(DEMO_MODEL).context_window, has_key=True))
-        return sorted(rows, key=lambda row: not row.has_key)
-
-    def provider_keys(self) -> Sequence[KeyStatus]:
-        """Say of the best known providers whether a key was found."""
-        available = self._wiring.router.keys.available()
-        shown = dict.fromkeys((*WELCOME_PROVIDERS, *available))
-        return [
-            KeyStatus(PROVIDERS[name].name, next(iter(PROVIDERS[name].keys), ""), name in available)
-            for name in shown
-            if name in PROVIDERS
-        ]
-
-    async def find_servers(self) -> Sequence[LocalServer]:
-        """Look for model servers on this machine."""
-        from tui_agent.model.discovery import discover
-
-        found = await discover()
-        self._found = {model.id: model.settings for model in found}
-        return [
-            LocalServer(name, next(iter(models)).settings.base_url or "", tuple(model.id for model in models))
-            for name, group in groupby(found, key=lambda model: model.server)
-            if (models := list(group))
-        ]
-
-    def use_server(self, _server: LocalServer, model: str) -> str:
-        """Put a server's model into the configuration and return its id."""
-        settings = self._found[model]
-        self._wiring.router.add(model, settings)
-        for key, value in settings.model_dump(mode="json", exclude_defaults=True).items():
-            set_value(f'models."{model}".{key}', value)
-        set_value("model", model)
-        return model
-
-
-def void(_value: object) -> None:
-    """Take a value and give nothing back."""
-
-
-async def list_files(root: Path) -> Sequence[str]:
-    """List the files below a directory, ignored ones left out."""
-    found: list[str] = []
-
-    def take(lines: list[bytes]) -> None:
-        if len(found) < MAX_FILES:
-            found.extend(line.decode(errors="replace") for line in lines)
-
-    with contextlib.suppress(NoRipgrepError, OSError):
-        await run_ripgrep(["--files", "--hidden", "--glob", "!.git"], root, take)
-    return sorted(found)
-
-
-async def branch(cwd: Path) -> str | None:
-    """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of a repository."""
-    name = git_branch(find_project(cwd))
-    if name is None:
-        return None
+    app = TuiAgentApp(load, settings=first_look())
     try:
-        process = await asyncio.create_subprocess_exec(
-            "git", "status", "--porcelain", "--untracked-files=no", cwd=cwd,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-        async with asyncio.timeout(3):
-            changes, _errors = await process.communicate()
-    except (OSError, TimeoutError):
-        return name
-    return f"{name}*" if changes else name
+        await app.run_async()
+    finally:
+        for wiring in wired:
+            await wiring.aclose()
+    if app.failure is not None:
+        raise app.failure
+    return app.return_code or 0
+
+
+def first_look() -> "UiSettings":
+    """Return how the first paint looks, read straight from the file; mistakes in it are told when all of it is read."""
+    from tui_agent.ui.services import UiSettings
+
+    try:
+        table = tomllib.loads((config_dir() / "config.toml").read_text(encoding="utf-8")).get("ui", {})
+        theme, still = table.get("theme"), table.get("reduced_motion", False)
+    except (OSError, ValueError, AttributeError):
+        return UiSettings()
+    return UiSettings(theme=theme if isinstance(theme, str) else None, reduced_motion=still is True)

@@ -91,6 +91,10 @@ class Wiring:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the model host and close the sessions."""
         await self.client.aclose()
         self.store.purge()
         self.store.close()
