@@ -1,0 +1,205 @@
+"""Skills: which are found, how they are listed and loaded, and that nothing takes a loaded one out of view."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.knowledge import EXAMPLES, knowledge, skill, write
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import Notice
+from tui_agent.agent.knowledge.skills import list_skills
+from tui_agent.context.carried import SKILL_LEFT_OUT, Budgets, carry
+from tui_agent.context.files import FileOperations, file_operations
+from tui_agent.context.request import request_bytes
+from tui_agent.session.entries import (
+    AssistantEntry,
+    FilePart,
+    SummaryDetails,
+    SystemEntry,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.skill import Skill, SkillTool
+
+
+def count(text: str) -> int:
+    return len(text) // 4
+
+
+def agent_with(tmp_path: Path, *replies: Reply, **arguments):
+    loaded = knowledge(tmp_path)
+    tools = (*builtin_tools(), SkillTool(lambda: loaded.skills))
+    client = ScriptedClient(list(replies) or [Reply("Yes.")])
+    return make_agent(tmp_path, client, knowledge=loaded, tools=tools, **arguments), client
+
+
+# -- which ------------------------------------------------------------------------------------------------------
+
+
+def test_skills_of_project_and_user_are_found_and_the_nearest_wins(tmp_path: Path) -> None:
+    skill(tmp_path / "project/.agents/skills", "one", body="project one")
+    skill(tmp_path / "project/.claude/skills", "two")
+    skill(tmp_path / "project/a/.tui-agent/skills", "two", body="nearest two")
+    skill(tmp_path / "config/skills", "one", body="user's one")
+    skill(tmp_path / "config/skills", "three")
+    skill(tmp_path / "home/.agents/skills", "four")
+    skill(tmp_path / "home/.claude/skills", "five")
+    found = knowledge(tmp_path, cwd="a").skills
+    assert list(found) == ["five", "four", "one", "three", "two"]
+    assert found["one"].body == "project one"
+    assert found["two"].body == "nearest two"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("---\nname: x\n---\nbody", "no description"),
+        ("---\ndescription: d\n---\n", "nothing below"),
+        ("---\ndescription: d\nbody", "has no end"),
+        ("---\n- a\n- b\n---\nbody", "no keys"),
+        ("---\nname: Not Valid\ndescription: d\n---\nbody", "lower-case"),
+        ("---\n[broken\n---\nbody", "not valid YAML"),
+        ("body only", "no description"),
+    ],
+)
+def test_a_bad_file_is_reported_once_and_the_others_work(tmp_path: Path, text: str, reason: str) -> None:
+    write(tmp_path / "project/.claude/skills/bad/SKILL.md", text)
+    skill(tmp_path / "project/.claude/skills", "good")
+    loaded = knowledge(tmp_path)
+    assert list(loaded.skills) == ["good"]
+    problem = loaded.take_problems()
+    assert problem is not None
+    assert ".claude/skills/bad/SKILL.md" in problem
+    assert reason in problem
+    loaded.load()
+    assert loaded.take_problems() is None
+
+
+def test_front_matter_with_a_colon_in_a_value_is_read_all_the_same(tmp_path: Path) -> None:
+    skill(tmp_path / "config/skills", "pdf", "Use when: the user has a PDF")
+    assert knowledge(tmp_path).skills["pdf"].description == "Use when: the user has a PDF"
+
+
+async def test_a_bad_file_is_a_notice_not_a_failure(tmp_path: Path) -> None:
+    write(tmp_path / "project/.claude/skills/bad/SKILL.md", "no front matter")
+    harness, _client = agent_with(tmp_path)
+    assert (await harness.say("hi")).reason == "done"
+    await harness.say("again")
+    assert len([notice for notice in harness.of(Notice) if "bad/SKILL.md" in notice.message]) == 1
+
+
+# -- the list ---------------------------------------------------------------------------------------------------
+
+
+def test_the_list_names_each_skill_on_a_line_of_its_own() -> None:
+    rows = [Skill(name, f"for {name}", Path("/s"), "b") for name in ("a", "b")]
+    assert list_skills(rows, "Intro.", 100, count) == "<skills>\nIntro.\n- a: for a\n- b: for b\n</skills>"
+    assert list_skills([], "Intro.", 100, count) == ""
+
+
+@pytest.mark.parametrize("number", [3, 30, 300])
+@pytest.mark.parametrize("budget", [60, 240, 2_000])
+def test_the_list_stays_within_its_budget(number: int, budget: int) -> None:
+    rows = [Skill(f"skill-{index:03}", "word " * 200, Path("/s"), "b") for index in range(number)]
+    text = list_skills(rows, "Intro.", budget, count)
+    assert count(text) <= budget
+    assert text.count("\n- ") == number or "are not listed" in text
+    assert "- skill-000: word" in text or number * 8 > budget
+
+
+async def test_the_tool_exists_only_with_skills(tmp_path: Path) -> None:
+    harness, client = agent_with(tmp_path)
+    await harness.say("hi")
+    assert "skill" not in [tool.name for tool in client.requests[0].tools]
+    assert "<skills>" not in client.requests[0].messages[0].text + client.requests[0].messages[1].text
+
+
+# -- loading ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are(tmp_path: Path) -> None:
+    folder = skill(tmp_path / "project/.agents/skills", body="Bump the version.").parent
+    write(folder / "scripts/bump.py", "print()")
+    call = Reply(calls=(Call("skill", json.dumps({"name": "release"})),))
+    harness, client = agent_with(tmp_path, call, Reply("Done."))
+    await harness.say("release it")
+    assert "- release: Use it to release." in request_bytes(client.requests[0]).decode()
+    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert result.status is ToolStatus.COMPLETED
+    assert result.title == "release"
+    assert result.output.startswith("Bump the version.")
+    assert f"relative to {folder}" in result.output
+    assert "scripts/bump.py" in result.output
+
+
+async def test_an_unknown_skill_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    skill(tmp_path / "project/.agents/skills")
+    call = Reply(calls=(Call("skill", '{"name": "releese"}'),))
+    harness, _client = agent_with(tmp_path, call, Reply("Oh."))
+    await harness.say("release it")
+    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert result.status is ToolStatus.ERROR
+    assert "Skills: release." in result.output
+
+
+async def test_the_user_has_a_skill_used_with_its_text_beside_the_request(tmp_path: Path) -> None:
+    skill(tmp_path / "project/.agents/skills", body="Bump the version.")
+    parts = knowledge(tmp_path).skill_message("release", "as 2.0")
+    assert parts is not None
+    assert parts[0] == TextPart(text="as 2.0")
+    assert isinstance(parts[1], FilePart)
+    assert parts[1].path == "skill:release"
+    assert "Bump the version." in parts[1].text
+    asked = knowledge(tmp_path).skill_message("release", "")
+    assert asked is not None
+    assert asked[0] == TextPart(text="Use the skill “release”.")
+    assert knowledge(tmp_path).skill_message("other", "") is None
+
+
+# -- kept -------------------------------------------------------------------------------------------------------
+
+
+def carried(*entries, state: int = 1_000) -> list[tuple[str, str, str]]:
+    budgets = Budgets(user_messages=100, anchors=100, files=100, state=state)
+    details = carry(list(entries), FileOperations(), SummaryDetails(), budgets, count)
+    return [(item.tool, item.name, item.text) for item in details.state]
+
+
+def test_a_skill_goes_through_a_compaction_however_it_was_loaded() -> None:
+    by_user = UserEntry(id=1, parts=(TextPart(text="go"), FilePart(path="skill:pdf", text="How to PDF")), created_at=1)
+    asked = AssistantEntry(id=2, parts=(), model="m")
+    by_model = ToolResultEntry(
+        id=3, call_id="c", tool="skill", status=ToolStatus.COMPLETED, output="How to release", title="release"
+    )
+    assert carried(by_user, asked, by_model) == [("skill", "pdf", "How to PDF"), ("skill", "release", "How to release")]
+
+
+def test_a_skill_over_the_budget_leaves_its_name_and_how_to_get_it_back() -> None:
+    loaded = UserEntry(id=1, parts=(FilePart(path="skill:pdf", text="word " * 2_000),))
+    assert carried(loaded, state=100) == [("skill", "pdf", SKILL_LEFT_OUT)]
+
+
+def test_skills_and_entries_in_a_message_are_no_files_that_were_read() -> None:
+    parts = tuple(FilePart(path=path, text="x") for path in ("skill:pdf", "#12", "src/a.py"))
+    assert file_operations([UserEntry(id=1, parts=parts)]).read == ("src/a.py",)
+
+
+# -- the example ------------------------------------------------------------------------------------------------
+
+
+async def test_the_example_skill_works(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/skills").symlink_to(EXAMPLES / "skills")
+    call = Reply(calls=(Call("skill", '{"name": "release-notes"}'),))
+    harness, _client = agent_with(tmp_path, call, Reply("Done."))
+    await harness.say("announce 2.0")
+    (head,) = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    assert "- release-notes: Writes the notes of a release" in head.blocks[1]
+    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert "git describe --tags" in result.output
+    assert "template.md" in result.output
