@@ -14,9 +14,12 @@ HEAVY = {"litellm", "openai", "tiktoken", "httpx", "aiohttp", "tree_sitter_bash"
 
 def loaded_by(statement: str) -> set[str]:
     """Return the top-level packages in a fresh process after a statement."""
-    program = (
-        f"{statement}\nimport json, sys; print(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
-    )
+    return {name.partition(".")[0] for name in loaded_modules(statement)}
+
+
+def loaded_modules(statement: str) -> set[str]:
+    """Return the modules in a fresh process after a statement."""
+    program = f"{statement}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
     )
@@ -45,3 +48,9 @@ def test_the_layers_hold() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_first_paint_needs_nothing_of_the_agent() -> None:
+    loaded = loaded_modules("import tui_agent.cli.main, tui_agent.cli.screen, tui_agent.ui.app")
+    late = ("tui_agent.agent.agent", "tui_agent.model.client", "tui_agent.config", "pydantic", "sqlite3")
+    assert [name for name in late if name in loaded] == []

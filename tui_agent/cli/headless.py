@@ -21,9 +21,8 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
 )
+from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
-
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
-from tui_agent.cli.headless import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
+from tui_agent.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 
 MAX_STDIN_CHARS = 2_000_000
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError"}
