@@ -55,8 +55,9 @@ class Config(BaseModel):
     model: str | None = Field(default=None, description="The model, as provider/name.")
     small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")
     mode: Literal["build", "plan"] = Field(default="build", description="The mode of a new session.")
-    max_steps: int = Field(
-        default=200, ge=1, description="Requests a message may cause before a forced wrap-up."
+    max_steps: int = Field(default=200, ge=1, description="Requests a message may cause before a forced wrap-up.")
+    instructions: tuple[str, ...] = Field(
+        default=(), description="More instructions for the model: files, globs and URLs."
     )
     models: dict[str, ModelSettings] = Field(default_factory=dict, description="Models the catalog doesn't know.")
     providers: dict[str, ProviderSettings] = Field(default_factory=dict, description="Keys and base URLs.")
@@ -140,9 +141,7 @@ def read_table(path: Path) -> Table:
     except FileNotFoundError:
         return {}
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"{path} is not valid TOML: {error}. Correct it or move the file away."
-        ) from None
+        raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or move the file away.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from None
 

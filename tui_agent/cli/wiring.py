@@ -13,6 +13,8 @@ from typing import Any, Self
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import AgentPorts
@@ -25,7 +27,7 @@ from tui_agent.model.client import HostClient
 from tui_agent.model.demo import DEMO_MAX_OUTPUT, DEMO_MODEL, DEMO_WINDOW, DemoClient, create_demo_workspace
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
-from tui_agent.paths import data_dir, log_dir, runtime_dir
+from tui_agent.paths import config_dir, data_dir, log_dir, runtime_dir
 from tui_agent.resources import prompt
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import SessionNotFound
@@ -33,6 +35,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.environment import safe_environment
 from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
 
 log = logging.getLogger(__name__)
@@ -178,9 +181,10 @@ class Wiring:
             info = self.store.create_session(cwd, title=title, parent=(session.id, entry))
             return self.hold(self.open(info.id, demo=demo))
 
+        knowledge = self.knowledge_of(cwd)
         ports = AgentPorts(
             client=self.client,
-            tools=(*builtin_tools(config.webfetch), TaskTool()),
+            tools=(*builtin_tools(config.webfetch), TaskTool(), SkillTool(lambda: knowledge.skills)),
             directory=self.directory,
             prompt=prompt,
             cwd=cwd,
@@ -192,6 +196,7 @@ class Wiring:
             retry=RetryPolicy.of(config.retry),
             rules=(Rule("task", "*", Action.ALLOW), *self.user_rules, *self.flag_rules),
             max_steps=config.max_steps,
+            knowledge=knowledge,
             agents=builtin_specs(prompt),
             open_child=open_child,
         )
@@ -199,6 +204,12 @@ class Wiring:
         if self.arguments.model and not demo and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
         return agent
+
+    def knowledge_of(self, cwd: Path) -> Knowledge:
+        """Return what files tell an agent that works in a directory; nothing is read yet."""
+        folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
+        sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
+        return Knowledge(sources, prompt=prompt)
 
     def default_model(self) -> str:
         """Return the model of a new session: configured, or the first default with a key; "" when there is none."""
