@@ -7,6 +7,7 @@ from typing import Literal
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.compactor import Draft, Outcome
+from tui_agent.agent.context_inspector import ContextInspector
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
@@ -28,9 +29,12 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction import Refusal
+from tui_agent.context.cache import CacheState, PrefixBreak
+from tui_agent.context.compaction import CompactionPlan, Refusal
+from tui_agent.context.context_map import ContextMap
 from tui_agent.context.ladder import Commit
-from tui_agent.context.pruning import Moment
+from tui_agent.context.pruning import Moment, PrunePlan
+from tui_agent.context.request import ModelRequest
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
@@ -63,6 +67,7 @@ class Agent:
         self._shells: set[asyncio.Task[ShellEntry]] = set()
         view = resolve(session.active_path())
         self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=view.mode or mode)
+        self._inspector = ContextInspector(session, ports, self._context)
         self._navigator = Navigator(session, ports, self._channel, model=lambda: self.model)
         self._answerer = Answerer(session, ports, self._channel)
         self._tools = ToolRunner(session, ports, self._channel, self._questions)
@@ -116,6 +121,22 @@ class Agent:
     def context_size(self) -> ContextSize:
         """Measure the next request."""
         return self._context.size()
+
+    def context_map(self) -> ContextMap:
+        """Return the next request block by block, with what the provider can be expected to remember of it."""
+        return self._inspector.map()
+
+    def next_request(self) -> ModelRequest:
+        """Return the next request as it would be sent now."""
+        return self._inspector.next_request()
+
+    def prefix_break(self) -> PrefixBreak | None:
+        """Return where the next request stops extending the last one sent, None when it does not stop."""
+        return self._inspector.prefix_break()
+
+    def cache_state(self) -> CacheState:
+        """Return whether the provider can be expected to remember the last request."""
+        return self._inspector.cache_state()
 
     def session_cost(self) -> float | None:
         """Return the US dollars spent in the session on all branches, None when no price is known."""
@@ -186,6 +207,10 @@ class Agent:
         finally:
             self._compacting = None
 
+    def plan_compaction(self) -> CompactionPlan | Refusal:
+        """Return what a compaction would do now, or why there is none. No model is called, nothing changes."""
+        return self._context.compactor.plan(self._context.order("manual", None))
+
     async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise without committing: for a preview that may be edited. Cancelling changes nothing."""
         return await self._context.compactor.draft(self._context.order("manual", focus))
@@ -204,6 +229,10 @@ class Agent:
             self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
             return 0
         return self._context.prune(Moment(asked=True))
+
+    def plan_prune(self) -> PrunePlan | None:
+        """Return what ``prune`` would do, None when there is nothing to gain."""
+        return self._context.plan_prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""

@@ -6,7 +6,7 @@ choices.
 """
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.compactor import Compactor, Order, Outcome
@@ -14,10 +14,11 @@ from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.head import Head
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter
+from tui_agent.context.cache import CacheState, cache_state
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.projection import project
-from tui_agent.context.pruning import Moment, PruneRules, occasion, plan_prune, under_pressure
+from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.request import ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
@@ -41,6 +42,14 @@ class ContextFullError(Exception):
         super().__init__(f"{why} What you can do: {choices}.")
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it went out, and the leaf it was made for."""
+
+    request: ModelRequest
+    leaf: int | None
+
+
 class ContextKeeper:
     """The context of one session. ``model`` and ``mode`` are those of the next request."""
 
@@ -58,6 +67,8 @@ class ContextKeeper:
         self.mode = mode
         self.pending: str | None = None
         """A compaction the user asked for during a run: its focus, "" for none."""
+        self.sent: Sent | None = None
+        """The last request that went out."""
 
     # -- requests -------------------------------------------------------------------------------------------
 
@@ -79,17 +90,21 @@ class ContextKeeper:
         return self._meter().measure(self._session.active_path())
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
-        """Return the next request and its size in tokens as the program counts them, whatever was reported."""
+        """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
+        request = self.next_request(tools_allowed=tools_allowed)
+        self.sent = Sent(request, self._session.leaf)
+        return request, self._meter().estimate_tokens(self._session.active_path())
+
+    def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
+        """Return the next request as it would be sent now."""
         traits = self._ports.directory.traits(self.model)
         request = project(self._session.active_path(), traits, self._templates)
-        estimate = self._meter().estimate_tokens(self._session.active_path())
-        request = replace(
+        return replace(
             request,
             tool_choice="auto" if tools_allowed else "none",
             max_output_tokens=self._room_for_answer(),
             blobs=self._images(request),
         )
-        return request, estimate
 
     def _room_for_answer(self) -> int | None:
         """Return the longest answer that fits; some providers assume their longest and refuse what doesn't fit."""
@@ -143,10 +158,18 @@ class ContextKeeper:
 
     def prune(self, moment: Moment) -> int:
         """Turn old outputs into placeholders if the moment is right; returns the tokens freed."""
-        settings, size, view = self._settings(), self.size(), self._view()
+        plan = self.plan_prune(moment)
+        if plan is None:
+            return 0
+        self._append(plan.entry())
+        return plan.tokens_freed
+
+    def plan_prune(self, moment: Moment) -> PrunePlan | None:
+        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain."""
+        settings, size, view = self.settings(), self.size(), self._view()
         reason = occasion(settings.prune, size, moment)
         if reason is None:
-            return 0
+            return None
         counter = self._ports.directory.counter(self.model)
         rules = PruneRules(
             settings.prune,
@@ -155,11 +178,7 @@ class ContextKeeper:
             minimum=1 if moment.asked else None,
             count=counter.entry,
         )
-        plan = plan_prune(view, rules, reason)
-        if plan is None:
-            return 0
-        self._append(plan.entry())
-        return plan.tokens_freed
+        return plan_prune(view, rules, reason)
 
     def after_run(self) -> None:
         """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
@@ -168,7 +187,7 @@ class ContextKeeper:
                 if entry.usage and entry.estimate and not entry.error:
                     self._ports.directory.learn(entry.model, estimate=entry.estimate, reported=entry.usage.prompt)
                 break
-        if self._settings().prune.when == "run_end":
+        if self.settings().prune.when == "run_end":
             self.prune(Moment(run_ended=True))
 
     async def _compact_when_due(self, size: ContextSize) -> None:
@@ -202,16 +221,16 @@ class ContextKeeper:
         return outcome
 
     def _hold(self, trigger: Trigger) -> Hold | None:
-        return hold(self._session.active_path(), self._settings().compaction, self.compactor.failures, trigger)
+        return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
 
     def order(self, trigger: Trigger, focus: str | None) -> Order:
         """Return the order for a compaction of the path as it is now."""
-        request, _estimate = self.request()
-        return Order(trigger, self.model, focus, request, cache_warm=not self._cache_cold())
+        return Order(trigger, self.model, focus, self.next_request(), cache_warm=not self._cache_cold())
 
     # -- what the path says -----------------------------------------------------------------------------------
 
-    def _settings(self) -> ContextSettings:
+    def settings(self) -> ContextSettings:
+        """Return the rules' settings for the model of the next request."""
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
@@ -220,7 +239,7 @@ class ContextKeeper:
         limits, counter = directory.limits(self.model), directory.counter(self.model)
         known = self._known_meter
         if known is None or (known.limits, known.counter) != (limits, counter):
-            known = self._known_meter = Meter(limits, self._settings(), counter)
+            known = self._known_meter = Meter(limits, self.settings(), counter)
         return known
 
     def _view(self) -> ContextView:
@@ -234,9 +253,15 @@ class ContextKeeper:
         last = self._last_answer()
         return last is not None and last.model != self.model
 
+    def cache_state(self) -> CacheState:
+        """Return whether the provider can be expected to remember the last request."""
+        last = self._last_answer()
+        used = last.created_at if last is not None and last.model == self.model else None
+        return cache_state(used, self._ports.clock(), self.settings().cache)
+
     def _cache_cold(self) -> bool:
         last = self._last_answer()
-        ttl = self._settings().cache.ttl_seconds
+        ttl = self.settings().cache.ttl_seconds
         return last is None or self._ports.clock() - last.created_at > ttl * 1000
 
     def _in_turn(self) -> bool:

@@ -1,7 +1,7 @@
 """The one measure of how big the context is, and the thresholds derived from it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
@@ -288,19 +288,23 @@ def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings
 
 
 def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
-    """Return the parts of a head in the order they are sent.
+    """Return the parts of a head in the order they are sent."""
+    parts = [FixedPart(f"tool {tool.name}", counter.schema(tool), tool.name) for tool in system.tools]
+    return parts + [FixedPart(label, counter.text(text)) for label, text in head_sections(system)]
+
+
+def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a head's system messages with their texts.
 
     A block that holds tagged sections (``<instructions path="AGENTS.md">``) is told apart by them.
     """
-    parts = [FixedPart(f"tool {tool.name}", counter.schema(tool), tool.name) for tool in system.tools]
     for number, block in enumerate(system.blocks):
         rest = _SECTION.sub("", block)
         if rest.strip():
-            parts.append(FixedPart("agent prompt" if number == 0 else "environment", counter.text(rest)))
+            yield "agent prompt" if number == 0 else "environment", rest
         for section in _SECTION.finditer(block):
             path = _PATH.search(section[2])
-            parts.append(FixedPart(path[1] if path else section[1], counter.text(section[0])))
-    return parts
+            yield path[1] if path else section[1], section[0]
 
 
 def _is_valid(entry: AssistantEntry) -> bool:
