@@ -8,6 +8,7 @@ from typing import Any
 
 from tui_agent.tools.base import OutputLimits, Tool, ToolContext, ToolResult
 from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import parse_arguments
 
@@ -23,6 +24,7 @@ class Workspace:
     limits: OutputLimits = field(default_factory=OutputLimits)
     vision: bool = True
     environ: dict[str, str] = field(default_factory=dict)
+    jobs: Jobs | None = None
 
     def file(self, name: str, content: str | bytes = "") -> Path:
         """Write a file, its directories too."""
@@ -42,6 +44,7 @@ class Workspace:
             report=self.live.append,
             environment=safe_environment(self.environ),
             vision=self.vision,
+            jobs=self.jobs,
         )
 
     def put_blob(self, data: bytes) -> str:

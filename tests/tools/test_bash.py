@@ -189,7 +189,7 @@ async def test_a_background_child_does_not_hold_the_call(space: Workspace, pids:
     result = await space.call(BASH, command=f"sleep 60 & echo $! > {pids}; echo started")
     assert time.monotonic() - started < 5
     (pid,) = pids_in(pids)
-    assert result.output == f"started\n[Still running in the background, its further output is lost: {pid}.]"
+    assert result.output == f"started\n[Still running until this program ends, its further output is lost: {pid}.]"
     assert alive(pid)
 
 

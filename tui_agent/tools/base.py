@@ -5,11 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
+
+if TYPE_CHECKING:
+    from tui_agent.tools.jobs import Jobs
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
@@ -155,6 +158,8 @@ class ToolContext:
     """The session's past; None where there is no session."""
     subagents: SubagentHost | None = None
     """Who does tasks; None for a subagent itself."""
+    jobs: "Jobs | None" = None
+    """The session's background jobs; None where nothing may go on after its call."""
     verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 
@@ -207,6 +212,14 @@ class Tool(ABC, Generic[InputT]):
     def title(self, arguments: InputT) -> str:
         """Return a few words for the card while the call runs: a path, a command, a pattern."""
         return next((str(value) for value in arguments.model_dump().values() if value), "")
+
+    def resolve(self, arguments: InputT) -> "tuple[Tool[Any], ToolInput]":
+        """Return the tool that does it, and its arguments: this one, unless it only passes calls on.
+
+        Raises:
+            ToolError: the call names a tool that is not there.
+        """
+        return self, arguments
 
     def schema(self) -> ToolSchema:
         """Return the tool as the model is told of it, without the noise pydantic adds to a schema."""

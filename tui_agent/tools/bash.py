@@ -1,6 +1,7 @@
 """The ``bash`` tool: a command, its output and how it ended."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -12,6 +13,8 @@ from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
 from tui_agent.tools.capture import plain_text
 from tui_agent.tools.environment import command_environment, safe_environment
+from tui_agent.tools.interactive import advice
+from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.process import Command, Run, run_command
 
@@ -21,6 +24,9 @@ DEFAULT_TIMEOUT = 120
 MAX_TIMEOUT = 600
 """Seconds a command may take at most."""
 
+FIRST_LOOK = 0.5
+"""Seconds a background job is watched before its call returns: most that can't work end by then."""
+
 _TITLE_CHARS = 200
 
 
@@ -29,6 +35,7 @@ class BashInput(ToolInput):
 
     command: str
     timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
+    background: bool = False
 
 
 class BashTool(Tool[BashInput]):
@@ -37,7 +44,7 @@ class BashTool(Tool[BashInput]):
     name = "bash"
     description = (
         "Run a bash command without terminal or input. Each call starts in the working directory. "
-        "It ends after timeout (default 120 s); start servers with & and their output to a file."
+        "It ends after timeout (default 120 s); servers go in the background, as a job."
     )
     Input = BashInput
 
@@ -53,20 +60,37 @@ class BashTool(Tool[BashInput]):
         command = Command((_shell(), "-c", _checked(arguments.command)), context.cwd, environment, timeout)
         run = Run()
         try:
+            if arguments.background:
+                return await self._background(arguments, command, context)
             await run_command(command, context.report, run)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
-        output = await asyncio.to_thread(_output, arguments, run, _ending(run, timeout))
+        output = await asyncio.to_thread(_output, arguments, run, timeout)
         return await finish(output, context)
+
+    @staticmethod
+    async def _background(arguments: BashInput, command: Command, context: ToolContext) -> ToolResult:
+        if context.jobs is None:
+            raise ToolError("Nothing can run in the background here; run it without.")
+        job = await context.jobs.start(arguments.command, command, context.put_blob)
+        try:
+            with job.listening(context.report), contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.ended.wait(), FIRST_LOOK)
+        except asyncio.CancelledError:
+            await asyncio.shield(job.stop())
+            raise
+        return await job_result(job, context, first=True)
 
     def title(self, arguments: BashInput) -> str:
         """Return the command on one line."""
         return " ".join(arguments.command.split())[:_TITLE_CHARS]
 
 
-def _output(arguments: BashInput, run: Run, ending: str) -> Output:
+def _output(arguments: BashInput, run: Run, timeout: float) -> Output:
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
+    hint = advice(arguments.command, text, failed=run.timed_out or run.exit_code != 0)
+    ending = "\n".join(filter(None, [_ending(run, timeout), hint]))
     if not text.strip() and not ending:
         ending = "[No output.]"
     seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)
@@ -85,7 +109,7 @@ def _output(arguments: BashInput, run: Run, ending: str) -> Output:
 
 def _ending(run: Run, timeout: float) -> str:
     if run.timed_out:
-        return f"[Stopped after {timeout:g} s with everything it started. Give a longer timeout or run it with &.]"
+        return f"[Stopped after {timeout:g} s with everything it started. Give a longer timeout or use background.]"
     notes = []
     if run.exit_code is not None and run.exit_code < 0:
         notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")
@@ -93,7 +117,7 @@ def _ending(run: Run, timeout: float) -> str:
         notes.append(f"[Exit code {run.exit_code}.]")
     if run.background:
         pids = ", ".join(map(str, run.background[:10]))
-        notes.append(f"[Still running in the background, its further output is lost: {pids}.]")
+        notes.append(f"[Still running until this program ends, its further output is lost: {pids}.]")
     return "\n".join(notes)
 
 

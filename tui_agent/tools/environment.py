@@ -29,7 +29,11 @@ _NONINTERACTIVE = {
     "GIT_EDITOR": "true",
     "EDITOR": "true",
     "VISUAL": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_MERGE_AUTOEDIT": "no",
     "GIT_TERMINAL_PROMPT": "0",
+    # Without a terminal ssh would open a window.
+    "SSH_ASKPASS_REQUIRE": "never",
     "GH_PROMPT_DISABLED": "1",
     "DEBIAN_FRONTEND": "noninteractive",
     # A pipe makes Python hold back its output; without this an error comes before what led to it.

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_agent.tools.capture import Capture
-from tui_agent.tools.process_tree import MARK, end_tree, in_session
+from tui_agent.tools.process_table import MARK, in_session
+from tui_agent.tools.process_tree import end_tree
+from tui_agent.tools.watching import watch
 
 REPORT_INTERVAL = 0.05
 """Seconds between two pieces of live output."""
@@ -53,10 +55,11 @@ class Run:
 class _Pipe:
     """The reading end of a command's output, read by the event loop and never faster than is good for it."""
 
-    def __init__(self, descriptor: int, sink: Callable[[bytes], None]) -> None:
+    def __init__(self, descriptor: int, sink: Callable[[bytes], None], pause: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._descriptor = descriptor
         self._sink: Callable[[bytes], None] | None = sink
+        self._pause = pause
         self._burst = 0
         self.ended = asyncio.Event()
         os.set_blocking(descriptor, False)
@@ -78,7 +81,7 @@ class _Pipe:
             self._burst += len(chunk)
             if self._burst >= _BURST:
                 self._burst = 0
-                self._rest(_PAUSE)
+                self._rest(self._pause)
 
     def _rest(self, seconds: float) -> None:
         self._loop.remove_reader(self._descriptor)
@@ -109,7 +112,7 @@ class _Pipe:
         self._close()
 
 
-class _Reporter:
+class Reporter:
     """Hands live output on in pieces, so that a thousand small writes are a few repaints."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
@@ -120,6 +123,7 @@ class _Reporter:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, chunk: bytes) -> None:
+        """Take output; what waits too long to be shown is dropped but for its end."""
         self._pending += chunk
         del self._pending[:-REPORT_BYTES]
         if self._timer is None:
@@ -136,15 +140,46 @@ class _Reporter:
             self._report(text)
 
 
-async def run_command(command: Command, report: Callable[[str], None], run: Run) -> None:
-    """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves what it had.
+@dataclass(slots=True)
+class Started:
+    """A command that was started, in a session of its own."""
+
+    process: asyncio.subprocess.Process
+    pipe: _Pipe
+    mark: str
+
+    @property
+    def pid(self) -> int:
+        """The process that leads the session."""
+        return self.process.pid
+
+    async def stop(self) -> None:
+        """End it and everything it started."""
+        await end_tree(self.pid, self.mark)
+        await self.process.wait()
+        await self.pipe.finish()
+        self.pipe.abandon()
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing of it is to end with the program any more."""
+        watch.ended(self.mark)
+
+
+async def start(command: Command, sink: Callable[[bytes], None], pause: float | None = None) -> Started:
+    """Start a command whose output, both streams, goes to ``sink``.
+
+    Args:
+        command: what to run; its time limit is the caller's to keep.
+        sink: takes output on the event loop's thread.
+        pause: seconds the reader rests after a burst; a longer one slows a flood down.
 
     Raises:
         OSError: it could not be started.
-        asyncio.CancelledError: the caller was cancelled; every process of the command is gone by then.
     """
     reader, writer = os.pipe()
     mark = secrets.token_hex(8)
+    watch.starting(mark)
     try:
         process = await asyncio.create_subprocess_exec(
             *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
@@ -152,33 +187,47 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
         )  # fmt: skip
     except BaseException:
         os.close(reader)
+        watch.ended(mark)
         raise
     finally:
         os.close(writer)
-    reporter = _Reporter(report)
+    watch.started(mark, process.pid)
+    return Started(process, _Pipe(reader, sink, _PAUSE if pause is None else pause), mark)
+
+
+async def run_command(command: Command, report: Callable[[str], None], run: Run) -> None:
+    """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves what it had.
+
+    Raises:
+        OSError: it could not be started.
+        asyncio.CancelledError: the caller was cancelled; every process of the command is gone by then.
+    """
+    reporter = Reporter(report)
 
     def sink(chunk: bytes) -> None:
         run.capture.feed(chunk)
         reporter.feed(chunk)
 
-    pipe = _Pipe(reader, sink)
+    started = await start(command, sink)
     try:
-        await asyncio.wait_for(process.wait(), command.timeout)
-        await pipe.finish()
-        if not pipe.ended.is_set():
-            run.background = tuple(await asyncio.to_thread(in_session, process.pid))
+        await asyncio.wait_for(started.process.wait(), command.timeout)
+        await started.pipe.finish()
+        await _let_go(started, run)
     except BaseException as error:
         run.timed_out = isinstance(error, TimeoutError)
-        await asyncio.shield(_stop(process, pipe, mark))
+        await asyncio.shield(started.stop())
         if not run.timed_out:
             raise
     finally:
         reporter.flush()
-        run.exit_code = process.returncode
+        run.exit_code = started.process.returncode
 
 
-async def _stop(process: asyncio.subprocess.Process, pipe: _Pipe, mark: str) -> None:
-    await end_tree(process.pid, mark)
-    await process.wait()
-    await pipe.finish()
-    pipe.abandon()
+async def _let_go(started: Started, run: Run) -> None:
+    """Find what goes on after the command; it lives as long as the program."""
+    if not started.pipe.ended.is_set():
+        run.background = tuple(await asyncio.to_thread(in_session, started.pid))
+    if run.background:
+        watch.left_over(started.mark, started.pid)
+    else:
+        started.forget()

@@ -35,6 +35,7 @@ def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     from tui_agent.tools.fetching import Web
     from tui_agent.tools.glob import GlobTool
     from tui_agent.tools.grep import GrepTool
+    from tui_agent.tools.job import JobTool
     from tui_agent.tools.ls import LsTool
     from tui_agent.tools.read import ReadTool
     from tui_agent.tools.recall import RecallTool
@@ -53,6 +54,7 @@ def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
         RecallTool(),
         WebFetchTool(Web(fetch or FetchSettings())),
         TodoTool(),
+        JobTool(),
     )
 
 

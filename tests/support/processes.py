@@ -1,0 +1,42 @@
+"""Waiting for processes, and looking after the ones that a test started."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+STEP = 0.02
+PATIENCE = 20.0
+
+
+async def eventually(condition: Callable[[], object], what: str) -> None:
+    """Wait until a condition holds; fail when it does not within a bounded time."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(STEP)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pids_in(path: Path) -> list[int]:
+    """Return the process ids that commands wrote to a file."""
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+def kill_all(path: Path) -> None:
+    """End what is left of the processes named in a file."""
+    for pid in pids_in(path):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,104 @@
+"""The ``job`` tool: lists background jobs, shows what one has written since, waits for it or ends it."""
+
+import asyncio
+import contextlib
+import time
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.capture import plain_text
+from tui_agent.tools.jobs import Job, JobState
+from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, size_text
+
+MAX_WAIT = 600
+"""Seconds one call waits at most."""
+
+_COMMAND_CHARS = 100
+
+
+class JobInput(ToolInput):
+    """Arguments of ``job``."""
+
+    id: int | None = None
+    stop: bool = False
+    wait: int = Field(default=0, ge=0)
+    """Seconds to wait for its end."""
+
+
+class JobTool(Tool[JobInput]):
+    """Needs no permission: every job was allowed as the command it is."""
+
+    name: ClassVar[str] = "job"
+    description: ClassVar[str] = "List background jobs; with id get new output."
+    Input = JobInput
+
+    def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+        """Need nothing."""
+        return ()
+
+    async def run(self, arguments: JobInput, context: ToolContext) -> ToolResult:
+        """List the jobs, or tell of one."""
+        if context.jobs is None:
+            raise ToolError("There are no background jobs here.")
+        if arguments.id is None:
+            lines = [_line(state) for state in context.jobs]
+            return await finish(Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context)
+        job = context.jobs.find(arguments.id)
+        if arguments.stop:
+            await job.stop()
+        elif arguments.wait:
+            with job.listening(context.report), contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.ended.wait(), min(arguments.wait, MAX_WAIT))
+        return await job_result(job, context)
+
+    def title(self, arguments: JobInput) -> str:
+        """Return which job, and whether it is to stop."""
+        if arguments.id is None:
+            return "jobs"
+        return f"stop job {arguments.id}" if arguments.stop else f"job {arguments.id}"
+
+
+async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> ToolResult:
+    """Return what is new of a job; ``first`` is for the call that started it.
+
+    A result of a job that has ended has all of its output behind it.
+    """
+    state = job.state
+    raw, lost = job.new_output()
+    text = plain_text(raw)
+    if lost:
+        text = f"[{size_text(lost)} before this are left out.]\n{text}"
+    result = await finish(
+        Output(
+            text=text if text.strip() or first else "[No new output.]",
+            title=f"job {job.id}",
+            keep="ends",
+            footer=f"[{_how(state)}]",
+            cut_hint=FILTER_OUTPUT,
+            metadata=ToolMetadata(exit_code=state.exit_code),
+            is_error=first and bool(state.exit_code),
+            raw=raw,
+        ),
+        context,
+    )
+    return replace(result, full_output=job.stored) if job.stored else result
+
+
+def _line(state: JobState) -> str:
+    command = " ".join(state.command.split())
+    shown = command if len(command) <= _COMMAND_CHARS else f"{command[: _COMMAND_CHARS - 1]}…"
+    return f"{_how(state)} {shown}"
+
+
+def _how(state: JobState) -> str:
+    name = f"Job {state.id}"
+    seconds = (state.ended_at if state.ended_at is not None else time.time()) - state.started_at
+    if state.running:
+        return f"{name} is running for {seconds:.0f} s, process {state.pid}."
+    if state.stopped:
+        return f"{name} was stopped after {seconds:.0f} s."
+    return f"{name} ended after {seconds:.0f} s with exit code {state.exit_code}."
