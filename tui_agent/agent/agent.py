@@ -12,6 +12,7 @@ from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
     EntryAppended,
+    JobsChanged,
     LiveAnswer,
     Notice,
     PermissionAnswer,
@@ -49,6 +50,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.session import Session
 from tui_agent.tools.base import OutputLimits
+from tui_agent.tools.jobs import Jobs
 
 TITLE_LENGTH = 60
 
@@ -76,6 +78,8 @@ class Agent:
                 session, ports, self._questions, lambda: self.model, lambda: self.mode, self._tools.session_rules
             )
             self._tools.subagents = Subagents(parent, ports.agents, ports.open_child)
+        self.jobs = self._tools.jobs = Jobs(lambda: self._channel.emit(JobsChanged(tuple(self.jobs))))
+        """The commands that go on in the background; they end with the agent."""
         self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
 
     def share_rules(self, rules: list[Rule]) -> None:
@@ -331,6 +335,7 @@ class Agent:
         self.interrupt()
         await self.wait_idle()
         await self._tools.aclose()
+        await self.jobs.aclose()
 
     # -- runs ---------------------------------------------------------------------------------------------------
 

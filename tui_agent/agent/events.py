@@ -9,6 +9,7 @@ from typing import Literal
 
 from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.tools.base import PermissionNeed
+from tui_agent.tools.jobs import JobState
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,13 @@ class LeafMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsChanged:
+    """A background job started, ended or wrote something; all of the session's, oldest first."""
+
+    jobs: tuple[JobState, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The agent is idle. ``error`` is one sentence for a person when ``reason`` is "error"."""
 
@@ -221,6 +229,7 @@ AgentEvent = (
     | CompactionProgress
     | CompactionEnded
     | LeafMoved
+    | JobsChanged
     | RunEnded
 )
 

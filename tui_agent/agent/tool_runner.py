@@ -46,6 +46,7 @@ from tui_agent.tools.base import (
     ToolInput,
     ToolResult,
 )
+from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, parse_arguments
 
@@ -98,6 +99,7 @@ class ToolRunner:
         self.session_rules: list[Rule] = []
         """Rules the user made with "always in this session"."""
         self.subagents: SubagentHost | None = None
+        self.jobs: Jobs | None = None
         self.limits = OutputLimits()
         self.vision = True
 
@@ -204,6 +206,7 @@ class ToolRunner:
             environment=dict(self._ports.environment),
             vision=self.vision,
             archive=self._archive,
+            jobs=self.jobs,
             subagents=self.subagents,
             verdict=lambda need: decide(need, self._rules()).action.value,
         )
