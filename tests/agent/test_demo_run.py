@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import make_agent
-from tui_agent.agent.events import Decision, PermissionAnswer
-from tui_agent.model.demo import DemoClient, create_demo_workspace
-from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
+from tui_agent.model.demo import DEMO_WINDOW, DemoClient, create_demo_workspace
+from tui_agent.session.entries import AssistantEntry, PruneEntry, ToolResultEntry, ToolStatus
 
 YES, NO = PermissionAnswer(Decision.ONCE), PermissionAnswer(Decision.DENY)
 
@@ -81,3 +81,43 @@ async def test_the_gauge_moves_with_what_the_demo_reports(tmp_path: Path, projec
     usages = [entry.usage for entry in harness.path() if isinstance(entry, AssistantEntry)]
     assert all(usages)
     assert usages[-1].cache_read > usages[-1].input
+
+
+async def test_going_round_in_circles_asks_before_the_third_round(tmp_path: Path, project: Path) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0), answer=NO)
+    await harness.say("go round in circles")
+    (asked,) = [event.request for event in harness.of(PermissionAsked)]
+    assert asked.loop
+    assert "You stopped me" in last_text(harness)
+    allowed = make_agent(tmp_path, DemoClient(pace=0), answer=YES)
+    await allowed.say("go round in circles")
+    assert "You let me" in last_text(allowed)
+
+
+async def test_filling_the_window_prunes_what_is_old_and_compacting_can_be_undone(
+    tmp_path: Path, project: Path
+) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0), window=DEMO_WINDOW)
+    ended = await harness.say("fill the window")
+    assert ended.reason == "done"
+    assert all(entry.metadata.truncation is None for entry in harness.path() if isinstance(entry, ToolResultEntry))
+    assert any(isinstance(entry, PruneEntry) for entry in harness.path())
+    assert "Next: type `/compact`" in last_text(harness)
+    leaf = harness.session.leaf
+    before = harness.agent.context_size().total
+    assert (await harness.agent.compact()).problem is None
+    assert harness.agent.context_size().total < before
+    harness.agent.move(leaf)
+    assert harness.agent.context_size().total == pytest.approx(before, rel=0.2)
+
+
+async def test_every_station_of_the_tour_exists(tmp_path: Path, project: Path) -> None:
+    harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES, window=DEMO_WINDOW)
+    await harness.say("tour")
+    stations = [
+        words for words in ("fix the bug", "go round in circles", "fill the window") if words in last_text(harness)
+    ]
+    assert len(stations) == 3
+    for words in stations:
+        await harness.say(words)
+        assert "can't answer" not in last_text(harness)

@@ -31,6 +31,14 @@ DEMO_MAX_OUTPUT = 2_048
 BYTES_PER_TOKEN = 4
 """How the demo counts: close enough to a tokenizer for a gauge that moves believably."""
 
+ORDERS_A_MONTH = 58
+"""Lines of one file of orders: a little under what a single output may take of the demo's window."""
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+)  # fmt: skip
+GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
+
 
 class DemoClient:
     """A model client that plays a script with the real tools.
@@ -107,8 +115,21 @@ def _tokens(lines: tuple[bytes, ...]) -> int:
 
 def create_demo_workspace(directory: Path) -> None:
     """Lay out the small project that the demo works in; files that are there already stay as they are."""
-    for name, text in load_script().workspace.items():
+    for name, text in {**load_script().workspace, **_orders()}.items():
         path = directory / name
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.lstrip("\n"), encoding="utf-8")
+
+
+def _orders() -> dict[str, str]:
+    """Return a year of orders: files long enough to fill the window when they are read one after the other."""
+    files = {}
+    for number, month in enumerate(MONTHS, 1):
+        rows = (
+            f"{number:02}-{day % 28 + 1:02},order {number * 100 + day},{GOODS[(day * number) % len(GOODS)]},"
+            f"{1 + (day * 7 + number) % 4},{150 + (day * 37 + number * 11) % 900}"
+            for day in range(ORDERS_A_MONTH)
+        )
+        files[f"orders/{number:02}-{month}.csv"] = "\n".join(["date,order,item,quantity,price", *rows]) + "\n"
+    return files
