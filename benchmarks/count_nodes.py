@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from tui_agent.cli.arguments import parse
-from tui_agent.cli.screen import ScreenWiring
+from tui_agent.cli.screen_wiring import ScreenWiring
 from tui_agent.cli.wiring import Wiring
 from tui_agent.ui.app import TuiAgentApp
 
