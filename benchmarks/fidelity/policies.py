@@ -40,6 +40,8 @@ _MODEL = "gpt-4o"
 _TRAITS = ModelTraits(_MODEL)
 _ASKED = Asked(_MODEL)
 _ADDRESS = re.compile(r"#(\d+)")
+_NO_SUMMARY = "-"
+"""Stands for a summary that says nothing; without any, this product would write one by rule."""
 _READING = frozenset({"read", "grep", "glob", "ls"})
 
 
@@ -56,6 +58,8 @@ class Health:
     prunes: int = 0
     violations: int = 0
     breaks: int = 0
+    summarised: int = 0
+    """Tokens a summariser would have to read."""
 
 
 class Policy(ABC):
@@ -71,6 +75,12 @@ class Policy(ABC):
         self.history = 0
         self.health = Health()
         self._last_sent = 0
+
+    @property
+    def cost(self) -> float:
+        """Tokens sent as a provider charges them, in uncached ones: read from its cache 0.1, written to it 1.25."""
+        health = self.health
+        return 0.1 * health.kept_prefix + 1.25 * (health.sent - health.kept_prefix) + health.summarised
 
     @property
     def budget(self) -> int:
@@ -252,10 +262,11 @@ class Ours(Policy):
     """This product's rules as they are."""
 
     name = "tui-agent"
+    defaults = ContextSettings()
 
     def __init__(self, window: int, *, summaries: bool) -> None:
         super().__init__(window, summaries=summaries)
-        self.settings = ContextSettings()
+        self.settings = self.defaults
         self._limits = limits_for(window, self.settings.truncation)
         self._born_cut: set[int] = set()
         self._run_ended = False
@@ -305,10 +316,11 @@ class Ours(Policy):
             if plan.prune is not None:
                 self.change([plan.prune.entry()])
             return
+        self.health.summarised += plan.tokens_summarised
         told = (*plan.history, *plan.turn_prefix)
         summary = extract(plan.previous_summary, told, plan.summary_tokens) if self.summaries else ""
         measures = Measures(self._history_of, COUNTER.text, templates=self.templates)
-        commit = plan_commit(self.path, plan, summary or " ", measures, size)
+        commit = plan_commit(self.path, plan, summary or _NO_SUMMARY, measures, size)
         if isinstance(commit, Commit):
             self.change(commit.entries)
 
@@ -333,7 +345,9 @@ def extract(previous: str, entries: Sequence[Entry], budget: int) -> str:
 
 
 def _summary(policy: Policy, entries: Sequence[Entry], first_kept_id: int | None) -> CompactionEntry:
-    previous = resolve(policy.path).compaction
+    view = resolve(policy.path)
+    previous, weights = view.compaction, ViewWeights(view)
+    policy.health.summarised += sum(map(weights.of, entries))
     told = [entry for entry in entries if is_message(entry) and entry.kind != "compaction"]
     budget = ContextSettings().compaction.summary_tokens(policy.budget)
     summary = extract(previous.summary if previous else "", told, budget) if policy.summaries else ""

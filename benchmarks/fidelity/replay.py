@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.fidelity.policies import FIXED, Health, Policy
+from benchmarks.fidelity.policies import Health, Policy
 from benchmarks.fidelity.references import References, entry_text, identifiers
 from benchmarks.fidelity.traces import Trace
-from tui_agent.context.arguments import parse_object
 from tui_agent.session.entries import AssistantEntry
 
-POINTS = 16
+POINTS = 24
 """Places per trace and window at which the view is looked into."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One replay. Shares are of identifiers the agent uses again; ``kept`` is the mean size of history, in tokens."""
+    """One replay. Shares are of identifiers the agent uses again; ``kept`` is the mean size of
+    history, in tokens, over all requests after the session has outgrown its budget."""
 
     trace: str
     window: int
@@ -26,6 +26,7 @@ class Result:
     kept: float
     points: int
     health: Health
+    cost: float
     trace_tokens: int
 
     @property
@@ -53,13 +54,18 @@ def points_of(trace: Trace, budget: int) -> list[int]:
 def replay(trace: Trace, policy: Policy, references: References) -> Result:
     """Run one trace through one policy."""
     points = set(points_of(trace, policy.budget))
-    looks: list[tuple[float, float, int]] = []
+    looks: list[tuple[float, float]] = []
+    kept: list[int] = []
+    raw = 0
     for place, entry in enumerate(trace.entries):
         if isinstance(entry, AssistantEntry):
             policy.request()
+            if raw > policy.budget:
+                kept.append(policy.history)
             if place in points and (wanted := references.used_after(place)):
                 looks.append(_look(trace, policy, wanted))
         policy.append(entry)
+        raw += entry.tokens
     number = max(1, len(looks))
     in_view = sum(look[0] for look in looks) / number
     in_reach = sum(look[1] for look in looks) / number
@@ -70,15 +76,16 @@ def replay(trace: Trace, policy: Policy, references: References) -> Result:
         in_view=in_view,
         in_reach=in_reach,
         lost=1 - in_view - in_reach,
-        kept=sum(look[2] for look in looks) / number,
+        kept=sum(kept) / max(1, len(kept)),
         points=len(looks),
         health=policy.health,
+        cost=policy.cost,
         trace_tokens=trace.tokens,
     )
 
 
-def _look(trace: Trace, policy: Policy, wanted: set[str]) -> tuple[float, float, int]:
-    """Return the shares in view and within one call's reach, and the tokens of history."""
+def _look(trace: Trace, policy: Policy, wanted: set[str]) -> tuple[float, float]:
+    """Return the shares in view and within one call's reach."""
     text = _unescaped(policy.view_text())
     shown = {word for word in wanted if word in text}
     missing = wanted - shown
@@ -87,12 +94,9 @@ def _look(trace: Trace, policy: Policy, wanted: set[str]) -> tuple[float, float,
     for entry_id in set(policy.recalled(text)):
         if entry_id in by_id:
             reach |= missing & identifiers(entry_text(by_id[entry_id]))
-    return len(shown) / len(wanted), len(reach) / len(wanted), policy.history
+    return len(shown) / len(wanted), len(reach) / len(wanted)
 
 
 def _unescaped(text: str) -> str:
     """Return text in which line breaks of JSON strings do not glue words together."""
     return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
-
-
-__all__ = ["FIXED", "POINTS", "Result", "parse_object", "points_of", "replay"]

@@ -49,7 +49,7 @@ def table(found: Sequence[Result]) -> str:
     """Return the means over all traces, per window and policy."""
     lines = [
         f"{'window':>8}  {'policy':<29} {'in view':>8} {'+recall':>8} {'lost':>6} {'kept':>8}"
-        f" {'prefix':>7} {'cmp/100k':>8} {'missed':>7} {'over':>6} {'sent':>8}"
+        f" {'prefix':>7} {'cmp/100k':>8} {'missed':>7} {'over':>6} {'sent':>8} {'cost':>7}"
     ]
     for window in sorted({result.window for result in found}):
         for policy in dict.fromkeys(result.policy for result in found):
@@ -57,7 +57,7 @@ def table(found: Sequence[Result]) -> str:
             lines.append(
                 f"{window:>8,}  {policy:<29} {row['in_view']:>8.1%} {row['reachable']:>8.1%} {row['lost']:>6.1%}"
                 f" {row['kept']:>8,.0f} {row['stability']:>7.1%} {row['compactions']:>8.2f} {row['missed']:>7.0%}"
-                f" {row['over']:>6.0%} {row['sent']:>7.1f}M"
+                f" {row['over']:>6.0%} {row['sent']:>7.1f}M {row['cost']:>6.1f}M"
             )
     return "\n".join(lines)
 
@@ -92,4 +92,5 @@ def _summary(found: Sequence[Result], window: int, policy: str) -> dict[str, flo
         "missed": sum(row.health.violations for row in rows) / compactions if compactions else 0,
         "over": sum(row.health.over_window for row in rows) / requests,
         "sent": sum(row.health.sent for row in rows) / 1e6,
+        "cost": sum(row.cost for row in rows) / 1e6,
     }

@@ -45,10 +45,10 @@ def all_traces() -> Iterator[Trace]:
     recorded = DATA / "pi-large-session.jsonl"
     if recorded.is_file():
         yield Trace("recorded", _numbered(_recorded(recorded)))
-    yield Trace("features", _numbered(_Story(1, files=60).features(tasks=26)))
-    yield Trace("one long run", _numbered(_Story(2, files=80).one_run(steps=260)))
-    yield Trace("bug hunt", _numbered(_Story(3, files=40).hunt(rounds=40)))
-    yield Trace("中文", _numbered(_Story(4, files=40, chinese=True).features(tasks=18)))
+    yield Trace("features", _numbered(_Story(1, files=60).features(tasks=80)))
+    yield Trace("one long run", _numbered(_Story(2, files=80).one_run(steps=520)))
+    yield Trace("bug hunt", _numbered(_Story(3, files=60).hunt(rounds=120)))
+    yield Trace("中文", _numbered(_Story(4, files=60, chinese=True).features(tasks=70)))
 
 
 def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -89,7 +89,7 @@ def test_keep_recent_scales_with_the_budget():
     build = four_turns()
     small = plan_compaction(build.path, SETTINGS, size(budget=400))
     assert isinstance(small, CompactionPlan)
-    assert (small.keep_recent, small.first_kept_id) == (100, 7)
+    assert (small.keep_recent, small.first_kept_id) == (80, 7)
 
 
 def test_a_cut_never_stands_at_a_tool_result():
@@ -101,7 +101,7 @@ def test_a_cut_never_stands_at_a_tool_result():
         build.result(call.call_id, "y", "read", tokens=300)
     found = planned(build, keep=650)
     assert found.first_kept_id == last.id
-    assert found.oversized is None
+    assert found.prunes == ()
 
 
 def test_results_that_come_late_are_not_cut_off_from_their_call():
@@ -206,7 +206,7 @@ def test_an_oversized_newest_result_is_cut_instead_of_giving_up():
     assert isinstance(found, Refusal)
     assert found.prune is not None
     assert found.prune.targets == (huge.id,)
-    assert found.prune.keep_chars == 30_000  # 10,000 tokens are kept
+    assert found.prune.keep_chars == 24_000  # 8,000 tokens are kept
 
 
 def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
@@ -216,8 +216,8 @@ def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
         build.say("answer", tokens=100)
     huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
     found = planned(build)
-    assert found.oversized is not None
-    assert found.oversized.targets == (huge.id,)
+    (prune,) = found.prunes
+    assert (prune.targets, prune.keep_chars) == ((huge.id,), 24_000)
     assert ids(found.kept)[-1] == huge.id
 
 

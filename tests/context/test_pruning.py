@@ -87,7 +87,7 @@ def test_nothing_happens_below_the_minimum():
 def test_budgets_scale_with_the_window():
     build = turns_of_results([800, 800], [800], [800])
     assert plan_prune(resolve(build.path), rules(budget=H)) is None
-    plan = plan_prune(resolve(build.path), rules(budget=4_000))  # protects 1,000 tokens, asks for 480
+    plan = plan_prune(resolve(build.path), rules(budget=4_000))  # protects 600 tokens, asks for 800
     assert plan is not None
     assert plan.targets == tuple(results(build)[:2])
 
@@ -188,8 +188,8 @@ def test_a_repeated_read_is_pruned_even_within_the_last_turns():
 @pytest.mark.parametrize(
     ("when", "moment", "total", "expected"),
     [
-        ("auto", Moment(), 74_000, None),
-        ("auto", Moment(), 76_000, Occasion.PRESSURE),
+        ("auto", Moment(), 59_000, None),
+        ("auto", Moment(), 61_000, Occasion.PRESSURE),
         ("auto", Moment(cache_cold=True), 10_000, Occasion.COLD_CACHE),
         ("auto", Moment(run_ended=True), 10_000, None),
         ("auto", Moment(model_switched=True), 10_000, Occasion.MODEL_SWITCH),
@@ -204,7 +204,7 @@ def test_when_pruning_may_happen(when, moment, total, expected):
 
 
 def test_pressure_without_a_threshold_is_measured_against_the_room_for_input():
-    assert occasion(PruneSettings(), size(76_000, threshold=None), Moment()) is Occasion.PRESSURE
+    assert occasion(PruneSettings(), size(61_000, threshold=None), Moment()) is Occasion.PRESSURE
 
 
 def image(number: int) -> ImagePart:

@@ -26,13 +26,13 @@ def test_budgets_scale_with_the_history_budget():
     compaction, prune = CompactionSettings(), PruneSettings()
 
     assert compaction.keep_recent_tokens(150_000) == 20_000
-    assert compaction.keep_recent_tokens(12_000) == 3_000
+    assert compaction.keep_recent_tokens(12_000) == 2_400
     assert prune.protected_tokens(500_000) == 40_000
-    assert prune.protected_tokens(12_000) == 3_000
+    assert prune.protected_tokens(12_000) == 1_800
     assert prune.worthwhile_tokens(500_000) == 20_000
-    assert prune.worthwhile_tokens(10_000) == 1_200
+    assert prune.worthwhile_tokens(10_000) == 2_000
     assert compaction.summary_tokens(10_000) == compaction.user_messages_tokens(10_000) == 1_000
-    assert compaction.anchors_tokens(10_000) == 400
+    assert compaction.anchors_tokens(10_000) == 800
 
 
 def test_the_target_of_a_compaction_is_the_smaller_of_both_shares():

@@ -16,7 +16,7 @@ from tui_agent.context.carried import Budgets, CountText, carry, fit, shown_text
 from tui_agent.context.cuts import find_cut, next_cut, turn_start
 from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations, file_operations
-from tui_agent.context.pruning import PrunePlan, plan_cut
+from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_cut, plan_prune
 from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
@@ -51,7 +51,7 @@ class RefusalReason(StrEnum):
 class Refusal:
     """Nothing is compacted, and ``message`` says why to a person.
 
-    ``prune`` is what helps instead, without a model: cutting oversized outputs.
+    ``prune`` is what helps instead, without a model: cutting oversized outputs, or clearing old ones.
     """
 
     reason: RefusalReason
@@ -65,7 +65,9 @@ class CompactionPlan:
 
     ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the ones that stay; ``dropped`` holds every
     entry before the first kept one, the invisible ones too. ``budget`` is the history budget H, all sizes are tokens.
-    ``oversized`` cuts results at the end that alone take more than the tail may.
+    ``prunes`` are committed with the summary: old outputs of the tail become placeholders, so that it reaches further
+    back for the same tokens, and results that alone take more than the tail may are cut. ``view`` is the one after
+    them.
     """
 
     view: ContextView
@@ -83,7 +85,7 @@ class CompactionPlan:
     settings: ContextSettings
     trigger: Trigger = "threshold"
     instructions: str | None = None
-    oversized: PrunePlan | None = None
+    prunes: tuple[PrunePlan, ...] = ()
     unsummarised: tuple[Entry, ...] = ()
     """Entries that are dropped although the model's summary does not cover them (the ladder moves the cut)."""
 
@@ -130,27 +132,29 @@ def plan_compaction(
     ``path`` is whole or active, ``settings`` those of the model, ``size`` the measure of that path.
     """
     view = resolve(path)
-    shown = ViewWeights(view, options.count).all()
     if view.compaction is not None and not _said_since(path, view.compaction):
         return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
     if size.budget <= 0:
         return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size, options.overhead))
+    pruned = _thin_out(view, settings, size.budget, options.count)
+    view = pruned.applied(view) if pruned is not None else view
+    shown = ViewWeights(view, options.count).all()
     keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
-    cut, oversized = find_cut(view, shown, keep)
+    cut, is_over = find_cut(view, shown, keep)
     before, total = sum(shown[:cut]), sum(shown)
-    prune = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if oversized else None
+    oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else None
     if not before:
         message = f"There is nothing before the newest {total:,} tokens, and {keep:,} tokens are kept in any case."
-        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, prune)
-    if prune is not None and before + keep <= settings.compaction.target_of_budget * size.budget:
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or pruned)
+    if oversized is not None and before + keep <= settings.compaction.target_of_budget * size.budget:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
-        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, prune)
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
     return replace(
         _plan_at(view, shown, cut, settings, size),
         keep_recent=keep,
         trigger=options.trigger,
         instructions=options.instructions,
-        oversized=prune,
+        prunes=tuple(prune for prune in (pruned, oversized) if prune is not None),
     )
 
 
@@ -182,7 +186,7 @@ def _moved(
     return replace(
         moved,
         keep_recent=keep_recent,
-        oversized=prune or plan.oversized,
+        prunes=(*plan.prunes, *([prune] if prune else [])),
         unsummarised=(*plan.unsummarised, *(entry for entry in newly if is_message(entry))),
     )
 
@@ -196,7 +200,8 @@ def carried_details(
     told = [entry for entry in plan.dropped if plan.view.state(entry.id) not in hidden]
     kept = [entry for entry in plan.kept if plan.view.is_open(entry.id) or isinstance(entry, AssistantEntry)]
     pinned = _pinned(plan, templates or Templates())
-    known = "\n".join([summary, shown_text(kept), *(pin.text for pin in pinned)])
+    notes = plan.view.notes.values()
+    known = "\n".join([summary, shown_text(kept), *notes, *(pin.text for pin in pinned)])
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
     details = carry(told, plan.files, earlier, budgets, count, known)
     return details.model_copy(update={"pinned": pinned})
@@ -301,6 +306,14 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
         tokens_summarised=sum(shown[:cut]),
         tokens_kept=sum(shown[cut:]),
     )
+
+
+def _thin_out(view: ContextView, settings: ContextSettings, budget: int, count: CountEntry) -> PrunePlan | None:
+    """Return a prune of old outputs: the cache breaks at a compaction anyway, so it costs nothing here."""
+    if not settings.prune.automatic:
+        return None
+    rules = PruneRules(settings.prune, budget, pressure=True, minimum=1, count=count)
+    return plan_prune(view, rules, Occasion.COMPACTION)
 
 
 def _cut_oversized(

@@ -6,7 +6,7 @@ cause is named. So a compaction that is committed leaves room to work, and none 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.carried import CountText
@@ -22,7 +22,7 @@ from tui_agent.context.compaction import (
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_cut, plan_prune
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, stored_tokens
+from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens
 from tui_agent.session.entries import CompactionEntry, Entry
 
 SizeOf = Callable[[Sequence[Entry]], int]
@@ -119,7 +119,7 @@ def _ladder(path: Sequence[Entry], plan: CompactionPlan, summary: str, measures:
     def compact(current: CompactionPlan) -> CompactionEntry:
         return compaction_entry(current, summary, measures.text, measures.templates)
 
-    prunes = (plan.oversized,) if plan.oversized is not None else ()
+    prunes = _still_kept(plan.prunes, plan)
     compaction = compact(plan)
     yield _Rung("", compaction, prunes)
 
@@ -134,7 +134,7 @@ def _ladder(path: Sequence[Entry], plan: CompactionPlan, summary: str, measures:
         yield _Rung("cut kept outputs", compaction, prunes)
 
     for name, shorter in _shorter_tails(plan, measures.entry):
-        yield _Rung(name, compact(shorter), _still_kept(prunes, shorter))
+        yield _Rung(name, compact(shorter), _still_kept((*prunes, *shorter.prunes[len(plan.prunes) :]), shorter))
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
@@ -156,12 +156,8 @@ def _prune_beyond(
     """Return a prune of everything kept that only the newest tokens and steps do not protect."""
     view = resolve(provisional(path, [prune.entry() for prune in prunes]))
     rules = PruneRules(settings=plan.settings.prune, budget=plan.budget, pressure=True, minimum=1, count=measures.entry)
-    prune = _within(plan_prune(view, rules, Occasion.COMPACTION), plan)
-    if prune is None:
-        return None
-    weights = ViewWeights(view, measures.entry)
-    freed = sum(weights.of(entry) - PLACEHOLDER_TOKENS for entry in plan.kept if entry.id in set(prune.targets))
-    return replace(prune, tokens_freed=freed)
+    prune = plan_prune(view, rules, Occasion.COMPACTION)
+    return prune.only(_kept_ids(plan)) if prune is not None else None
 
 
 def _cut_kept(
@@ -171,17 +167,14 @@ def _cut_kept(
     return plan_cut(view, plan.settings.compaction.result_chars, measures.entry, plan.kept)
 
 
-def _within(prune: PrunePlan | None, plan: CompactionPlan) -> PrunePlan | None:
-    """Return the prune without what the compaction takes out of view anyway."""
-    if prune is None:
-        return None
-    kept = {entry.id for entry in plan.kept}
-    targets = tuple(target for target in prune.targets if target in kept)
-    return replace(prune, targets=targets) if targets else None
-
-
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
-    return tuple(within for prune in prunes if (within := _within(prune, plan)) is not None)
+    """Return the prunes without what the compaction takes out of view anyway."""
+    kept = _kept_ids(plan)
+    return tuple(prune for whole in prunes if (prune := whole.only(kept)) is not None)
+
+
+def _kept_ids(plan: CompactionPlan) -> frozenset[int]:
+    return frozenset(entry.id for entry in plan.kept)
 
 
 def _refusal(

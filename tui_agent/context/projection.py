@@ -168,7 +168,8 @@ class Builder:
         state = self.view.states.get(entry.id)
         if state is None:
             return self._live
-        return Shown(state, self.view.kept_chars.get(entry.id, 0), self.traits.vision)
+        kept_chars, note = self.view.kept_chars.get(entry.id, 0), self.view.notes.get(entry.id, "")
+        return Shown(state, kept_chars, self.traits.vision, note)
 
     def _put_user(self, content: Content, entry_id: int) -> None:
         if content:

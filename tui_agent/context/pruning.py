@@ -5,12 +5,14 @@ free or needed, and then does everything in one entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.files import READING_TOOLS, WRITING_TOOLS, call_path
+from tui_agent.context.notes import write_notes
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import ContextView, EntryState
 from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, stored_tokens
@@ -27,6 +29,8 @@ from tui_agent.session.entries import (
 
 LEAST_OUTPUT = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
+_NOTES_OF_FREED = 0.15
+"""Largest share of what a prune frees that its notes may take back."""
 _REPEATABLE_TOOLS = frozenset({"read", "grep", "glob", "ls", "bash", "webfetch"})
 
 
@@ -54,18 +58,44 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class PrunePlan:
-    """Entries to turn into placeholders (or to cut to ``keep_chars`` characters), superseded ones first."""
+    """Entries to turn into placeholders (or to cut to ``keep_chars`` characters), superseded ones first.
+
+    ``notes`` is what each placeholder says beside its gist, in the order of ``targets``.
+    """
 
     targets: tuple[int, ...]
     tokens_freed: int
     reason: str
     keep_chars: int = 0
+    notes: tuple[str, ...] = ()
 
     def entry(self) -> PruneEntry:
         """Return the plan as an entry to append."""
         return PruneEntry(
-            targets=self.targets, tokens_freed=self.tokens_freed, reason=self.reason, keep_chars=self.keep_chars
+            targets=self.targets,
+            tokens_freed=self.tokens_freed,
+            reason=self.reason,
+            keep_chars=self.keep_chars,
+            notes=self.notes,
         )
+
+    def only(self, kept: AbstractSet[int]) -> "PrunePlan | None":
+        """Return the plan for those of its targets that are in ``kept``, None when there are none."""
+        chosen = [index for index, target in enumerate(self.targets) if target in kept]
+        if not chosen:
+            return None
+        notes = tuple(self.notes[index] for index in chosen) if self.notes else ()
+        freed = self.tokens_freed * len(chosen) // len(self.targets)
+        return replace(self, targets=tuple(self.targets[i] for i in chosen), tokens_freed=freed, notes=notes)
+
+    def applied(self, view: ContextView) -> ContextView:
+        """Return the view as it is once the plan's entry stands on the path."""
+        states = {**view.states, **dict.fromkeys(self.targets, EntryState.PRUNED)}
+        left = {target: chars for target, chars in view.kept_chars.items() if target not in self.targets}
+        told = {target: note for target, note in view.notes.items() if target not in self.targets}
+        cut = dict.fromkeys(self.targets, self.keep_chars) if self.keep_chars else {}
+        notes = {target: note for target, note in zip(self.targets, self.notes, strict=False) if note}
+        return replace(view, states=states, kept_chars=left | cut, notes=told | notes)
 
 
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
@@ -102,6 +132,8 @@ class PruneRules:
     minimum: int | None = None
     """Least tokens to free; None takes the settings'."""
     count: CountEntry = stored_tokens
+    text: Callable[[str], int] = lambda text: len(text) // 3 + 1
+    """Counts the text of notes, roughly by default: they are cheap."""
 
 
 def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE) -> PrunePlan | None:
@@ -125,7 +157,11 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
     minimum = rules.settings.worthwhile_tokens(rules.budget) if rules.minimum is None else rules.minimum
     if not targets or freed < minimum:
         return None
-    return PrunePlan(tuple(target for _, target in sorted(targets)), freed, str(reason))
+    chosen = tuple(target for _, target in sorted(targets))
+    room = min(rules.settings.notes_tokens(rules.budget), round(freed * _NOTES_OF_FREED))
+    notes = write_notes(view, chosen, room, rules.text)
+    freed -= sum(rules.text(note) for note in notes if note)
+    return PrunePlan(chosen, freed, str(reason), notes=notes if any(notes) else ())
 
 
 class _Zones:

@@ -58,11 +58,15 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How an entry is to be shown: its state, what a prune left of it, and whether images may be sent."""
+    """How an entry is to be shown: its state, what a prune left of it, and whether images may be sent.
+
+    ``note`` is what a placeholder says beside its gist.
+    """
 
     state: EntryState = EntryState.LIVE
     kept_chars: int = 0
     vision: bool = True
+    note: str = ""
 
     @property
     def whole(self) -> bool:
@@ -115,7 +119,7 @@ def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
     if shown.state is EntryState.MASKED:
         return _masked(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
-        output = _pruned(entry, templates)
+        output = _pruned(entry, shown, templates)
     else:
         output = _cut(entry.output, shown)
     status = "still running" if entry.exit_code is None else f"exit code {entry.exit_code}"
@@ -134,7 +138,7 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
     if shown.state is EntryState.MASKED:
         return _masked(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
-        return _pruned(entry, templates)
+        return _pruned(entry, shown, templates)
     output = clean(_cut(entry.output, shown))
     if entry.full_output is not None:
         # What was cut can be had by its number, which the tool did not know when it wrote the output.
@@ -291,8 +295,9 @@ def _masked(entry: Entry, templates: Templates) -> str:
     return clean(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
 
 
-def _pruned(entry: Entry, templates: Templates) -> str:
-    return clean(fill(templates.placeholder_pruned, gist=gist(entry), id=str(entry.id)))
+def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
+    told = f"{gist(entry)}: {shown.note}" if shown.note else gist(entry)
+    return clean(fill(templates.placeholder_pruned, gist=told, id=str(entry.id)))
 
 
 def _cut(text: str, shown: Shown) -> str:

@@ -89,7 +89,7 @@ class CompactionSettings(_Settings):
     """Least tokens kept free for the answer."""
     keep_recent: Tokens = 20_000
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
-    keep_recent_share: Share = 0.25
+    keep_recent_share: Share = 0.20
     """Largest share of the history budget that ``keep_recent`` may take."""
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
@@ -102,7 +102,7 @@ class CompactionSettings(_Settings):
     """Characters of a tool argument in the written-out conversation."""
     summary_share: Share = 0.10
     """Share of the history budget the model's summary may take."""
-    anchors_share: Share = 0.04
+    anchors_share: Share = 0.08
     """Share of the history budget for facts carried verbatim: paths, commands, errors, numbers."""
     user_messages_share: Share = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
@@ -157,7 +157,7 @@ class PruneSettings(_Settings):
     run; "off": only on request."""
     protect_tokens: Tokens = 40_000
     """Tokens of the newest tool output that are never pruned."""
-    protect_share: Share = 0.25
+    protect_share: Share = 0.15
     """Largest share of the history budget that ``protect_tokens`` may take."""
     protect_turns: int = Field(default=2, ge=0)
     """Newest user turns whose tool output is protected while there is no pressure."""
@@ -167,9 +167,12 @@ class PruneSettings(_Settings):
     """Tools whose results are never pruned."""
     minimum_tokens: Tokens = 20_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
-    minimum_share: Share = 0.12
+    minimum_share: Share = 0.20
     """Share of the history budget that is enough, if it is less than ``minimum_tokens``."""
-    pressure: Share = 0.75
+    notes_share: Share = 0.04
+    """Share of the history budget that the notes of one prune may take: the facts in what is cleared that matter
+    elsewhere, told in its placeholders."""
+    pressure: Share = 0.60
     """Share of the threshold above which the context is under pressure."""
 
     @property
@@ -184,6 +187,10 @@ class PruneSettings(_Settings):
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""
         return min(self.minimum_tokens, round(budget * self.minimum_share))
+
+    def notes_tokens(self, budget: int) -> int:
+        """Return the tokens the notes of one prune may take, for a history budget."""
+        return round(budget * self.notes_share)
 
 
 class TruncationSettings(_Settings):

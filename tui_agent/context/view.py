@@ -7,6 +7,7 @@ the last compaction's first kept entry on); both resolve to the same view.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import zip_longest
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -64,6 +65,7 @@ class ContextView:
     entries: tuple[Entry, ...]
     states: Mapping[int, EntryState] = field(default_factory=dict)
     kept_chars: Mapping[int, int] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
     results: Mapping[int, tuple[ToolResultEntry | None, ...]] = field(default_factory=dict)
     pinned: tuple[PinnedText, ...] = ()
 
@@ -108,6 +110,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         entries=entries,
         states=edits.states,
         kept_chars=edits.kept_chars,
+        notes=edits.notes,
         results=results,
         pinned=tuple(pin for pin in edits.carried.values()),
     )
@@ -154,27 +157,34 @@ class _Edits:
 
     states: dict[int, EntryState] = field(default_factory=dict)
     kept_chars: dict[int, int] = field(default_factory=dict)
+    notes: dict[int, str] = field(default_factory=dict)
     carried: dict[int, PinnedText] = field(default_factory=dict)
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
-        for target in entry.targets:
+        for target, note in zip_longest(entry.targets, entry.notes[: len(entry.targets)], fillvalue=""):
             if target not in seen or self.states.get(target) is EntryState.PINNED:
                 continue
             self.states[target] = EntryState.PRUNED
-            self.kept_chars.pop(target, None)
+            self._forget(target)
             if entry.keep_chars:
                 self.kept_chars[target] = entry.keep_chars
+            if note:
+                self.notes[target] = note
 
     def edit(self, entry: ContextEditEntry, seen: set[int]) -> None:
         if entry.action != "pin":
             self.carried.pop(entry.target, None)
         if entry.target not in seen:
             return
-        self.kept_chars.pop(entry.target, None)
+        self._forget(entry.target)
         if entry.action == "restore":
             self.states.pop(entry.target, None)
         else:
             self.states[entry.target] = _STATE_OF_ACTION[entry.action]
+
+    def _forget(self, target: int) -> None:
+        self.kept_chars.pop(target, None)
+        self.notes.pop(target, None)
 
 
 _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin": EntryState.PINNED}
