@@ -105,13 +105,13 @@ async def test_a_refused_call_tells_the_model_why(tmp_path: Path) -> None:
 
 
 async def test_always_in_this_session_asks_once(tmp_path: Path) -> None:
-    same = call("bash", command="true")
-    other = call("bash", command="true && true")
+    same = call("bash", command="rm -f x")
+    other = call("bash", command="rm -f x && rm -f y")
     client = ScriptedClient([Reply(calls=(same,)), Reply(calls=(same,)), Reply(calls=(other,)), Reply("Done.")])
     harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.SESSION))
     await harness.say("go")
     asked = [event.request.title for event in harness.of(PermissionAsked)]
-    assert asked == ["true", "true && true"]
+    assert asked == ["rm -f x", "rm -f x && rm -f y"]
 
 
 async def test_reading_is_free_and_runs_side_by_side(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ async def test_a_stream_that_just_ends_is_a_failure(tmp_path: Path) -> None:
 
 
 async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("bash", command="cat gate"),)), Reply("Seen both.")])
+    client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Seen both.")])
     harness = make_agent(tmp_path, client, answer=None)
     harness.agent.submit("first")
     await harness.until(lambda: harness.agent.question is not None)
@@ -291,7 +291,7 @@ async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: P
 
 
 async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("bash", command="true"),)), Reply("One."), Reply("Two.")])
+    client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("One."), Reply("Two.")])
     harness = make_agent(tmp_path, client, answer=None)
     harness.agent.submit("first")
     await harness.until(lambda: harness.agent.question is not None)
@@ -306,7 +306,7 @@ async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None
 
 
 async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_result(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("bash", command="true"),)), Reply("Done.")])
+    client = ScriptedClient([Reply(calls=(call("bash", command="rm -f gate"),)), Reply("Done.")])
     harness = make_agent(tmp_path, client, answer=None)
     harness.agent.submit("go")
     await harness.until(lambda: harness.agent.question is not None)

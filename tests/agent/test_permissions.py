@@ -1,15 +1,22 @@
 """Rules decide as people read them."""
 
+from typing import Any
+
 import pytest
 
 from tui_agent.agent.permissions import (
     DEFAULT_RULES,
     Action,
+    Mode,
     Rule,
     RuleError,
     decide,
+    decide_in_mode,
+    next_mode,
     parse_rule,
     reason_for,
+    refusal_of_tool,
+    resumed_mode,
     rules_from_table,
     session_rules,
 )
@@ -47,18 +54,145 @@ def test_the_last_match_of_a_source_wins_and_stronger_sources_overrule() -> None
     assert action(need("bash", "rm x"), flag, *table) is Action.ALLOW
 
 
-def test_always_allows_the_command_as_it_stands_and_no_other() -> None:
-    asked = need("bash", "rm *.tmp")
-    (rule,) = session_rules([asked])
-    assert action(asked, rule) is Action.ALLOW
-    assert action(need("bash", "rm a.tmp"), rule) is Action.ASK
-    assert str(rule) == "allow bash: rm *.tmp"
+def command(text: str, **more: Any) -> PermissionNeed:
+    return PermissionNeed(Permission.BASH, text, detail=text, detail_kind="command", **more)
+
+
+def always(*asked: PermissionNeed) -> tuple[Rule, ...]:
+    return session_rules([(request, decide(request, DEFAULT_RULES)) for request in asked])
+
+
+def test_always_allows_the_family_of_a_command_and_nothing_more() -> None:
+    (rule,) = always(command("git commit -m x", always="git commit *"))
+    assert str(rule) == "allow bash: git commit *"
+    assert action(command("git commit --amend"), rule) is Action.ALLOW
+    assert action(command("git commit"), rule) is Action.ALLOW
+    assert action(command("git commit-tree x"), rule) is Action.ASK
+    assert action(command("git push"), rule) is Action.ASK
+
+
+def test_always_for_an_exact_command_takes_its_stars_as_they_stand() -> None:
+    (rule,) = always(command("rm *.tmp", always="rm [*].tmp"))
+    assert action(command("rm *.tmp"), rule) is Action.ALLOW
+    assert action(command("rm a.tmp"), rule) is Action.ASK
+
+
+def test_always_is_not_offered_for_what_cannot_be_understood() -> None:
+    assert always(command("git status", always="git status *"), command("$X", unclear="unknown")) == ()
+
+
+def test_only_a_rule_for_everything_covers_what_cannot_be_understood() -> None:
+    unclear = command("git log $X", unclear="unknown")
+    assert action(unclear, Rule("bash", "git log *", Action.ALLOW, "user")) is Action.ASK
+    assert action(unclear, Rule("bash", "*", Action.ALLOW, "user")) is Action.ALLOW
+    assert action(unclear, Rule("bash", "git log *", Action.DENY, "user")) is Action.DENY
+
+
+def test_commands_that_only_read_are_free_unless_a_rule_names_them() -> None:
+    reading = command("ls -l", harmless=True)
+    assert action(reading) is Action.ALLOW
+    assert action(reading, Rule("bash", "*", Action.ASK, "user")) is Action.ALLOW
+    assert action(reading, Rule("bash", "ls *", Action.ASK, "user")) is Action.ASK
+    assert action(reading, Rule("bash", "*", Action.DENY, "user")) is Action.DENY
+
+
+def test_a_rule_against_a_command_matches_its_other_spellings_and_one_for_it_does_not() -> None:
+    spelled = command("/bin/rm x", aliases=("rm x",))
+    assert action(spelled, Rule("bash", "rm *", Action.DENY, "user")) is Action.DENY
+    assert action(spelled, Rule("bash", "rm *", Action.ALLOW, "user")) is Action.ASK
 
 
 def test_always_for_an_edit_covers_the_project_but_not_files_outside() -> None:
-    rules = session_rules([need("edit", "a.py")])
+    rules = always(need("edit", "a.py"))
     assert action(need("edit", "b/c.py"), *rules) is Action.ALLOW
     assert action(need("external_directory", "/etc"), *rules) is Action.ASK
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "vendor/x/.git/config", ".tui-agent/config.toml", ".env"])
+def test_files_that_rule_the_program_ask_even_where_edits_are_free(path: str) -> None:
+    request = need("edit", path)
+    assert action(request, *always(need("edit", "a.py"))) is Action.ASK
+    assert decide_in_mode(request, DEFAULT_RULES, "auto-edit").action is Action.ASK
+    assert action(request, Rule("edit", "*", Action.ALLOW, "project")) is Action.ASK
+    assert action(request, Rule("edit", path, Action.ALLOW, "user")) is Action.ALLOW
+    assert always(request) == (Rule("edit", path, Action.ALLOW, "session", literal=True),)
+
+
+def test_a_directory_outside_is_allowed_with_everything_in_it() -> None:
+    (rule,) = always(need("external_directory", "/srv/data"))
+    assert str(rule) == "allow external_directory: /srv/data/*"
+    for path in ("/srv/data", "/srv/data/x/y"):
+        assert action(need("external_directory", path), rule) is Action.ALLOW
+    for path in ("/srv", "/srv/database"):
+        assert action(need("external_directory", path), rule) is Action.ASK
+
+
+def test_a_project_or_an_answer_never_lifts_what_the_user_denies_and_a_flag_does() -> None:
+    denied = Rule("edit", "secret/*", Action.DENY, "user")
+    request = need("edit", "secret/x")
+    for source in ("project", "session"):
+        assert action(request, denied, Rule("edit", "*", Action.ALLOW, source)) is Action.DENY
+    assert action(request, denied, Rule("edit", "*", Action.ALLOW, "flag")) is Action.ALLOW
+    assert action(request, Rule("edit", "*", Action.DENY, "project"), Rule("edit", "*", Action.ALLOW, "user")) is (
+        Action.DENY
+    )
+
+
+def test_a_rule_may_name_a_tool() -> None:
+    rule = parse_rule("write:*.lock", Action.DENY)
+    request = need("edit", "poetry.lock")
+    assert decide(request, (*DEFAULT_RULES, rule), "write").action is Action.DENY
+    assert decide(request, (*DEFAULT_RULES, rule), "edit").action is Action.ASK
+    assert refusal_of_tool("recall", (parse_rule("recall", Action.DENY),)) is not None
+    assert refusal_of_tool("recall", DEFAULT_RULES) is None
+
+
+MODES = {
+    "edit": {"build": "ask", "auto-edit": "allow", "plan": "deny", "yolo": "allow"},
+    "make": {"build": "ask", "auto-edit": "ask", "plan": "deny", "yolo": "allow"},
+    "ls": {"build": "allow", "auto-edit": "allow", "plan": "allow", "yolo": "allow"},
+    "read": {"build": "allow", "auto-edit": "allow", "plan": "allow", "yolo": "allow"},
+    "secret": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "allow"},
+    "outside": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "allow"},
+    "web": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "allow"},
+    "mcp": {"build": "ask", "auto-edit": "ask", "plan": "deny", "yolo": "allow"},
+    "loop": {"build": "ask", "auto-edit": "ask", "plan": "ask", "yolo": "ask"},
+    "unclear": {"build": "ask", "auto-edit": "ask", "plan": "deny", "yolo": "allow"},
+}
+REQUESTS = {
+    "edit": need("edit", "a.py"),
+    "make": command("make"),
+    "ls": command("ls", harmless=True),
+    "read": need("read", "a.py"),
+    "secret": need("read", ".env"),
+    "outside": need("external_directory", "/etc"),
+    "web": need("webfetch", "https://example.org/"),
+    "mcp": need("mcp", "search"),
+    "loop": need("doom_loop", "x"),
+    "unclear": command("$X", unclear="unknown"),
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_what_a_mode_lets_run(name: str) -> None:
+    got = {mode: decide_in_mode(REQUESTS[name], DEFAULT_RULES, mode).action.value for mode in MODES[name]}
+    assert got == MODES[name]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_no_mode_lifts_a_denial_and_no_rule_lifts_plan_mode(mode: Mode) -> None:
+    denied = (*DEFAULT_RULES, Rule("edit", "*", Action.DENY, "user"))
+    assert decide_in_mode(need("edit", "a.py"), denied, mode).action is Action.DENY
+    allowed = (*DEFAULT_RULES, Rule("*", "*", Action.ALLOW, "flag"))
+    expected = Action.DENY if mode is Mode.PLAN else Action.ALLOW
+    assert decide_in_mode(command("make"), allowed, mode).action is expected
+
+
+def test_the_key_goes_round_and_never_to_yolo() -> None:
+    assert [next_mode(mode) for mode in ("build", "auto-edit", "plan", "yolo", "reviewer")] == [
+        "auto-edit", "plan", "build", "build", "build",
+    ]  # fmt: skip
+    assert [resumed_mode(mode, "plan") for mode in (None, "auto-edit", "yolo")] == ["plan", "auto-edit", "build"]
 
 
 @pytest.mark.parametrize("text", ["bahs", "bash:", "reading:*"])

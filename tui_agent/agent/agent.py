@@ -23,7 +23,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.navigator import NavigationError, Navigator
-from tui_agent.agent.permissions import Rule
+from tui_agent.agent.permissions import Rule, resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.agent.subagents import Parent, Subagents
@@ -68,11 +68,12 @@ class Agent:
         self._compacting: asyncio.Future[Outcome] | None = None
         self._shells: set[asyncio.Task[ShellEntry]] = set()
         view = resolve(session.active_path())
-        self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=view.mode or mode)
+        mode = resumed_mode(view.mode, mode)
+        self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=mode)
         self._inspector = ContextInspector(session, ports, self._context)
         self._navigator = Navigator(session, ports, self._channel, model=lambda: self.model)
         self._answerer = Answerer(session, ports, self._channel)
-        self._tools = ToolRunner(session, ports, self._channel, self._questions)
+        self._tools = ToolRunner(session, ports, self._channel, self._questions, lambda: self.mode)
         if ports.open_child is not None:
             parent = Parent(
                 session, ports, self._questions, lambda: self.model, lambda: self.mode, self._tools.session_rules
@@ -214,6 +215,14 @@ class Agent:
     def plan_compaction(self) -> CompactionPlan | Refusal:
         """Return what a compaction would do now, or why there is none. No model is called, nothing changes."""
         return self._context.compactor.plan(self._context.order("manual", None))
+    def permission_rules(self) -> tuple[Rule, ...]:
+        """Return every permission rule that holds now, from the weakest source to the strongest."""
+        return self._tools.gate.rules()
+
+    def remove_rule(self, rule: Rule) -> bool:
+        """Forget a permission rule until the program ends; False when it is built in or gone."""
+        return self._tools.gate.remove(rule)
+
 
     async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise without committing: for a preview that may be edited. Cancelling changes nothing."""
@@ -319,7 +328,8 @@ class Agent:
         """Take model and mode from the path one is on now."""
         view = resolve(self.session.active_path())
         self._context.model = view.model or self._context.model
-        self._context.mode = view.mode or self._context.mode
+        if view.mode != self._context.mode:
+            self._context.mode = resumed_mode(view.mode, self._context.mode)
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""

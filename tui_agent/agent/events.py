@@ -106,7 +106,8 @@ class PermissionAnswer:
 class PermissionRequest:
     """A question to the user before a call runs.
 
-    ``reason`` says why it asks; ``rules`` are the rules that "always in this session" would create, as shown.
+    ``reason`` says why it asks; ``rules`` are the rules that "always in this session" would create, as shown. Without
+    any, what is asked about can only be allowed once.
     """
 
     call_id: str
@@ -117,6 +118,8 @@ class PermissionRequest:
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
     """For a doom loop: what the repeated calls gave so far, oldest first."""
+    command: str = ""
+    """The whole command line, where only parts of it are asked about."""
 
 
 @dataclass(frozen=True, slots=True)

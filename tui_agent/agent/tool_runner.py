@@ -8,7 +8,7 @@ else runs in the order the model asked.
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -24,7 +24,8 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide, reason_for, session_rules
+from tui_agent.agent.gate import Gate, needs_of
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
@@ -87,7 +88,14 @@ def arguments_digest(arguments: str) -> str:
 class ToolRunner:
     """Runs calls for one session and remembers what the user allowed in it."""
 
-    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, questions: Questions) -> None:
+    def __init__(
+        self,
+        session: Session,
+        ports: AgentPorts,
+        channel: EventChannel,
+        questions: Questions,
+        mode: Callable[[], str] = lambda: "build",
+    ) -> None:
         self._session = session
         self._ports = ports
         self._channel = channel
@@ -96,8 +104,7 @@ class ToolRunner:
         self._archive = SessionArchive(session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
-        self.session_rules: list[Rule] = []
-        """Rules the user made with "always in this session"."""
+        self.gate = Gate(ports, questions, mode)
         self.subagents: SubagentHost | None = None
         self.jobs: Jobs | None = None
         self.limits = OutputLimits()
@@ -163,8 +170,8 @@ class ToolRunner:
             return
         context = self._context(call)
         try:
-            needs = await asyncio.to_thread(call.tool.needs, call.arguments, context)
-            refusal = await self._permission(call, call.tool, call.arguments, needs)
+            needs = await asyncio.to_thread(needs_of, call.tool, call.arguments, context)
+            refusal = await self.gate.refusal(call.part.call_id, call.tool, call.arguments, needs)
             if refusal is not None:
                 self._append(call, ToolStatus.DENIED, ToolResult(refusal))
                 return
@@ -208,7 +215,7 @@ class ToolRunner:
             archive=self._archive,
             jobs=self.jobs,
             subagents=self.subagents,
-            verdict=lambda need: decide(need, self._rules()).action.value,
+            verdict=lambda need: self.gate.decide(need).action.value,
         )
 
     # -- doom loops -----------------------------------------------------------------------------------------
@@ -225,7 +232,7 @@ class ToolRunner:
         if loop is None:
             return None
         need = PermissionNeed(Permission.DOOM_LOOP, loop.pattern)
-        action = decide(need, self._rules()).action
+        action = self.gate.decide(need).action
         if action is Action.ALLOW:
             return None
         note = f"Not run: {loop.reason}. Don't repeat it; do something different, or tell the user what is in the way."
@@ -274,41 +281,14 @@ class ToolRunner:
         results = [entry.output for entry in path if isinstance(entry, ToolResultEntry) and entry.call_id in asked]
         return tuple(results[-len(loop.keys) * (loop.count - 1) :])
 
-    # -- permission -----------------------------------------------------------------------------------------
+    @property
+    def session_rules(self) -> list[Rule]:
+        """Rules the user made with "always in this session"."""
+        return self.gate.session_rules
 
-    def _rules(self) -> tuple[Rule, ...]:
-        return (*DEFAULT_RULES, *self._ports.rules, *self.session_rules)
-
-    async def _permission(
-        self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: tuple[PermissionNeed, ...]
-    ) -> str | None:
-        """Return None when the call may run, otherwise what to tell the model."""
-        asked = []
-        for need in needs:
-            rule = decide(need, self._rules())
-            if rule.action is Action.DENY:
-                return f"Denied by the rule “{rule}” ({rule.source}). Don't work around it; find another way."
-            if rule.action is Action.ASK:
-                asked.append((need, rule))
-        if not asked:
-            return None
-        wanted = tuple(need for need, _rule in asked)
-        answer = await self._questions.ask(
-            PermissionRequest(
-                call_id=call.part.call_id,
-                tool=tool.name,
-                title=tool.title(arguments),
-                needs=wanted,
-                reason=" and ".join(dict.fromkeys(reason_for(need, rule) for need, rule in asked)),
-                rules=tuple(str(rule) for rule in session_rules(wanted)),
-            )
-        )
-        if answer.decision is Decision.DENY:
-            note = f" The user says: {answer.note}" if answer.note else ""
-            return f"The user did not allow this call.{note}"
-        if answer.decision is Decision.SESSION:
-            self.session_rules.extend(session_rules(wanted))
-        return None
+    @session_rules.setter
+    def session_rules(self, rules: list[Rule]) -> None:
+        self.gate.session_rules = rules
 
     # -- result ---------------------------------------------------------------------------------------------
 

@@ -1,0 +1,61 @@
+"""Ordinary work asks little: a corpus of commands in one session, and an hour of a whole agent at work."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.bypass_project import make_project
+from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide, decide_in_mode, session_rules
+from tui_agent.tools.shell.needs import command_needs
+
+COMMANDS = [
+    line
+    for line in (Path(__file__).parent / "data" / "everyday.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+MOST_ASKED = 0.15
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = make_project(tmp_path)
+    for secret in (".env", "keys/server.pem", "link-env", "link-file", "link-out"):
+        (project / secret).unlink()
+    return project
+
+
+def test_a_day_of_commands_asks_for_few_of_them(project: Path) -> None:
+    rules: list[Rule] = []
+    asked_for = []
+    for command in COMMANDS:
+        needs = command_needs(command, project, project)
+        asked = [
+            (need, rule)
+            for need in needs
+            if (rule := decide(need, (*DEFAULT_RULES, *rules), "bash")).action is Action.ASK
+        ]
+        if asked:
+            asked_for.append(command)
+            rules += session_rules(asked)
+    assert len(COMMANDS) >= 200
+    assert len(asked_for) <= MOST_ASKED * len(COMMANDS), asked_for
+
+
+def test_nothing_is_unclear_about_ordinary_commands(project: Path) -> None:
+    assert [c for c in COMMANDS if any(need.unclear for need in command_needs(c, project, project))] == []
+
+
+def test_what_reads_runs_in_plan_mode_and_what_changes_does_not(project: Path) -> None:
+    free = [
+        c for c in COMMANDS if c.startswith(("git log", "git diff", "cat ", "ls", "rg ", "grep ", "head ", "sed -n"))
+    ]
+    changing = [
+        c for c in COMMANDS if c.startswith(("git commit", "git add", "npm ", "make", "mkdir", "rm ", "pytest"))
+    ]
+
+    def refused(command: str) -> bool:
+        needs = command_needs(command, project, project)
+        return any(decide_in_mode(need, DEFAULT_RULES, "plan").action is Action.DENY for need in needs)
+
+    assert [c for c in free if refused(c)] == []
+    assert [c for c in changing if not refused(c)] == ["npm ls --depth=0"]

@@ -1,0 +1,40 @@
+"""A project for judging commands in: sources, secrets, and links that lead out of it."""
+
+from pathlib import Path
+
+
+def make_project(root: Path) -> Path:
+    """Make it below ``root`` and return its directory."""
+    project = root / "project"
+    for name in ("src", "tests", "keys", "docs", ".git", "scripts", "web"):
+        (project / name).mkdir(parents=True, exist_ok=True)
+    for name in ("README.md", "src/app.py", "src/main.c", "tests/test_app.py", "docs/guide.md", "package.json",
+                 "pyproject.toml", "Makefile", "scripts/run.sh", "web/index.html"):  # fmt: skip
+        (project / name).write_text("text\n")
+    for name in (".env", "keys/server.pem"):
+        (project / name).write_text("KEY=value\n")
+    (root / "outside.txt").write_text("outside\n")
+    (root / "elsewhere").mkdir(exist_ok=True)
+    (root / "elsewhere" / "passwd").write_text("x\n")
+    for link, target in (
+        ("link-out", root / "elsewhere"),
+        ("link-file", root / "outside.txt"),
+        ("link-env", project / ".env"),
+    ):
+        if not (project / link).is_symlink():
+            (project / link).symlink_to(target)
+    return project
+
+
+def blocks(text: str) -> list[str]:
+    """Return the commands of a file whose blocks are separated by lines that begin with ``%%``."""
+    found: list[str] = []
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith("%%"):
+            found.append("\n".join(lines))
+            lines = []
+        else:
+            lines.append(line)
+    found.append("\n".join(lines))
+    return [block for block in found[1:] if block.strip()]

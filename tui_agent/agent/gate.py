@@ -1,0 +1,126 @@
+"""The gate every call goes through: asks the rules and the mode, and the user where those say so."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tui_agent.agent.channel import Questions
+from tui_agent.agent.events import Decision, PermissionRequest
+from tui_agent.agent.permissions import (
+    DEFAULT_RULES,
+    PLAN_REFUSAL,
+    Action,
+    Rule,
+    decide_in_mode,
+    is_refused_by_plan,
+    reason_for,
+    refusal_of_tool,
+    session_rules,
+)
+from tui_agent.agent.permissions.modes import Mode
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolInput
+
+
+class Gate:
+    """Decides for one session, and keeps what the user allowed in it."""
+
+    def __init__(self, ports: AgentPorts, questions: Questions, mode: Callable[[], str]) -> None:
+        self._ports = ports
+        self._questions = questions
+        self._mode = mode
+        # Calls that run side by side ask one after the other: what one answer allows, the next need not ask.
+        self._one_at_a_time = asyncio.Lock()
+        self.session_rules: list[Rule] = []
+        """Rules the user made with "always in this session"."""
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Return every rule that holds, in order of rising strength."""
+        return (*DEFAULT_RULES, *self._ports.rules, *self.session_rules)
+
+    def remove(self, rule: Rule) -> bool:
+        """Forget a rule until the program ends; built-in ones stay. Returns whether there was such a rule."""
+        if rule in self.session_rules:
+            self.session_rules.remove(rule)
+            return True
+        if rule in self._ports.rules:
+            self._ports.rules = tuple(known for known in self._ports.rules if known != rule)
+            return True
+        return False
+
+    def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
+        """Return the rule that decides a need now."""
+        return decide_in_mode(need, self.rules(), self._mode(), tool)
+
+    async def refusal(
+        self, call_id: str, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed]
+    ) -> str | None:
+        """Return None when the call may run, otherwise what to tell the model."""
+        if rule := refusal_of_tool(tool.name, self.rules()):
+            return _denied(rule)
+        decided = self._asked(tool.name, needs)
+        if isinstance(decided, str):
+            return decided
+        if not decided:
+            return None
+        async with self._one_at_a_time:
+            asked = self._asked(tool.name, needs)
+            if isinstance(asked, str):
+                return asked
+            return await self._ask(call_id, tool, arguments, asked) if asked else None
+
+    def _asked(self, tool: str, needs: Sequence[PermissionNeed]) -> list[tuple[PermissionNeed, Rule]] | str:
+        """Return the needs to ask about, or why the call may not run."""
+        asked = []
+        for need in needs:
+            if self._mode() == Mode.PLAN and is_refused_by_plan(need):
+                return PLAN_REFUSAL
+            rule = self.decide(need, tool)
+            if rule.action is Action.DENY:
+                return _denied(rule)
+            if rule.action is Action.ASK:
+                asked.append((need, rule))
+        return asked
+
+    async def _ask(
+        self, call_id: str, tool: Tool[Any], arguments: ToolInput, asked: list[tuple[PermissionNeed, Rule]]
+    ) -> str | None:
+        offered = session_rules(asked)
+        answer = await self._questions.ask(
+            PermissionRequest(
+                call_id=call_id,
+                tool=tool.name,
+                title=tool.title(arguments),
+                needs=tuple(need for need, _rule in asked),
+                reason=" and ".join(dict.fromkeys(reason_for(need, rule) for need, rule in asked)),
+                rules=tuple(str(rule) for rule in offered),
+                command=str(getattr(arguments, "command", "")),
+            )
+        )
+        if answer.decision in {Decision.DENY, Decision.STOP}:
+            note = f" The user says: {answer.note}" if answer.note else ""
+            return f"The user did not allow this call.{note}"
+        if answer.decision is Decision.SESSION:
+            self.session_rules.extend(rule for rule in offered if rule not in self.session_rules)
+        return None
+
+
+def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+    """Return what a call needs, commands taken apart. Looks at files; run it in a thread.
+
+    Raises:
+        ToolError: the call cannot work, so there is nothing to ask.
+    """
+    found: list[PermissionNeed] = []
+    for need in tool.needs(arguments, context):
+        if need.permission is Permission.BASH and need.detail_kind == "command":
+            from tui_agent.tools.shell.needs import command_needs
+
+            found += command_needs(need.pattern, context.cwd, context.project)
+        else:
+            found.append(need)
+    return tuple(found)
+
+
+def _denied(rule: Rule) -> str:
+    return f"Denied by the rule “{rule}” ({rule.source}). Don't work around it; find another way."

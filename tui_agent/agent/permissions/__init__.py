@@ -1,0 +1,47 @@
+"""Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure."""
+
+from tui_agent.agent.permissions.always import session_rules
+from tui_agent.agent.permissions.decisions import decide, reason_for, refusal_of_tool
+from tui_agent.agent.permissions.modes import (
+    CYCLE,
+    MODE_HELP,
+    PLAN_REFUSAL,
+    Mode,
+    decide_in_mode,
+    is_refused_by_plan,
+    next_mode,
+    resumed_mode,
+)
+from tui_agent.agent.permissions.rules import (
+    DEFAULT_RULES,
+    STORED,
+    Action,
+    Rule,
+    RuleError,
+    Source,
+    parse_rule,
+    rules_from_table,
+)
+
+__all__ = [
+    "CYCLE",
+    "DEFAULT_RULES",
+    "MODE_HELP",
+    "PLAN_REFUSAL",
+    "STORED",
+    "Action",
+    "Mode",
+    "Rule",
+    "RuleError",
+    "Source",
+    "decide",
+    "decide_in_mode",
+    "is_refused_by_plan",
+    "next_mode",
+    "parse_rule",
+    "reason_for",
+    "refusal_of_tool",
+    "resumed_mode",
+    "rules_from_table",
+    "session_rules",
+]

@@ -1,0 +1,126 @@
+"""Permission rules: what they say, how they are written, and where they come from. Pure."""
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from tui_agent.tools.base import Permission, PermissionNeed
+
+Source = Literal["default", "user", "project", "session", "flag"]
+"""Where a rule is from, weak to strong."""
+
+STRENGTH: dict[Source, int] = {"default": 0, "user": 1, "project": 2, "session": 3, "flag": 4}
+
+STORED: dict[Source, str] = {
+    "default": "built in",
+    "user": "your config.toml",
+    "project": ".tui-agent/config.toml of this project",
+    "session": "this session, until the program ends",
+    "flag": "the command line",
+}
+"""Where rules of a source are kept, in words."""
+
+TOOLS = frozenset({"read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "task"})
+"""Names of built-in tools, which a rule may name in place of a permission."""
+
+
+class Action(StrEnum):
+    """What a rule says."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+class RuleError(ValueError):
+    """A rule is written wrongly; the message says what is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``permission`` (or the name of a tool) and ``pattern`` may be globs; ``literal`` takes the pattern as it stands.
+
+    Two endings mean a little more than a glob: ``git status *`` is also ``git status`` without arguments, and
+    ``/srv/data/*`` is also the directory itself.
+    """
+
+    permission: str
+    pattern: str
+    action: Action
+    source: Source = "default"
+    literal: bool = False
+
+    def matches(self, need: PermissionNeed, tool: str = "") -> bool:
+        """Whether the rule speaks about what a tool needs.
+
+        A rule that allows has to match the need as it is; one against it also matches its other spellings.
+        """
+        if not self.is_about(need.permission.value) and not (tool and self.is_about(tool)):
+            return False
+        texts = (need.pattern,) if self.action is Action.ALLOW else (need.pattern, *need.aliases)
+        return any(self._fits(text, need.permission) for text in texts)
+
+    def is_about(self, name: str) -> bool:
+        """Whether the rule names a permission or tool."""
+        return fnmatchcase(name, self.permission)
+
+    def _fits(self, text: str, permission: Permission) -> bool:
+        if self.literal:
+            return text == self.pattern
+        if self.pattern == "*":
+            return True
+        if permission is Permission.EXTERNAL_DIRECTORY:
+            pattern = os.path.expanduser(self.pattern)  # noqa: PTH111 - a pattern, not a path
+            return fnmatchcase(text, pattern) or fnmatchcase(text, pattern.removesuffix("*").rstrip("*").rstrip("/"))
+        return fnmatchcase(text, self.pattern) or (
+            permission is Permission.BASH
+            and self.pattern.endswith(" *")
+            and fnmatchcase(text, self.pattern.removesuffix(" *"))
+        )
+
+    def __str__(self) -> str:
+        """The rule as people read it: ``allow bash: git status``."""
+        return f"{self.action.value} {self.permission}: {self.pattern}"
+
+
+DEFAULT_RULES: tuple[Rule, ...] = (
+    Rule("*", "*", Action.ASK),
+    Rule("read", "*", Action.ALLOW),
+)
+
+
+def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
+    """Read ``PERMISSION`` or ``PERMISSION:PATTERN`` as given on the command line; a tool's name will do as well.
+
+    Raises:
+        RuleError: the permission is unknown or the pattern empty.
+    """
+    permission, separator, pattern = text.partition(":")
+    permission = permission.strip()
+    known = [member.value for member in Permission]
+    names = {*known, *TOOLS}
+    # Tools of MCP servers are not known when rules are read; their names hold a separator or are globs.
+    if permission not in names and not any(mark in permission for mark in "*_/."):
+        raise RuleError(f"“{permission}” is no permission; use one of {', '.join(known)}, a tool's name, or *.")
+    if separator and not pattern.strip():
+        raise RuleError(f"“{text}” has an empty pattern; write {permission}:PATTERN, for example {permission}:*.")
+    return Rule(permission, pattern.strip() or "*", action, source)
+
+
+def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> tuple[Rule, ...]:
+    """Turn the ``[permissions]`` table of a config file into rules, in the order written.
+
+    Raises:
+        RuleError: an action or permission is unknown.
+    """
+    rules: list[Rule] = []
+    for permission, value in table.items():
+        patterns = value.items() if isinstance(value, dict) else [("*", value)]
+        for pattern, action in patterns:
+            if action not in set(Action):
+                raise RuleError(f"permissions.{permission} = “{action}” is not allowed; use allow, ask or deny.")
+            rules.append(parse_rule(f"{permission}:{pattern}", Action(action), source))
+    # A table has no order that people rely on; the catch-all pattern comes first so that others overrule it.
+    return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
