@@ -1,0 +1,366 @@
+"""Real servers made with the SDK, over standard input and output and over HTTP: what they offer, do, and die of."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from tests.support.mcp_server import PIXEL, make_server
+from tui_agent.agent.events import Notice
+from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.mcp.oauth import free_port
+from tui_agent.agent.mcp.records import McpError, ServerState
+from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
+from tui_agent.session.entries import FilePart, TextPart
+from tui_agent.tools.base import OutputLimits, ToolContext, ToolError, ToolResult
+from tui_agent.tools.reads import FileReads
+from tui_agent.tools.registry import find_tool, parse_arguments
+
+ROOT = Path(__file__).parents[3]
+QUICK = Patience(start=20, settle=20, pauses=(0, 0))
+
+
+class Place:
+    """A hub with servers of its own, and everything it said."""
+
+    def __init__(self, directory: Path, patience: Patience = QUICK) -> None:
+        self.directory = directory
+        self.specs: list[ServerSpec] = []
+        self.blobs: dict[str, bytes] = {}
+        self.notices: list[Notice] = []
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        around = Surroundings({"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens")
+        self.hub = McpHub(lambda: FoundServers(tuple(self.specs)), around, patience)
+        self.hub.subscribe(self.notices.append)
+
+    def add(self, name: str, **settings: Any) -> None:
+        self.specs.append(ServerSpec(name, McpServerSettings(**settings), "user", self.directory))
+
+    def add_stdio(self, name: str = "tracker", *more: str, **settings: Any) -> None:
+        arguments = ("-m", "tests.support.mcp_server", str(self.directory), *more)
+        self.add(name, command=sys.executable, args=arguments, **settings)
+
+    def put_blob(self, data: bytes) -> str:
+        self.blobs[str(len(self.blobs))] = data
+        return str(len(self.blobs) - 1)
+
+    def state(self, name: str = "tracker") -> ServerState:
+        return next(row.state for row in self.hub.status() if row.name == name)
+
+    async def call(
+        self, name: str, report: Callable[[str], None] = lambda _text: None, /, **arguments: Any
+    ) -> ToolResult:
+        tool = find_tool(name, self.hub.known())
+        tool, parsed = tool.resolve(parse_arguments(tool, json.dumps(arguments)))
+        context = ToolContext(
+            self.directory, self.directory, OutputLimits(), FileReads(), put_blob=self.put_blob, report=report
+        )
+        return await tool.run(parsed, context)
+
+    def pids(self) -> list[int]:
+        return [int(path.name.removeprefix("started-")) for path in self.directory.glob("started-*")]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def served(directory: Path, port: int, **options: Any) -> AsyncIterator[None]:
+    app = make_server(directory).streamable_http_app(**options)
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on"))
+    task = asyncio.create_task(server.serve())
+    await until(lambda: server.started)
+    try:
+        yield
+    finally:
+        server.should_exit = server.force_exit = True
+        await asyncio.wait([task])
+
+
+@pytest.fixture(params=["stdio", "http"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    """The same server, by either way."""
+    found = Place(tmp_path)
+    async with contextlib.AsyncExitStack() as stack:
+        if request.param == "stdio":
+            found.add_stdio()
+        else:
+            port = free_port()
+            await stack.enter_async_context(served(tmp_path, port))
+            found.add("tracker", url=f"http://127.0.0.1:{port}/mcp")
+        stack.push_async_callback(found.hub.aclose)
+        await found.hub.settle()
+        yield found
+
+
+async def test_tools_are_listed_and_called(place: Place) -> None:
+    tools = place.hub.offered(100_000, lambda _schema: 50)
+    by_name = {tool.name: tool for tool in tools}
+    assert list(by_name)[:2] == ["tracker_add", "tracker_crash"]
+    schema = by_name["tracker_add"].schema()
+    assert schema.description == "Add two numbers."
+    assert schema.parameters["properties"] == {"a": {"type": "integer"}, "b": {"type": "integer"}}
+    assert schema.parameters["required"] == ["a", "b"]
+    result = await place.call("tracker_add", a=2, b=40)
+    assert result.output == "42"
+    assert not result.is_error
+    assert (await place.call("tracker_odd_name_with_signs")).output == "odd"
+
+
+async def test_what_the_server_says_went_wrong_is_told_to_the_model(place: Place) -> None:
+    failed = await place.call("tracker_fail", message="the disk is on fire")
+    assert failed.is_error
+    assert "the disk is on fire" in failed.output
+    wrong = await place.call("tracker_add", a="x")
+    assert wrong.is_error
+    assert "b" in wrong.output
+
+
+async def test_pictures_and_documents_come_along(place: Place) -> None:
+    result = await place.call("tracker_picture")
+    (image,) = result.attachments
+    assert (image.mime, image.width, image.height) == ("image/png", 1, 1)
+    assert place.blobs[image.blob] == PIXEL
+    assert "The plan is to rest." in (await place.call("tracker_document")).output
+
+
+async def test_a_cancelled_call_ends_on_the_server_too(place: Place) -> None:
+    said: list[str] = []
+    task = asyncio.create_task(place.call("tracker_wait", said.append))
+    await until((place.directory / "waiting").exists)
+    await until(lambda: said == ["working\n"])
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    await until((place.directory / "cancelled").exists)
+    assert (await place.call("tracker_add", a=1, b=1)).output == "2"
+
+
+async def test_prompts_and_resources(place: Place) -> None:
+    (prompt,) = place.hub.prompts()
+    assert (prompt.command, prompt.description, prompt.arguments[0].name) == (
+        "tracker:review",
+        "Review something.",
+        "subject",
+    )
+    assert prompt.arguments[0].required
+    parts = await place.hub.prompt("tracker", "review", {"subject": "the loop"}, place.put_blob)
+    assert parts == (TextPart(text="Please review the loop."),)
+    (resource,) = place.hub.resources()
+    assert (resource.mention, resource.mime) == ("tracker:memo://today", "text/plain")
+    assert await place.hub.resource(resource.mention, place.put_blob) == (
+        FilePart(path=resource.mention, text="Tests."),
+    )
+    with pytest.raises(McpError):
+        await place.hub.resource("tracker:memo://never", place.put_blob)
+    with pytest.raises(McpError, match="There is no MCP server “other”"):
+        await place.hub.resource("other:x", place.put_blob)
+
+
+async def test_a_tool_that_comes_later_is_known_and_the_user_is_told_once(place: Place) -> None:
+    place.hub.offered(100_000, lambda _schema: 1)
+    await place.call("tracker_grow")
+    await until(lambda: "tracker_grown" in {tool.name for tool in place.hub.known()})
+    assert (await place.call("tracker_grown")).output == "new"
+    assert ["/mcp reload" in notice.message for notice in place.notices] == [True]
+
+
+async def test_a_server_that_dies_is_started_again(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio()
+    await place.hub.settle()
+    with pytest.raises(ToolError, match="lost"):
+        await place.call("tracker_crash")
+    await until(lambda: len(place.pids()) == 2 and place.state() is ServerState.READY)
+    assert (await place.call("tracker_add", a=1, b=2)).output == "3"
+    (row,) = place.hub.status()
+    assert row.restarts == 1
+    await place.hub.aclose()
+
+
+async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_hand(tmp_path: Path) -> None:
+    place = Place(tmp_path, Patience(start=20, settle=20, pauses=()))
+    place.add_stdio()
+    await place.hub.settle()
+    with pytest.raises(ToolError):
+        await place.call("tracker_crash")
+    await until(lambda: place.state() is ServerState.FAILED)
+    assert [notice.severity for notice in place.notices] == ["warning"]
+    with pytest.raises(ToolError, match="not there"):
+        await place.call("tracker_add", a=1, b=2)
+    await place.hub.restart("tracker")
+    await place.hub.settle()
+    assert (await place.call("tracker_add", a=1, b=2)).output == "3"
+    await place.hub.aclose()
+
+
+async def test_closing_ends_the_processes(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio()
+    await place.hub.settle()
+    (pid,) = place.pids()
+    os.kill(pid, 0)
+    await place.hub.aclose()
+    await until(lambda: not Path(f"/proc/{pid}").exists())
+    assert place.state() is ServerState.STOPPED
+
+
+async def test_a_server_that_is_not_there_is_told_once_and_holds_up_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add("gone", command="/nowhere/at/all")
+    place.add("shy", command="/bin/sh", args=("-c", "echo 'no licence' >&2; exit 1"))
+    place.add("closed", url=f"http://127.0.0.1:{free_port()}/mcp")
+    place.add("unset", command="${NOT_SET}")
+    place.add("off", command="true", enabled=False)
+    await place.hub.settle()
+    states = {row.name: (row.state, row.detail) for row in place.hub.status()}
+    assert {name: state for name, (state, _detail) in states.items()} == {
+        "gone": ServerState.FAILED, "shy": ServerState.FAILED, "closed": ServerState.FAILED,
+        "unset": ServerState.FAILED, "off": ServerState.DISABLED,
+    }  # fmt: skip
+    assert "/nowhere/at/all" in states["gone"][1]
+    assert "no licence" in states["shy"][1]
+    assert "NOT_SET" in states["unset"][1]
+    assert place.hub.offered(100_000, lambda _schema: 1) == ()
+    assert len(place.notices) == 4
+    await place.hub.aclose()
+
+
+async def test_a_slow_server_is_not_waited_for(tmp_path: Path) -> None:
+    place = Place(tmp_path, Patience(start=20, settle=0.05))
+    gate = tmp_path / "gate"
+    place.add_stdio("tracker", "--wait-for", str(gate))
+    await place.hub.settle()
+    assert place.state() is ServerState.STARTING
+    assert place.hub.offered(100_000, lambda _schema: 1) == ()
+    gate.touch()
+    await until(lambda: place.state() is ServerState.READY)
+    assert (await place.call("tracker_add", a=1, b=2)).output == "3"
+    assert "reload" in place.notices[0].message
+    await place.hub.aclose()
+
+
+async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    place = Place(tmp_path, Patience(start=0.2, settle=20))
+    place.add("mute", command="/bin/sh", args=("-c", "echo $$ > pid; while read line; do :; done"))
+    await place.hub.settle()
+    assert place.state("mute") is ServerState.FAILED
+    assert "within 0.2 s" in place.notices[0].message
+    pid = int((tmp_path / "pid").read_text())
+    await until(lambda: not Path(f"/proc/{pid}").exists())
+    await place.hub.aclose()
+
+
+async def test_a_call_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio(timeout=0.2)
+    await place.hub.settle()
+    with pytest.raises(ToolError, match=r"did not answer within 0\.2 s"):
+        await place.call("tracker_wait")
+    await until((tmp_path / "cancelled").exists)
+    await place.hub.aclose()
+
+
+async def test_processes_get_their_variables_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_TOKEN", "hidden")
+    place = Place(tmp_path)
+    place.add_stdio(env={"GIVEN": "${SECRET}-${MISSING:-fallback}"})
+    await place.hub.settle()
+    said = (await place.call("tracker_variables", names=["GIVEN", "OTHER_TOKEN", "SECRET"])).output
+    assert said == "GIVEN=s3cret-fallback OTHER_TOKEN=None SECRET=None"
+    await place.hub.aclose()
+
+
+async def test_only_allowed_tools_are_there(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio(allow=("add", "p*"))
+    await place.hub.settle()
+    names = [tool.name for tool in place.hub.offered(100_000, lambda _schema: 1)]
+    assert names == ["tracker_add", "tracker_picture"]
+    assert place.hub.status()[0].tools == ("tracker_add", "tracker_picture")
+    await place.hub.aclose()
+
+
+async def test_too_many_tools_are_offered_through_one(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio("tracker", "--many", "200")
+    await place.hub.settle()
+    assert len(place.hub.offered(1_000_000, lambda _schema: 100)) > 200
+    (search,) = place.hub.offered(100_000, lambda _schema: 100)
+    assert search.name == "mcp"
+    assert "tracker (2" in search.description
+    found = await place.call("mcp", action="search", query="report topic117")
+    assert found.output.startswith("tracker_report_117: ")
+    assert '"title"' in found.output
+    called = await place.call("mcp", action="call", name="tracker_report_117", arguments={"title": "x"})
+    assert called.output == "report 117: x, 1 pages"
+    tool, arguments = search.resolve(
+        parse_arguments(search, '{"action": "call", "name": "tracker_report_3", "arguments": {"title": "y"}}')
+    )
+    needs = tool.needs(arguments, None)  # type: ignore[arg-type]
+    assert [(need.permission.value, need.pattern) for need in needs] == [("mcp", "tracker_report_3")]
+    with pytest.raises(ToolError, match="Search for it first"):
+        await place.call("mcp", action="call", name="tracker_nothing")
+    assert "No tool fits" in (await place.call("mcp", action="search", query="zeppelin")).output
+    await place.hub.aclose()
+
+
+async def test_an_http_server_that_was_restarted_is_reached_again(tmp_path: Path) -> None:
+    place, port = Place(tmp_path), free_port()
+    place.add("tracker", url=f"http://127.0.0.1:{port}/mcp")
+    async with served(tmp_path, port):
+        await place.hub.settle()
+        assert (await place.call("tracker_add", a=1, b=2)).output == "3"
+    async with served(tmp_path, port):
+
+        async def works() -> bool:
+            with contextlib.suppress(ToolError):
+                return (await place.call("tracker_add", a=1, b=2)).output == "3"
+            return False
+
+        async with asyncio.timeout(20):
+            while not await works():
+                await asyncio.sleep(0.02)
+        await place.hub.aclose()
+
+
+async def test_a_reload_starts_what_is_new_ends_what_is_gone_and_leaves_the_rest(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio("one")
+    place.add_stdio("two")
+    await place.hub.settle()
+    before = set(place.pids())
+    place.specs.pop()
+    place.add_stdio("three")
+    await place.hub.reload()
+    assert {row.name: row.state for row in place.hub.status()} == {"one": ServerState.READY, "three": ServerState.READY}
+    assert not any(tool.name.startswith("two_") for tool in place.hub.known())
+    alive = {pid for pid in before if Path(f"/proc/{pid}").exists() and _alive(pid)}
+    assert len(alive) == 1
+    await place.hub.aclose()
+
+
+def _alive(pid: int) -> bool:
+    return "Z (zombie)" not in Path(f"/proc/{pid}/status").read_text()
+
+
+async def test_a_process_killed_from_outside_is_noticed_without_a_call(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio()
+    await place.hub.settle()
+    os.kill(place.pids()[0], signal.SIGKILL)
+    await until(lambda: len(place.pids()) == 2 and place.state() is ServerState.READY)
+    await place.hub.aclose()

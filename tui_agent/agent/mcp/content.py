@@ -1,0 +1,107 @@
+"""Turns what a server answers into text and stored images."""
+
+import base64
+import binascii
+import io
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import imagesize
+
+from tui_agent.agent.mcp.records import Content
+from tui_agent.session.entries import ImagePart
+from tui_agent.tools.outputs import size_text
+
+if TYPE_CHECKING:
+    from mcp.types import (
+        BlobResourceContents,
+        CallToolResult,
+        ContentBlock,
+        PromptMessage,
+        ReadResourceResult,
+        TextResourceContents,
+    )
+
+MAX_IMAGE_BYTES = 3_750_000
+"""Largest image that is sent: providers take 5 MB of base64."""
+
+PutBlob = Callable[[bytes], str]
+
+
+class Reader:
+    """Reads content blocks. ``put_blob`` stores an image; without ``vision`` images are only mentioned."""
+
+    def __init__(self, put_blob: PutBlob, *, vision: bool = True) -> None:
+        self._put_blob = put_blob
+        self._vision = vision
+        self._images: list[ImagePart] = []
+
+    def call_result(self, result: "CallToolResult") -> Content:
+        """Return what a call gave; structured content stands in where there is no other."""
+        text = self._blocks(result.content)
+        if not text and not self._images and result.structured_content is not None:
+            text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
+        return Content(text, tuple(self._images), result.is_error)
+
+    def prompt(self, messages: "Iterable[PromptMessage]") -> Content:
+        """Return a prompt's messages as one text; what the assistant is to have said is marked."""
+        texts = []
+        for message in messages:
+            text = self._block(message.content)
+            texts.append(f"[Assistant]: {text}" if message.role == "assistant" else text)
+        return Content("\n\n".join(filter(None, texts)), tuple(self._images))
+
+    def resource(self, result: "ReadResourceResult") -> Content:
+        """Return what a resource holds."""
+        texts = [self._contents(contents) for contents in result.contents]
+        return Content("\n\n".join(filter(None, texts)), tuple(self._images))
+
+    def _blocks(self, blocks: "Iterable[ContentBlock]") -> str:
+        return "\n\n".join(filter(None, (self._block(block) for block in blocks)))
+
+    def _block(self, block: "ContentBlock") -> str:
+        match block.type:
+            case "text":
+                return block.text
+            case "image":
+                return self._image(block.data, block.mime_type)
+            case "audio":
+                return f"[Audio, {block.mime_type}: not shown.]"
+            case "resource_link":
+                about = f": {block.description}" if block.description else ""
+                return f"[Resource {block.uri}{about}]"
+            case "resource":
+                return self._contents(block.resource)
+
+    def _contents(self, contents: "TextResourceContents | BlobResourceContents") -> str:
+        text: str | None = getattr(contents, "text", None)
+        if text is not None:
+            return text
+        data: str = getattr(contents, "blob", "")
+        mime = contents.mime_type or "application/octet-stream"
+        if mime.startswith("image/"):
+            return self._image(data, mime)
+        return f"[{contents.uri}: {mime}, {size_text(len(data) * 3 // 4)}. Not text.]"
+
+    def _image(self, data: str, mime: str) -> str:
+        try:
+            raw = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            return f"[An image, {mime}, that is damaged.]"
+        about = f"Image, {mime}, {size_text(len(raw))}"
+        if not self._vision:
+            return f"[{about}. This model takes no images.]"
+        if len(raw) > MAX_IMAGE_BYTES:
+            return f"[{about}. Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}).]"
+        width, height = _dimensions(raw)
+        self._images.append(ImagePart(blob=self._put_blob(raw), mime=mime, width=width, height=height))
+        return f"[{about}]"
+
+
+def _dimensions(raw: bytes) -> tuple[int, int]:
+    try:
+        width, height = imagesize.get(io.BytesIO(raw))
+    except (ValueError, OSError):
+        return 0, 0
+    return max(int(width), 0), max(int(height), 0)

@@ -1,0 +1,240 @@
+"""All servers of a project together: started beside everything else, never waited for longer than a moment."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tui_agent.agent.events import Notice
+from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.content import PutBlob, Reader
+from tui_agent.agent.mcp.names import portable_name
+from tui_agent.agent.mcp.records import Content, McpError, McpPrompt, McpResource, McpServerStatus, ServerState
+from tui_agent.agent.mcp.server import McpServer, Patience
+from tui_agent.agent.mcp.settings import FoundServers, ServerSpec
+from tui_agent.agent.mcp.tools import McpSearchTool, McpTool
+from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
+from tui_agent.tools.base import Tool
+
+SHARE_OF_WINDOW = 0.1
+"""Part of a model's window that servers' tools may take before they are offered through one search tool."""
+
+_HOW_TO_TELL = "It is told with the next session, another model, or /mcp reload."
+
+
+class McpHub:
+    """The servers that ``find`` names; none without it. ``find`` is asked when they are started and on a reload.
+
+    Agents of one project share a hub. Everything is called on the event loop's thread.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[], FoundServers] = FoundServers,
+        around: Surroundings | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._find = find
+        self._around = around
+        self._patience = patience or Patience()
+        self._servers: dict[str, McpServer] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        self._tools: dict[str, McpTool] = {}
+        self._told: set[str] | None = None
+        self._listeners: list[Callable[[Notice], None]] = []
+        self._started = False
+
+    def subscribe(self, listener: Callable[[Notice], None]) -> Callable[[], None]:
+        """Call ``listener`` with what the user should know; the returned function ends that."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    # -- life -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start every enabled server in the background; done once."""
+        if not self._started:
+            self._started = True
+            self._take(self._find())
+
+    async def settle(self) -> None:
+        """Wait until every server is ready or has failed, but only a moment: their tools may come later."""
+        self.start()
+        waiting = [asyncio.ensure_future(server.settled()) for server in self._servers.values()]
+        if waiting:
+            _done, late = await asyncio.wait(waiting, timeout=self._patience.settle)
+            for task in late:
+                task.cancel()
+
+    async def restart(self, name: str) -> None:
+        """Stop a server and start it again.
+
+        Raises:
+            McpError: there is no server of that name, or it is disabled.
+        """
+        server = self._server(name)
+        if server.state is ServerState.DISABLED:
+            raise McpError(f"The MCP server {name} is disabled in the configuration.")
+        await server.stop()
+        server.restarts = 0
+        server.start()
+
+    async def reload(self) -> None:
+        """Read the configuration anew: start what is new or had failed, end what is gone, keep the rest running."""
+        self._started = True
+        found = self._find()
+        wanted = {spec.name: spec for spec in found.specs}
+        kept = {name for name, server in self._servers.items() if wanted.get(name) == server.spec}
+        gone = [server for name, server in self._servers.items() if name not in kept]
+        await asyncio.gather(*(server.stop() for server in gone))
+        self._servers = {name: self._servers[name] for name in kept}
+        self._take(found)
+        for server in self._servers.values():
+            server.start()
+        await self.settle()
+        self._collect()
+
+    async def aclose(self) -> None:
+        """End every server."""
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+
+    def _take(self, found: FoundServers) -> None:
+        for problem in found.problems:
+            self._notify(Notice(problem, "warning"))
+        for spec in found.specs:
+            if spec.name not in self._servers:
+                self._servers[spec.name] = self._make(spec)
+                self._servers[spec.name].start()
+
+    def _make(self, spec: ServerSpec) -> McpServer:
+        if self._around is None:
+            raise McpError("There is nowhere to run a server.")
+        return McpServer(spec, self._around, self._patience, told=self._on_state, login=self._on_login)
+
+    # -- tools ----------------------------------------------------------------------------------------------
+
+    def known(self) -> tuple[Tool[Any], ...]:
+        """Return every tool a call may name, those of servers that are gone too: calling one says so."""
+        if not self._tools:
+            return ()
+        return (*self._tools.values(), McpSearchTool((), lambda: self._tools))
+
+    def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
+        """Return what a head that is rendered now tells the model of; ``window`` is in tokens, as ``count`` counts.
+
+        All tools of the servers that are ready, or one search tool when they would take more than their share.
+        """
+        ready = [tool for tool in self._tools.values() if tool.server.state is ServerState.READY]
+        self._told = {tool.name for tool in ready}
+        if sum(count(tool.schema()) for tool in ready) > SHARE_OF_WINDOW * window:
+            return (McpSearchTool(ready, lambda: self._tools),)
+        return tuple(ready)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no server is still starting."""
+        return self._started and not any(
+            server.state in {ServerState.STARTING, ServerState.LOGIN} for server in self._servers.values()
+        )
+
+    # -- what screens and commands show -----------------------------------------------------------------------
+
+    def status(self) -> tuple[McpServerStatus, ...]:
+        """Return the state of every server, in the order they are configured."""
+        return tuple(self._status(server) for server in self._servers.values())
+
+    def prompts(self) -> tuple[McpPrompt, ...]:
+        """Return the prompts of all servers that are ready."""
+        return tuple(prompt for server in self._ready() for prompt in server.offer.prompts)
+
+    def resources(self) -> tuple[McpResource, ...]:
+        """Return the resources of all servers that are ready."""
+        return tuple(resource for server in self._ready() for resource in server.offer.resources)
+
+    async def prompt(
+        self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
+    ) -> tuple[UserPart, ...]:
+        """Return a prompt as parts of a message to send.
+
+        Raises:
+            McpError: it cannot be had.
+        """
+        content = await self._server(server).prompt(name, arguments, Reader(put_blob))
+        text: tuple[UserPart, ...] = (TextPart(text=content.text),) if content.text else ()
+        return (*text, *content.images)
+
+    async def resource(self, mention: str, put_blob: PutBlob) -> tuple[UserPart, ...]:
+        """Return a resource, named ``server:uri``, as parts of a message.
+
+        Raises:
+            McpError: it cannot be had.
+        """
+        server, _separator, uri = mention.partition(":")
+        content: Content = await self._server(server).read(uri, Reader(put_blob))
+        images: tuple[ImagePart, ...] = tuple(image.model_copy(update={"path": mention}) for image in content.images)
+        text: tuple[UserPart, ...] = (FilePart(path=mention, text=content.text),) if content.text else ()
+        return (*text, *images)
+
+    def _status(self, server: McpServer) -> McpServerStatus:
+        stdio = self._around is not None and server.spec.transport == "stdio"
+        return McpServerStatus(
+            name=server.name,
+            source=server.spec.source,
+            transport=server.spec.transport,
+            state=server.state,
+            detail=server.detail,
+            tools=tuple(self._names[server.name, tool.name] for tool in server.offer.tools),
+            prompts=len(server.offer.prompts),
+            resources=len(server.offer.resources),
+            restarts=server.restarts,
+            log=self._around.log_path(server.name) if stdio and self._around is not None else None,
+        )
+
+    def _server(self, name: str) -> McpServer:
+        if name not in self._servers:
+            known = ", ".join(self._servers) or "none"
+            raise McpError(f"There is no MCP server “{name}”. Configured: {known}.")
+        return self._servers[name]
+
+    def _ready(self) -> Sequence[McpServer]:
+        return [server for server in self._servers.values() if server.state is ServerState.READY]
+
+    # -- what servers tell ------------------------------------------------------------------------------------
+
+    def _on_state(self, server: McpServer) -> None:
+        match server.state:
+            case ServerState.READY:
+                self._collect()
+                names = {self._names[server.name, tool.name] for tool in server.offer.tools}
+                if self._told is not None and not names <= self._told:
+                    self._told |= names
+                    text = f"Tools of the MCP server {server.name} came after the model was told of its tools."
+                    self._notify(Notice(f"{text} {_HOW_TO_TELL}"))
+            case ServerState.FAILED:
+                self._notify(Notice(f"The MCP server {server.name} is not there: {server.detail}.", "warning"))
+            case ServerState.STARTING if server.detail:
+                self._notify(Notice(f"The MCP server {server.name}: {server.detail}.", "warning"))
+            case _:
+                pass
+
+    def _on_login(self, name: str, url: str) -> None:
+        self._notify(Notice(f"The MCP server {name} wants you to log in with your browser: {url}", "warning"))
+
+    def _collect(self) -> None:
+        """Put the tools together anew. A tool keeps the name it got first."""
+        tools: dict[str, McpTool] = {}
+        for server in self._servers.values():
+            for info in sorted(server.offer.tools, key=lambda info: info.name):
+                key = (server.name, info.name)
+                if key not in self._names:
+                    self._names[key] = portable_name(*key, taken=set(self._names.values()))
+                tools[self._names[key]] = McpTool(self._names[key], server, info)
+        self._tools = tools
+
+    def _notify(self, notice: Notice) -> None:
+        for listener in tuple(self._listeners):
+            listener(notice)

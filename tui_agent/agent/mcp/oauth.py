@@ -1,0 +1,185 @@
+"""Logging in to a server with OAuth: the SDK leads, the user's browser decides, the tokens stay in a private file."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import AnyUrl
+
+from tui_agent.agent.mcp.names import portable_name
+from tui_agent.agent.mcp.records import McpError
+from tui_agent.files import write_atomically
+
+if TYPE_CHECKING:
+    from mcp.client.auth import OAuthClientProvider
+    from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
+
+LOGIN_SECONDS = 300
+"""How long the user may take in the browser."""
+_DONE = "You are logged in. You can close this page and go back to the terminal."
+_REFUSED = "The login was refused. You can close this page."
+
+
+def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]) -> "OAuthClientProvider":
+    """Return what answers a server's demand for a login; ``show`` is given the address for the user's browser."""
+    from mcp.client.auth import OAuthClientProvider
+    from mcp.shared.auth import OAuthClientMetadata
+
+    digest = hashlib.sha256(url.encode()).hexdigest()[:8]
+    tokens = TokenFile(directory / f"{portable_name('', server).strip('_')}-{digest}.json")
+    browser = BrowserLogin(tokens.port() or free_port(), show)
+    tokens.usable_port = browser.port
+    metadata = OAuthClientMetadata(
+        client_name="tui-agent",
+        redirect_uris=[AnyUrl(browser.redirect_uri)],
+        token_endpoint_auth_method="none",  # noqa: S106 - that there is no secret
+    )
+    return OAuthClientProvider(url, metadata, tokens, browser.open, browser.wait)
+
+
+class TokenFile:
+    """Tokens and the client's registration at one server, in a file that only the user may read."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self.usable_port: int | None = None
+        """The port of this login; a registration for another one is of no use."""
+
+    async def get_tokens(self) -> "OAuthToken | None":
+        """Return the tokens; one that has run out loses its access part, so that it is refreshed and not sent."""
+        from mcp.shared.auth import OAuthToken
+
+        row = self._read().get("tokens")
+        if not isinstance(row, dict):
+            return None
+        token = OAuthToken.model_validate(row["token"])
+        expires = row.get("expires_at")
+        if expires is not None and expires <= self._clock():
+            return token.model_copy(update={"access_token": ""}) if token.refresh_token else None
+        return token
+
+    async def set_tokens(self, tokens: "OAuthToken") -> None:
+        """Keep tokens and when they run out."""
+        expires = None if tokens.expires_in is None else self._clock() + tokens.expires_in
+        self._write("tokens", {"token": tokens.model_dump(mode="json", exclude_none=True), "expires_at": expires})
+
+    async def get_client_info(self) -> "OAuthClientInformationFull | None":
+        """Return the registration, if it is good for this login's port."""
+        from mcp.shared.auth import OAuthClientInformationFull
+
+        row = self._read().get("client")
+        if not isinstance(row, dict) or (self.usable_port is not None and self.port() != self.usable_port):
+            return None
+        return OAuthClientInformationFull.model_validate(row)
+
+    async def set_client_info(self, client_info: "OAuthClientInformationFull") -> None:
+        """Keep the registration."""
+        self._write("client", client_info.model_dump(mode="json", exclude_none=True))
+
+    def port(self) -> int | None:
+        """Return the port that the registration names, if it is free."""
+        client = self._read().get("client")
+        for uri in (client.get("redirect_uris") or ()) if isinstance(client, dict) else ():
+            port = urlsplit(str(uri)).port
+            if port is not None and _is_free(port):
+                return port
+        return None
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            table = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return table if isinstance(table, dict) else {}
+
+    def _write(self, key: str, value: Any) -> None:
+        data = json.dumps({**self._read(), key: value}, indent=1).encode()
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomically(self._path, data, mode=0o600)
+
+
+class BrowserLogin:
+    """Waits on this machine for the browser to come back from the login page."""
+
+    def __init__(self, port: int, show: Callable[[str], Awaitable[None]]) -> None:
+        self.port = port
+        self._show = show
+        self._server: asyncio.Server | None = None
+        self._answer: asyncio.Future[dict[str, str]] | None = None
+
+    @property
+    def redirect_uri(self) -> str:
+        """Where the login page sends the browser back to."""
+        return f"http://127.0.0.1:{self.port}/callback"
+
+    async def open(self, url: str) -> None:
+        """Show the login page's address and begin to listen."""
+        self._answer = asyncio.get_running_loop().create_future()
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        await self._show(url)
+
+    async def wait(self) -> "AuthorizationCodeResult":
+        """Wait for the browser.
+
+        Raises:
+            McpError: it did not come back in time, or the login was refused.
+        """
+        from mcp.shared.auth import AuthorizationCodeResult
+
+        async with self._listening() as answer:
+            try:
+                values = await asyncio.wait_for(answer, LOGIN_SECONDS)
+            except TimeoutError:
+                raise McpError("nobody logged in") from None
+        if "code" not in values:
+            raise McpError(f"the login was refused: {values.get('error_description') or values.get('error', '')}")
+        return AuthorizationCodeResult(code=values["code"], state=values.get("state"), iss=values.get("iss"))
+
+    @contextlib.asynccontextmanager
+    async def _listening(self) -> "AsyncIterator[asyncio.Future[dict[str, str]]]":
+        if self._answer is None or self._server is None:
+            raise McpError("the login was not begun")
+        try:
+            yield self._answer
+        finally:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = (await reader.readline()).decode("latin-1").split()
+        address = urlsplit(line[1] if len(line) > 1 else "")
+        values = {name: texts[0] for name, texts in parse_qs(address.query).items()}
+        found = address.path == "/callback" and bool({"code", "error"} & values.keys())
+        body = (_DONE if "code" in values else _REFUSED) if found else "Not here."
+        head = f"HTTP/1.1 {'200 OK' if found else '404 Not Found'}\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        with contextlib.suppress(OSError):
+            await writer.drain()
+        writer.close()
+        if found and self._answer is not None and not self._answer.done():
+            self._answer.set_result(values)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,110 @@
+"""What is known of a server: its state, its tools, prompts and resources. No type of the SDK leaves this package."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from tui_agent.session.entries import ImagePart
+
+
+class McpError(Exception):
+    """Something a server was asked for could not be had; the message is one sentence for model and person."""
+
+
+class ServerState(StrEnum):
+    """Where a server is in its life."""
+
+    DISABLED = "disabled"
+    STARTING = "starting"
+    LOGIN = "login"
+    """It waits for the user to log in with a browser."""
+    READY = "ready"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """A tool as its server describes it. ``read_only`` is the server's word, good for running calls side by side."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """A value that a prompt takes."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class McpPrompt:
+    """A prompt that a server offers; ``command`` is what the user types after the slash."""
+
+    server: str
+    name: str
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The name of the command: ``server:prompt``."""
+        return f"{self.server}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class McpResource:
+    """Something a server lets one read; ``mention`` is what the user types after the ``@``. Sizes are bytes."""
+
+    server: str
+    uri: str
+    name: str = ""
+    description: str = ""
+    mime: str | None = None
+    size: int | None = None
+
+    @property
+    def mention(self) -> str:
+        """The name of the resource: ``server:uri``."""
+        return f"{self.server}:{self.uri}"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Everything a server offers at a time."""
+
+    tools: tuple[ToolInfo, ...] = ()
+    prompts: tuple[McpPrompt, ...] = ()
+    resources: tuple[McpResource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a server answered: text, and images that are in the blob store."""
+
+    text: str
+    images: tuple[ImagePart, ...] = ()
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerStatus:
+    """A server for a screen. ``detail`` says why it is not ready, ``log`` is the file its error output goes to."""
+
+    name: str
+    source: Literal["user", "project"]
+    transport: Literal["stdio", "http"]
+    state: ServerState
+    detail: str = ""
+    tools: tuple[str, ...] = ()
+    """Names as the model knows them."""
+    prompts: int = 0
+    resources: int = 0
+    restarts: int = 0
+    log: Path | None = None

@@ -1,0 +1,237 @@
+"""One supervised server: started, watched, started again when it dies, and given up when that does not help."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tui_agent.agent.mcp.connection import Connection, Listener, Surroundings, connect, load_sdk, reason_of
+from tui_agent.agent.mcp.content import Reader
+from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
+from tui_agent.agent.mcp.records import Content, McpError, Offer, ServerState
+from tui_agent.agent.mcp.settings import ServerSpec
+
+log = logging.getLogger(__name__)
+
+_LOG_TAIL = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
+
+    A server that was up for ``healthy`` seconds has all its starts back.
+    """
+
+    start: float = 30
+    settle: float = 2
+    pauses: tuple[float, ...] = (0.5, 4, 20)
+    healthy: float = 60
+
+
+class McpServer:
+    """Runs one server. ``told`` hears of every change of state, ``offered`` when what it offers is different now."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        around: Surroundings,
+        patience: Patience,
+        *,
+        told: Callable[["McpServer"], None],
+        login: Callable[[str, str], None],
+    ) -> None:
+        self.spec = spec
+        self.offer = Offer()
+        self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
+        self.detail = ""
+        self.restarts = 0
+        self._around = around
+        self._patience = patience
+        self._told = told
+        self._login = login
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._lost = False
+        self._changed = False
+        self._settled = asyncio.Event()
+        self._deadline: asyncio.Timeout | None = None
+
+    @property
+    def name(self) -> str:
+        """The server's name in the configuration."""
+        return self.spec.name
+
+    def start(self) -> None:
+        """Start it in the background, unless it is disabled or runs already."""
+        if self.spec.settings.enabled and (self._task is None or self._task.done()):
+            self._stopping = False
+            self._settled.clear()
+            self._set(ServerState.STARTING)
+            self._task = asyncio.get_running_loop().create_task(self._supervise(), name=f"mcp {self.name}")
+
+    async def settled(self) -> None:
+        """Wait until it is ready or has failed; at once when it was never started."""
+        if self._task is not None:
+            await self._settled.wait()
+
+    async def stop(self) -> None:
+        """End it and wait until it is gone."""
+        self._stopping = True
+        self._wake.set()
+        if self._task is None:
+            return
+        if self._connection is None:
+            self._task.cancel()
+        await asyncio.wait([self._task])
+        self._set(ServerState.STOPPED)
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
+    ) -> Content:
+        """Call a tool of the server.
+
+        Raises:
+            McpError: it is not there, refused, or took too long.
+        """
+        return await self._connected().call(tool, arguments, reader, report)
+
+    async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
+        """Return one of its prompts, filled in.
+
+        Raises:
+            McpError: as for ``call``.
+        """
+        return await self._connected().prompt(name, arguments, reader)
+
+    async def read(self, uri: str, reader: Reader) -> Content:
+        """Return what one of its resources holds.
+
+        Raises:
+            McpError: as for ``call``.
+        """
+        return await self._connected().read(uri, reader)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            why = f": {self.detail}" if self.detail else ""
+            raise McpError(f"The MCP server {self.name} is not there ({self.state.value}{why}). Do without it.")
+        return self._connection
+
+    # -- its life -------------------------------------------------------------------------------------------
+
+    async def _supervise(self) -> None:
+        pauses = list(self._patience.pauses)
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            was_ready, reason = await self._live_once()
+            if self._stopping:
+                return
+            if loop.time() - began > self._patience.healthy:
+                pauses = list(self._patience.pauses)
+            if not pauses or (not was_ready and self.restarts == 0):
+                self._set(ServerState.FAILED, reason)
+                return
+            self.restarts += 1
+            self._set(ServerState.STARTING, f"{reason}; started again")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop_asked(), pauses.pop(0))
+                return
+
+    async def _stop_asked(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _live_once(self) -> tuple[bool, str]:
+        """Connect and stay so until the connection ends; returns whether it was ready, and why it ended."""
+        self._lost = self._changed = False
+        listener = Listener(self._on_lost, self._on_changed, self._on_login)
+        ready = False
+        self._deadline = None
+        try:
+            await load_sdk()
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self._patience.start) as self._deadline:
+                    connection = await stack.enter_async_context(connect(self.spec, self._around, listener))
+                stack.callback(self._disconnected)
+                self._connection = connection
+                await self._within(self._take_offer(connection))
+                ready = True
+                await self._attend(connection)
+        except Exception as error:  # the outermost edge of a server's life: it may fail in any way
+            log.info("MCP server %s: %s", self.name, error, exc_info=error)
+            return ready, self._why(error)
+        return ready, self._why(None)
+
+    def _disconnected(self) -> None:
+        self._connection = None
+
+    async def _within(self, asked: Awaitable[None]) -> None:
+        async with asyncio.timeout(self._patience.start):
+            await asked
+
+    async def _attend(self, connection: Connection) -> None:
+        """Wait until the server ends or is to end; ask anew for what it offers when it says that it changed."""
+        while not self._is_over():
+            if self._changed:
+                self._changed = False
+                await self._within(self._take_offer(connection))
+            self._wake.clear()
+            if not (self._is_over() or self._changed):
+                await self._wake.wait()
+
+    def _is_over(self) -> bool:
+        return self._lost or self._stopping
+
+    async def _take_offer(self, connection: Connection) -> None:
+        offer = await connection.offer()
+        allow = self.spec.settings.allow
+        if allow is not None:
+            tools = tuple(tool for tool in offer.tools if any(fnmatchcase(tool.name, glob) for glob in allow))
+            offer = Offer(tools, offer.prompts, offer.resources)
+        self.offer = offer
+        self._set(ServerState.READY)
+
+    def _on_lost(self) -> None:
+        self._lost = True
+        self._wake.set()
+
+    def _on_changed(self) -> None:
+        self._changed = True
+        self._wake.set()
+
+    async def _on_login(self, url: str) -> None:
+        if self._deadline is not None:
+            # The clock is the user's now.
+            with suppress(RuntimeError):
+                self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
+        self._set(ServerState.LOGIN, url)
+        self._login(self.name, url)
+
+    def _set(self, state: ServerState, detail: str = "") -> None:
+        self.state, self.detail = state, detail
+        if state not in {ServerState.STARTING, ServerState.LOGIN}:
+            self._settled.set()
+        self._told(self)
+
+    def _why(self, error: Exception | None) -> str:
+        """Say why it ended; what the server itself wrote last tells more than a closed pipe."""
+        if self._deadline is not None and self._deadline.expired():
+            return f"it did not answer within {self._patience.start:g} s"
+        said = self._last_words() if self.spec.transport == "stdio" else ""
+        reason = "it ended" if error is None else reason_of(error)
+        return f"{reason} ({said})" if said and said not in reason else reason
+
+    def _last_words(self) -> str:
+        try:
+            text = self._around.log_path(self.name).read_bytes()[-_LOG_TAIL:].decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return next((line.strip()[:200] for line in reversed(text.splitlines()) if line.strip()), "")

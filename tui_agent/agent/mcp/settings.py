@@ -1,0 +1,127 @@
+"""How a server is configured: ``[mcp.NAME]`` in the user's file, ``.mcp.json`` in a trusted project."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+PROJECT_FILE = ".mcp.json"
+
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
+
+
+class McpConfigError(ValueError):
+    """A server is configured wrongly; the message says where and what."""
+
+
+class McpServerSettings(BaseModel):
+    """One server: a command that speaks over its standard input and output, or the address of one over HTTP.
+
+    ``${NAME}`` and ``${NAME:-default}`` in command, arguments, variables, address and headers come from the
+    environment when the server is started.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    command: str | None = Field(default=None, description="The program to start.")
+    args: tuple[str, ...] = Field(default=(), description="Its arguments.")
+    env: dict[str, str] = Field(default_factory=dict, description="Variables it gets beside the usual ones.")
+    url: str | None = Field(default=None, description="The address of a server that speaks streamable HTTP.")
+    headers: dict[str, str] = Field(default_factory=dict, description="Sent with every request to the address.")
+    enabled: bool = Field(default=True, description="Whether it is started.")
+    allow: tuple[str, ...] | None = Field(default=None, description="Names or globs of the tools to offer; unset: all.")
+    timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> "McpServerSettings":
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server has either a command or a url")
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise ValueError("the url must begin with http:// or https://")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """A server to run: its name, where it was configured, and the directory its command starts in."""
+
+    name: str
+    settings: McpServerSettings
+    source: Literal["user", "project"]
+    cwd: Path
+
+    @property
+    def transport(self) -> Literal["stdio", "http"]:
+        """How it is spoken to."""
+        return "stdio" if self.settings.command else "http"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundServers:
+    """The servers of a session and what is wrong with the configuration of others."""
+
+    specs: tuple[ServerSpec, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def find_servers(user: Mapping[str, McpServerSettings], project: Path, *, trusted: bool) -> FoundServers:
+    """Return the user's servers and, in a trusted project, the project's; of two with one name the user's counts."""
+    specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
+    problems: tuple[str, ...] = ()
+    if trusted:
+        theirs, problems = read_project_file(project / PROJECT_FILE)
+        for name, settings in theirs.items():
+            specs.setdefault(name, ServerSpec(name, settings, "project", project))
+    return FoundServers(tuple(specs.values()), problems)
+
+
+def read_project_file(path: Path) -> tuple[dict[str, McpServerSettings], tuple[str, ...]]:
+    """Return the servers in a ``.mcp.json`` and what is wrong with the others; nothing when there is no such file."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]
+        rows: list[tuple[str, Any]] = list(table.items())
+    except FileNotFoundError:
+        return {}, ()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}, (f"{path} is not a JSON object with “mcpServers”.",)
+    found: dict[str, McpServerSettings] = {}
+    problems: list[str] = []
+    for name, row in rows:
+        try:
+            found[name] = McpServerSettings.model_validate(row)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, (name, *first["loc"])))
+            problems.append(f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}.")
+    return found, tuple(problems)
+
+
+def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
+    """Return the settings with ``${NAME}`` replaced.
+
+    Raises:
+        McpConfigError: a variable is not set and has no default.
+    """
+
+    def one(text: str) -> str:
+        return _VARIABLE.sub(value_of, text)
+
+    def value_of(match: re.Match[str]) -> str:
+        value = environ.get(match["name"], match["default"])
+        if value is None:
+            raise McpConfigError(f"the variable {match['name']} is not set")
+        return value
+
+    return settings.model_copy(
+        update={
+            "command": one(settings.command) if settings.command else None,
+            "args": tuple(one(text) for text in settings.args),
+            "env": {name: one(text) for name, text in settings.env.items()},
+            "url": one(settings.url) if settings.url else None,
+            "headers": {name: one(text) for name, text in settings.headers.items()},
+        }
+    )

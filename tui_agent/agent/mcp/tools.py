@@ -1,0 +1,159 @@
+"""Servers' tools as the model calls them: one by one, or through one tool that finds and calls them."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tui_agent.agent.mcp.content import Reader
+from tui_agent.agent.mcp.records import McpError, ToolInfo
+from tui_agent.agent.mcp.server import McpServer
+from tui_agent.session.entries import ToolSchema
+from tui_agent.tools.base import (
+    Permission,
+    PermissionNeed,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolInput,
+    ToolResult,
+)
+from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
+
+SEARCH_TOOL = "mcp"
+"""The name of the tool that stands for all others."""
+MOST_FOUND = 8
+"""Tools a search shows with their parameters."""
+
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+class McpTool(DynamicTool):
+    """One tool of one server."""
+
+    def __init__(self, name: str, server: McpServer, info: ToolInfo) -> None:
+        super().__init__(ToolSchema(name=name, description=info.description, parameters=info.parameters))
+        self.read_only = info.read_only
+        self.server = server
+        self.info = info
+
+    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Ask for the tool by its name, with everything that is sent."""
+        del context
+        sent = json.dumps(arguments.values, ensure_ascii=False, indent=2)
+        return (PermissionNeed(Permission.MCP, self.name, sent),)
+
+    async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
+        """Call it on its server."""
+        reader = Reader(context.put_blob, vision=context.vision)
+        try:
+            content = await self.server.call(self.info.name, arguments.values, reader, context.report)
+        except McpError as error:
+            raise ToolError(str(error)) from None
+        output = Output(
+            content.text or ("" if content.images else "(no output)"),
+            title=self.title(arguments),
+            keep="ends",
+            cut_hint=FILTER_OUTPUT,
+            is_error=content.is_error,
+            attachments=content.images,
+        )
+        return await finish(output, context)
+
+
+class McpSearchTool(DynamicTool):
+    """Finds servers' tools by words and calls them by name, where telling the model of all would take too much room.
+
+    ``known`` gives the tools there are, by name, at the time of a call.
+    """
+
+    def __init__(self, offered: Sequence[McpTool], known: Callable[[], Mapping[str, McpTool]]) -> None:
+        super().__init__(_search_schema(offered), read_only=True)
+        self._known = known
+
+    def resolve(self, arguments: RawInput) -> tuple[Tool[Any], ToolInput]:
+        """Return the tool that a call names; a search stays here.
+
+        Raises:
+            ToolError: there is no such tool.
+        """
+        values = arguments.values
+        if values.get("action") != "call":
+            return self, arguments
+        name = str(values.get("name", ""))
+        tool = self._known().get(name)
+        if tool is None:
+            raise ToolError(f"There is no MCP tool {name!r}. Search for it first: action=search, query=words.")
+        inner = values.get("arguments") or {}
+        if isinstance(inner, str):
+            try:
+                inner = json.loads(inner)
+            except ValueError:
+                inner = None
+        if not isinstance(inner, dict):
+            raise ToolError(f"The arguments of {name} must be a JSON object. Its parameters: {_parameters(tool)}")
+        return tool, RawInput(values=inner)
+
+    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Looking for a tool needs nothing."""
+        del arguments, context
+        return ()
+
+    async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
+        """List the tools that fit best, with their parameters."""
+        values = arguments.values
+        if values.get("action") != "search":
+            raise ToolError("action must be search (with query) or call (with name and arguments).")
+        query = str(values.get("query", ""))
+        tools = list(self._known().values())
+        found = best_matches(query, tools)
+        lines = [f"{tool.name}: {tool.description}\n  parameters: {_parameters(tool)}" for tool in found]
+        rest = len(tools) - len(found)
+        if not found:
+            names = ", ".join(tool.name for tool in tools[:100])
+            lines = [f"No tool fits {query!r}. There are: {names}{', …' if len(tools) > 100 else ''}"]
+        elif rest:
+            lines.append(f"[{rest} more tools; use other words to find them.]")
+        title = f"{query} · {len(found)} found"
+        return await finish(Output("\n".join(lines), title=title, cut_hint=FILTER_OUTPUT), context)
+
+
+def best_matches(query: str, tools: Sequence[McpTool], most: int = MOST_FOUND) -> list[McpTool]:
+    """Return the tools whose names and descriptions hold the words of a query, best first."""
+    words = set(_WORD.findall(query.lower()))
+    scored = [(sum(_weight(word, tool) for word in words), tool) for tool in tools]
+    fitting = [row for row in scored if row[0]]
+    return [tool for _score, tool in sorted(fitting, key=lambda row: (-row[0], row[1].name))[:most]]
+
+
+def _weight(word: str, tool: McpTool) -> int:
+    name, description = tool.name.lower(), tool.description.lower()
+    if word in _WORD.findall(name):
+        return 6
+    return 3 * (word in name) + (word in description)
+
+
+def _parameters(tool: McpTool) -> str:
+    return json.dumps(tool.info.parameters, ensure_ascii=False, separators=(",", ":"))
+
+
+def _search_schema(offered: Sequence[McpTool]) -> ToolSchema:
+    counts: dict[str, int] = {}
+    for tool in offered:
+        counts[tool.server.name] = counts.get(tool.server.name, 0) + 1
+    servers = ", ".join(f"{name} ({number} tools)" for name, number in counts.items())
+    return ToolSchema(
+        name=SEARCH_TOOL,
+        description=f"Tools of connected servers: {servers}. First search by words, then call one by its full name.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "action": {"type": "string", "enum": ["search", "call"]},
+                "query": {"type": "string", "description": "for search: words of what it should do"},
+                "name": {"type": "string", "description": "for call"},
+                "arguments": {"type": "object", "description": "for call: as its parameters say", "properties": {}},
+            },
+            "required": ["action"],
+        },
+    )
