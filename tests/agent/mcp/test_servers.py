@@ -2,92 +2,21 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import uvicorn
 
+from tests.support.mcp_place import Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
-from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.connection import Surroundings
-from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import McpError, ServerState
 from tui_agent.agent.mcp.server import Patience
-from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
 from tui_agent.session.entries import FilePart, TextPart
-from tui_agent.tools.base import OutputLimits, ToolContext, ToolError, ToolResult
-from tui_agent.tools.reads import FileReads
-from tui_agent.tools.registry import find_tool, parse_arguments
-
-ROOT = Path(__file__).parents[3]
-QUICK = Patience(start=20, settle=20, pauses=(0, 0))
-
-
-class Place:
-    """A hub with servers of its own, and everything it said."""
-
-    def __init__(self, directory: Path, patience: Patience = QUICK) -> None:
-        self.directory = directory
-        self.specs: list[ServerSpec] = []
-        self.blobs: dict[str, bytes] = {}
-        self.notices: list[Notice] = []
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        around = Surroundings({"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens")
-        self.hub = McpHub(lambda: FoundServers(tuple(self.specs)), around, patience)
-        self.hub.subscribe(self.notices.append)
-
-    def add(self, name: str, **settings: Any) -> None:
-        self.specs.append(ServerSpec(name, McpServerSettings(**settings), "user", self.directory))
-
-    def add_stdio(self, name: str = "tracker", *more: str, **settings: Any) -> None:
-        arguments = ("-m", "tests.support.mcp_server", str(self.directory), *more)
-        self.add(name, command=sys.executable, args=arguments, **settings)
-
-    def put_blob(self, data: bytes) -> str:
-        self.blobs[str(len(self.blobs))] = data
-        return str(len(self.blobs) - 1)
-
-    def state(self, name: str = "tracker") -> ServerState:
-        return next(row.state for row in self.hub.status() if row.name == name)
-
-    async def call(
-        self, name: str, report: Callable[[str], None] = lambda _text: None, /, **arguments: Any
-    ) -> ToolResult:
-        tool = find_tool(name, self.hub.known())
-        tool, parsed = tool.resolve(parse_arguments(tool, json.dumps(arguments)))
-        context = ToolContext(
-            self.directory, self.directory, OutputLimits(), FileReads(), put_blob=self.put_blob, report=report
-        )
-        return await tool.run(parsed, context)
-
-    def pids(self) -> list[int]:
-        return [int(path.name.removeprefix("started-")) for path in self.directory.glob("started-*")]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-@contextlib.asynccontextmanager
-async def served(directory: Path, port: int, **options: Any) -> AsyncIterator[None]:
-    app = make_server(directory).streamable_http_app(**options)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on"))
-    task = asyncio.create_task(server.serve())
-    await until(lambda: server.started)
-    try:
-        yield
-    finally:
-        server.should_exit = server.force_exit = True
-        await asyncio.wait([task])
+from tui_agent.tools.base import ToolError
+from tui_agent.tools.registry import parse_arguments
 
 
 @pytest.fixture(params=["stdio", "http"])
@@ -99,7 +28,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             found.add_stdio()
         else:
             port = free_port()
-            await stack.enter_async_context(served(tmp_path, port))
+            await stack.enter_async_context(served(make_server(tmp_path), port))
             found.add("tracker", url=f"http://127.0.0.1:{port}/mcp")
         stack.push_async_callback(found.hub.aclose)
         await found.hub.settle()
@@ -321,10 +250,10 @@ async def test_too_many_tools_are_offered_through_one(tmp_path: Path) -> None:
 async def test_an_http_server_that_was_restarted_is_reached_again(tmp_path: Path) -> None:
     place, port = Place(tmp_path), free_port()
     place.add("tracker", url=f"http://127.0.0.1:{port}/mcp")
-    async with served(tmp_path, port):
+    async with served(make_server(tmp_path), port):
         await place.hub.settle()
         assert (await place.call("tracker_add", a=1, b=2)).output == "3"
-    async with served(tmp_path, port):
+    async with served(make_server(tmp_path), port):
 
         async def works() -> bool:
             with contextlib.suppress(ToolError):
