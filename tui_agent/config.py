@@ -21,7 +21,7 @@ from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettin
 from tui_agent.paths import config_dir
 from tui_agent.tools.settings import FetchSettings
 
-Origin = Literal["default", "file", "environment", "flag"]
+Origin = Literal["default", "file", "project", "environment", "flag"]
 Table = dict[str, Any]
 
 ENVIRONMENT_PREFIX = "TUI_AGENT_"
@@ -54,7 +54,9 @@ class Config(BaseModel):
 
     model: str | None = Field(default=None, description="The model, as provider/name.")
     small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")
-    mode: Literal["build", "plan"] = Field(default="build", description="The mode of a new session.")
+    mode: Literal["build", "auto-edit", "plan"] = Field(
+        default="build", description="The mode of a new session: build asks, auto-edit edits unasked, plan only reads."
+    )
     max_steps: int = Field(default=200, ge=1, description="Requests a message may cause before a forced wrap-up.")
     instructions: tuple[str, ...] = Field(
         default=(), description="More instructions for the model: files, globs and URLs."
@@ -84,6 +86,8 @@ class LoadedConfig:
     path: Path
     origins: dict[str, Origin] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    project_permissions: dict[str, str | dict[str, str]] = field(default_factory=dict)
+    """The ``[permissions]`` of the project's file."""
 
     def origin(self, key: str) -> Origin:
         """Return where a dotted key's value came from."""
@@ -103,16 +107,26 @@ def config_path() -> Path:
 
 
 def load_config(
-    path: Path | None = None, environ: Mapping[str, str] | None = None, flags: Table | None = None
+    path: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Table | None = None,
+    *,
+    project: Path | None = None,
 ) -> LoadedConfig:
-    """Read file, environment and flags into one configuration.
+    """Read the user's file, a trusted project's, environment and flags into one configuration.
+
+    ``project`` is the file of a project that the user trusts. Its permission rules are not merged into the user's:
+    they are a source of their own, in ``project_permissions``.
 
     Raises:
         ConfigError: a value is wrong, or the file cannot be read.
     """
     path = path or config_path()
+    brought = read_table(project) if project is not None else {}
+    rules = brought.pop("permissions", {})
     layers: list[tuple[Origin, Table]] = [
         ("file", read_table(path)),
+        ("project", brought),
         ("environment", environment_table(os.environ if environ is None else environ)),
         ("flag", flags or {}),
     ]
@@ -124,10 +138,12 @@ def load_config(
     known, unknown = split_known(Config, merged)
     try:
         config = Config.model_validate(known)
+        permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
-        raise ConfigError(_explain(error, path, origins)) from None
+        raise ConfigError(_explain(error, path, origins, project)) from None
     warnings = tuple(f"{path} has a setting this version doesn't know: {name}." for name in unknown)
-    return LoadedConfig(config, path, origins, (*warnings, *_exposed_keys(path, layers[0][1])))
+    warnings = (*warnings, *_exposed_keys(path, layers[0][1]))
+    return LoadedConfig(config, path, origins, warnings, permissions)
 
 
 def read_table(path: Path) -> Table:
@@ -196,7 +212,7 @@ def split_key(key: str) -> list[str]:
         ConfigError: it is not a TOML key.
     """
     try:
-        table = tomllib.loads(f"{key} = 0")
+        table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
         raise ConfigError(f'“{key}” is not a key; write it as in TOML: table.key or models."name".key.') from None
     keys = []
@@ -294,11 +310,13 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
     return None, False
 
 
-def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin]) -> str:
+def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None) -> str:
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"])
     origin = next((origins[name] for name in origins if name == key or key.startswith(f"{name}.")), "file")
-    where = {"environment": "the environment", "flag": "the command line"}.get(origin, str(path))
+    where = {"environment": "the environment", "flag": "the command line", "project": str(project)}.get(
+        origin, str(path)
+    )
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"{where}: {key} = {_shown(key, first['input'])} is not accepted: {message}."
 
