@@ -152,6 +152,11 @@ class FakeAgent:
         self.session.move(target)
         self.emit(LeafMoved(target))
 
+    def undo_move(self) -> int | None:
+        leaf = self.session.undo_move()
+        self.emit(LeafMoved(leaf))
+        return leaf
+
     def context_size(self) -> ContextSize:
         return self.size
 

@@ -10,7 +10,7 @@ from tui_agent.session.rows import storable
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import index_text, match_expression, snippet
 
-__all__ = ["entries", "rebuild", "sessions", "sessions_named", "typed_texts"]
+__all__ = ["entries", "matching", "rebuild", "sessions", "sessions_named", "typed_texts"]
 
 _CONSIDERED = 2_000
 """Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
@@ -90,6 +90,18 @@ def entries(
         (expression, low, high, max(limit, _CONSIDERED), cwd, limit),
     ).fetchall()
     return [hit for row in rows if (hit := _hit(connection, row, query)) is not None]
+
+
+def matching(connection: sqlite3.Connection, query: str, session: int) -> list[int]:
+    """Return the ids of all entries of a session that match, ascending, without reading them."""
+    expression = match_expression(query)
+    if expression is None:
+        return []
+    rows = connection.execute(
+        "SELECT rowid & 4294967295 FROM entries_fts WHERE entries_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid",
+        (expression, key_of(session, 0), key_of(session + 1, 0) - 1),
+    )
+    return [row[0] for row in rows]
 
 
 def _hit(connection: sqlite3.Connection, row: Any, query: str) -> SearchHit | None:

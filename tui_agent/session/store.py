@@ -236,6 +236,12 @@ class Store:
         with self.reader() as connection:
             return finding.entries(connection, query, limit, session=number, cwd=directory)
 
+    def matching(self, query: str, session_id: str) -> list[int]:
+        """Return the ids of all entries of a session that `search` would find, ascending; their text is not read."""
+        number = self.number(session_id)
+        with self.reader() as connection:
+            return finding.matching(connection, query, number)
+
     def rebuild_search(self) -> None:
         """Make the search index anew from the entries."""
         with self.writer() as connection:

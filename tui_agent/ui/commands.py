@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 
 from tui_agent.ui import handlers
-from tui_agent.ui.services import CompactingAgent
+from tui_agent.ui.services import CompactingAgent, NavigatingAgent
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
@@ -55,12 +55,14 @@ COMMANDS: tuple[Command, ...] = (
         argument="[ID]",
         aliases=("resume",),
     ),
+    Command("tree", "all branches of this session", handlers.tree, "Session tree", key="ctrl+t", needs=NavigatingAgent),
     Command("fork", "go on in a copy of this session", handlers.fork, "Fork session"),
     Command("rename", "give this session a title", handlers.rename, "Rename session", argument="TITLE"),
+    Command("label", "label where you are, to find it in /tree", handlers.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", handlers.model, "Model", key="f2", argument="[ID]"),
     Command("mode", "change between build and plan", handlers.mode, "Mode", key="shift+tab", argument="[NAME]"),
-    Command("undo", "take the last turn back, to edit it", handlers.undo, "Undo turn"),
-    Command("redo", "undo the last /undo", handlers.redo, "Redo turn"),
+    Command("undo", "take back the last turn, move, compaction or prune", handlers.undo, "Undo"),
+    Command("redo", "undo the last /undo", handlers.redo, "Redo"),
     Command("retry", "send the last request again", handlers.retry, "Retry", key="ctrl+r"),
     Command(
         "compact",

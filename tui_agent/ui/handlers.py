@@ -5,9 +5,11 @@ Handlers import what they show: commands are known before the first paint, scree
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from tui_agent.ui.services import CompactingAgent, OpenHow, OpenRequest, RestoringAgent
+from tui_agent.ui.format import one_line
+from tui_agent.ui.services import CompactingAgent, NavigatingAgent, OpenHow, OpenRequest, RestoringAgent
 
 if TYPE_CHECKING:
     from tui_agent.session.entries import Entry
@@ -74,9 +76,48 @@ async def mode(main: MainScreen, argument: str) -> None:
     main.show_facts()
 
 
+async def tree(main: MainScreen, _argument: str) -> None:
+    """Show all branches of the session."""
+    from tui_agent.ui.screens.tree import TreeScreen
+
+    agent: object = main.agent
+    if isinstance(agent, NavigatingAgent):
+        main.app.push_screen(TreeScreen(main, agent))
+
+
+async def label(main: MainScreen, argument: str) -> None:
+    """Label the leaf; without a text put the command into the prompt, the label in it."""
+    from tui_agent.session.errors import StoreError
+
+    session = main.agent.session if main.agent else None
+    if session is None or session.leaf is None:
+        main.say("There is nothing to label yet.")
+        return
+    if not argument:
+        main.prompt.set_draft(f"/label {session.labels().get(session.leaf, '')}")
+        return
+    try:
+        session.label(session.leaf, argument)
+    except StoreError as error:
+        main.say(error.message, "error")
+    else:
+        main.say(f"#{session.leaf} is labelled “{one_line(argument, 40)}”.")
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What ``/undo`` did: the leaf it left, and whether it undid a move or made one."""
+
+    leaf: int | None
+    undid_move: bool = False
+
+
 async def undo(main: MainScreen, _argument: str) -> None:
-    """Move to before the last turn, its text back in the prompt; a compaction at the end is undone alone."""
-    from tui_agent.session.entries import CompactionEntry, UserEntry
+    """Take back what came last.
+
+    A compaction, prune or move at the end is undone alone; otherwise the last turn goes, its text back in the prompt.
+    """
+    from tui_agent.session.entries import CompactionEntry, PruneEntry, UserEntry
 
     agent = main.agent
     if agent is None:
@@ -84,18 +125,40 @@ async def undo(main: MainScreen, _argument: str) -> None:
     if agent.running:
         main.say("The agent is working: press Escape first.", "warning")
         return
-    path = agent.session.active_path()
+    leaf, path = agent.session.leaf, agent.session.active_path()
+    if path and isinstance(path[-1], CompactionEntry | PruneEntry):
+        step_back(main, path[-1].parent_id)
+        return
+    if not main.undone and _moved_here(agent.session):
+        agent.undo_move()
+        main.undone.append(Undone(leaf, undid_move=True))
+        return
     for entry in reversed(path):
-        if isinstance(entry, CompactionEntry) and entry is path[-1]:
-            break
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             main.prompt.set_draft(entry.text)
-            break
-    else:
-        main.say("There is no turn to undo.")
-        return
-    main.undone.append(agent.session.leaf)
-    agent.move(entry.parent_id)
+            step_back(main, entry.parent_id)
+            return
+    main.say("There is no turn to undo.")
+
+
+def step_back(main: MainScreen, parent: int | None) -> None:
+    """Move to an earlier entry of the path, so that ``/redo`` comes back."""
+    if main.agent is not None:
+        main.undone.append(Undone(main.agent.session.leaf))
+        main.agent.move(parent)
+
+
+def _moved_here(session: Any) -> bool:
+    """Whether nothing was said since the last move, except for the summary that came with it."""
+    moves = session.moves()
+    if not moves or moves[-1].action == "undo":
+        return False
+    here, target = session.leaf, moves[-1].to_leaf
+    if here != target and here is not None:
+        entry = session.entry(here)
+        return entry.kind == "branch_summary" and entry.parent_id == target
+    at_target: bool = here == target
+    return at_target
 
 
 async def redo(main: MainScreen, _argument: str) -> None:
@@ -104,7 +167,14 @@ async def redo(main: MainScreen, _argument: str) -> None:
     if agent is None or not main.undone:
         main.say("There is nothing to redo.")
         return
-    agent.move(main.undone.pop())
+    if agent.running:
+        main.say("The agent is working: press Escape first.", "warning")
+        return
+    done = main.undone.pop()
+    if done.undid_move:
+        agent.move(done.leaf)
+    else:
+        agent.undo_move()
     main.prompt.reset()
 
 
@@ -119,8 +189,7 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
         case "retry":
             await retry(main, "")
         case "undo" if not main.agent.running:
-            main.undone.append(main.agent.session.leaf)
-            main.agent.move(main.agent.session.entry(entry_id).parent_id)
+            step_back(main, main.agent.session.entry(entry_id).parent_id)
         case "undo":
             main.say("The agent is working: press Escape first.", "warning")
         case "restore" if isinstance(agent, RestoringAgent):

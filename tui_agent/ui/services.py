@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
+    from tui_agent.context.branch_summary import MovePlan
     from tui_agent.context.budget import ContextSize
-    from tui_agent.session.entries import Entry, UserPart
+    from tui_agent.session.entries import BranchSummaryEntry, Entry, UserPart
     from tui_agent.session.records import SessionInfo
 
 
@@ -44,6 +45,14 @@ class StorePort(Protocol):
 
     def undelete(self, session_id: str) -> None:
         """Undo ``delete``."""
+        ...
+
+    def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
+        """Copy the path to an entry into a new session."""
+        ...
+
+    def matching(self, query: str, session_id: str) -> Sequence[int]:
+        """Return the ids of all entries of a session that match a search. May be called in a thread."""
         ...
 
     def prompt_history(self, limit: int) -> Sequence[str]:
@@ -177,6 +186,10 @@ class AgentPort(Protocol):
         """Make an entry the leaf, None for the empty conversation; refused during a run."""
         ...
 
+    def undo_move(self) -> int | None:
+        """Undo the last move; returns the leaf."""
+        ...
+
     def context_size(self) -> ContextSize:
         """Measure the next request."""
         ...
@@ -205,6 +218,57 @@ class RestoringAgent(Protocol):
 
     def restore(self, entry_id: int) -> object:
         """Show the model an entry again."""
+        ...
+
+
+@runtime_checkable
+class NavigatingAgent(Protocol):
+    """An agent one can go about in the tree of. What can fail raises an error whose text is a sentence."""
+
+    @property
+    def session(self) -> Any:
+        """The session it works in."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on; nothing moves then."""
+        ...
+
+    def plan_move(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
+        """Return what going to an entry would do."""
+        ...
+
+    async def carry_out(
+        self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
+    ) -> None:
+        """Move as planned; ``focus`` None without a summary of what is left, "" with one."""
+        ...
+
+    async def merge_branch(
+        self, leaf: int, *, focus: str = "", progress: Callable[[str], None] | None = None
+    ) -> BranchSummaryEntry:
+        """Append a summary of another branch, without moving."""
+        ...
+
+    def undo_move(self) -> int | None:
+        """Undo the last move; returns the leaf."""
+        ...
+
+    def redo_move(self) -> int | None:
+        """Redo the move undone last; returns the leaf."""
+        ...
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with every event; the returned function ends it."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stop the run."""
+        ...
+
+    async def wait_idle(self) -> None:
+        """Wait until no run is going on."""
         ...
 
 

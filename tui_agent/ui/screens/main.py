@@ -33,6 +33,7 @@ from tui_agent.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
     from tui_agent.session.entries import UserPart
+    from tui_agent.ui.handlers import Undone
     from tui_agent.ui.services import AgentPort, AppServices
     from tui_agent.ui.widgets.session_view import SessionView
 
@@ -65,8 +66,8 @@ class MainScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.undone: list[int | None] = []
-        """Leaves that ``/undo`` left, newest last."""
+        self.undone: list[Undone] = []
+        """What ``/undo`` did since the last message, newest last."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
         self._services: AppServices | None = None
@@ -296,11 +297,15 @@ class MainScreen(Screen[None]):
             self.agent.interrupt()
 
     def action_take_back(self) -> None:
-        """Put the newest waiting message back into the prompt, before what is written there."""
-        if self.agent is None or (text := self.agent.take_back()) is None:
-            return
+        """Put the newest waiting message back into the prompt."""
+        if self.agent is not None and (text := self.agent.take_back()) is not None:
+            self.put_back(text)
+
+    def put_back(self, text: str) -> None:
+        """Put a message back into the prompt to be edited, before what is written there."""
         draft = self.prompt.full_text
-        self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
+        if text:
+            self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
         self.prompt.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -1,0 +1,201 @@
+"""The application with a real agent and a scripted model, on a session with branches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.agents import MODEL, FixedDirectory
+from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.ui_app import HOME, NOW, STILL, Stage, make_stage, until
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.resources import prompt
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.ui.screens.tree import TreeScreen
+from tui_agent.ui.services import OpenRequest, Start
+from tui_agent.ui.widgets.tree.session_tree import SessionTree
+
+SUMMARY = "## Goal\nTried middleware; the order of the middleware was wrong.\n"
+
+
+def said(text: str) -> UserEntry:
+    return UserEntry(parts=(TextPart(text=text),))
+
+
+def answered(text: str, *calls: ToolCallPart, cost: float | None = 0.01) -> AssistantEntry:
+    return AssistantEntry(parts=(*([TextPart(text=text)] if text else []), *calls), model=MODEL, cost=cost)
+
+
+def called(number: int, tool: str, title: str, **meta: Any) -> tuple[AssistantEntry, ToolResultEntry]:
+    """Return a call without a word, and its result."""
+    call = ToolCallPart(call_id=f"c{number}", tool=tool, arguments=f'{{"path": "{title}"}}')
+    result = ToolResultEntry(
+        call_id=f"c{number}",
+        tool=tool,
+        status=ToolStatus.COMPLETED,
+        output=f"output of {tool} {number}",
+        title=title,
+        metadata=ToolMetadata(**meta),
+    )
+    return answered("", call, cost=None), result
+
+
+def login() -> list[Entry]:
+    """Return the trunk: a question, three calls in a row, an answer."""
+    return [
+        SystemEntry(blocks=("You are an agent.",), model=MODEL),
+        said("the login redirect loses the query string"),
+        *called(1, "grep", '"next="'),
+        *called(2, "read", "src/auth/views.py"),
+        *called(3, "edit", "src/auth/views.py", path="src/auth/views.py", additions=3, deletions=1),
+        answered("The redirect dropped `next` because it was built from a constant."),
+    ]
+
+
+def plant(session: Session) -> dict[str, int]:
+    """Grow the tree of INTERFACE.md; returns the entries that tests go to by name."""
+    trunk = session.append_many(login())
+    fork = trunk[-1].id
+    tests = session.append_many([said("write a test for it"), answered("added tests/test_redirect.py")])
+    session.move(fork)
+    other = session.append_many([said("try middleware instead"), answered("Which one?"), said("the session one")])
+    late: list[Entry] = []
+    for number in range(10, 19):
+        late += called(number, "bash", f"make step{number}")
+    middle = session.append_many([*late, answered("The xylophone plays: 中文字 and more.")])
+    session.append(
+        CompactionEntry(
+            summary="## Goal\nMiddleware.",
+            first_kept_id=middle[-1].id,
+            tokens_before=96_000,
+            tokens_after=14_000,
+            trigger="threshold",
+        )
+    )
+    end = session.append(answered("Done with middleware."))
+    session.move(tests[-1].id)
+    session.label(tests[0].id, "green")
+    return {
+        "question": trunk[1].id,
+        "run": trunk[-2].id,
+        "fork": fork,
+        "test": tests[0].id,
+        "leaf": tests[-1].id,
+        "middleware": other[0].id,
+        "which": other[1].id,
+        "xylophone": middle[-1].id,
+        "end": end.id,
+    }
+
+
+@dataclass
+class TreeStage:
+    """The application, the session in it, and its entries by name."""
+
+    stage: Stage
+    client: ScriptedClient
+    names: dict[str, int]
+    session_id: str
+
+    @property
+    def agent(self) -> Agent:
+        agent: Any = self.stage.main.agent
+        assert isinstance(agent, Agent)
+        return agent
+
+    @property
+    def session(self) -> Session:
+        return self.agent.session
+
+    @property
+    def screen(self) -> TreeScreen:
+        screen = next(screen for screen in self.stage.app.screen_stack if isinstance(screen, TreeScreen))
+        assert isinstance(screen, TreeScreen)
+        return screen
+
+    @property
+    def tree(self) -> SessionTree:
+        return self.screen.session_tree
+
+    @property
+    def is_open(self) -> bool:
+        return any(isinstance(screen, TreeScreen) for screen in self.stage.app.screen_stack)
+
+    def at(self) -> int:
+        """Return the entry under the cursor."""
+        line = self.tree.line
+        assert line is not None
+        return line.entry
+
+    def rows(self) -> list[str]:
+        """Return the lines of the tree as they are drawn."""
+        return [self.tree.render_line(y).text.rstrip() for y in range(min(self.tree.outline.total, 200))]
+
+    def stored(self) -> tuple[Any, ...]:
+        """Return everything a navigation could have changed."""
+        session = Session(self.stage.store, self.session_id, estimate=lambda _entry: 1, read_only=True)
+        return session.leaf, session.skeleton(), session.labels(), session.moves(), len(self.stage.store.sessions())
+
+    async def open(self, pilot: Any, *keys: str) -> None:
+        """Open the tree and press keys."""
+        await self.stage.main.run_command("tree", "")
+        await until(lambda: self.is_open and self.screen.is_mounted and self.tree.size.height, pilot)
+        await pilot.pause()
+        await pilot.press(*keys)
+
+    async def highlight(self, pilot: Any, name: str) -> None:
+        """Put the cursor on an entry."""
+        self.tree.go_to_entry(self.names[name])
+        await pilot.pause()
+
+
+def tree_stage(tmp_path: Path, script: Sequence[Reply] | Any = (), *, theme: str = "textual-dark", planting: Any = plant) -> TreeStage:
+    """Return an application that has not been run yet, the session of ``plant`` in it."""
+    from dataclasses import replace
+
+    store = Store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
+    directory = FixedDirectory()
+    session = Session(store, store.create_session(HOME, title="login").id, estimate=directory.counter(MODEL).estimate)
+    names = planting(session)
+    session_id = session.id
+    store.close()
+    client = ScriptedClient(script or (lambda request: Reply("Answer.") if request.tools else Reply(SUMMARY)))
+    project = tmp_path / "project"
+    project.mkdir(exist_ok=True)
+    stages: list[Stage] = []
+
+    def make_agent(opened: Any) -> Agent:
+        ports = AgentPorts(
+            client=client,
+            tools=builtin_tools(),
+            directory=directory,
+            prompt=prompt,
+            cwd=project,
+            project=project,
+            put_blob=stages[0].store.put_blob,
+            blob=stages[0].store.blob,
+            environment={"PATH": "/usr/bin:/bin"},
+            clock=lambda: int(NOW * 1000),
+        )
+        return Agent(opened, ports, model=MODEL)
+
+    stage = make_stage(
+        tmp_path, start=Start(OpenRequest(session_id)), settings=replace(STILL, theme=theme), make_agent=make_agent
+    )
+    stages.append(stage)
+    return TreeStage(stage, client, names, session_id)

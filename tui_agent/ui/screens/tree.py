@@ -1,0 +1,542 @@
+"""The session tree: look at every branch, go to any entry, merge, fork, label. Escape leaves everything as it was."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import getters, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.style import Style
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
+from tui_agent.agent.navigator import NavigationError
+from tui_agent.context.branch_summary import MovePlan
+from tui_agent.session.entries import Entry
+from tui_agent.session.errors import StoreError
+from tui_agent.ui.format import money, tokens
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.summarising import Answer, SummaryDialog
+from tui_agent.ui.services import NavigatingAgent, OpenRequest
+from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.wording import count_text
+from tui_agent.ui.widgets.tree.facts import copy_text, prompt_text
+from tui_agent.ui.widgets.tree.finding import Hits
+from tui_agent.ui.widgets.tree.outline import View
+from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
+from tui_agent.ui.widgets.tree.segments import TreeIndex
+from tui_agent.ui.widgets.tree.session_tree import SessionTree
+
+if TYPE_CHECKING:
+    from tui_agent.ui.screens.main import MainScreen
+
+PREVIEW_SECONDS = 0.05
+"""The preview follows when the cursor rests for so long."""
+REFRESH_SECONDS = 0.2
+"""Entries that come while the tree is open are shown together after so long."""
+
+HINTS = (
+    ("enter", "go", "app.simulate_key('enter')"),
+    ("←→", "fold", "screen.fold"),
+    ("/", "search", "screen.search"),
+    ("ctrl+o", "filter", "screen.filter"),
+    ("l", "label", "screen.label"),
+    ("m", "merge", "screen.merge"),
+    ("f", "fork", "screen.fork"),
+    ("y", "copy", "screen.copy"),
+    ("u", "undo move", "screen.undo"),
+    ("space", "preview", "screen.preview"),
+    ("?", "keys", "screen.keys"),
+    ("esc", "back", "screen.back"),
+)
+"""Key, what it does, and the action of a click; as many as fit, the last two always."""
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search that is being typed, and where it began."""
+
+    cursor: int
+    entry: int | None
+    view: View
+
+
+class TreeScreen(Screen[None]):
+    """Shows the tree of the open session. Dismissed after a move, or by Escape."""
+
+    AUTO_FOCUS = "SessionTree"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as inherited
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"tree--title", "tree--key"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+t", "back", "back", show=False),
+        Binding("slash", "search", "search", show=False),
+        Binding("n", "hit(1)", "next hit", show=False),
+        Binding("N", "hit(-1)", "previous hit", show=False),
+        Binding("down", "typing_hit(1)", "next hit", show=False),
+        Binding("up", "typing_hit(-1)", "previous hit", show=False),
+        Binding("ctrl+o", "filter", "filter", show=False),
+        Binding("l", "label", "label", show=False),
+        Binding("y", "copy", "copy", show=False),
+        Binding("m", "merge", "merge", show=False),
+        Binding("f", "fork", "fork", show=False),
+        Binding("u", "undo", "undo", show=False),
+        Binding("ctrl+r", "redo", "redo", show=False),
+        Binding("space,p", "preview", "preview", show=False),
+        Binding("question_mark,f1", "keys", "keys", show=False),
+    ]
+
+    head = getters.query_one("#tree-head", Static)
+    session_tree = getters.query_one(SessionTree)
+    preview = getters.query_one(EntryPreview)
+    field = getters.query_one("#tree-field", Input)
+    keys = getters.query_one("#tree-keys", Static)
+
+    @dataclass
+    class Found(Message):
+        """A search ended."""
+
+        query: str
+        hits: Hits | None
+
+    @dataclass
+    class Moved(Message):
+        """The leaf is elsewhere; what went back into the prompt is in the plan."""
+
+        plan: MovePlan
+
+    def __init__(self, main: "MainScreen", agent: NavigatingAgent) -> None:
+        super().__init__()
+        self._main = main
+        self._agent = agent
+        self._session = agent.session
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self._preview_timer: Timer | None = None
+        self._refresh_timer: Timer | None = None
+        self._search: _Search | None = None
+        self._labelling: int | None = None
+        self._wants_preview: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        """Heading, tree and preview, a field, keys."""
+        yield Static(id="tree-head")
+        with Container(id="tree-body"):
+            yield SessionTree(self._load, self._main.clock)
+            yield EntryPreview(self._session, self._main.clock)
+        yield Input(id="tree-field", compact=True)
+        yield Static(id="tree-keys")
+
+    def on_mount(self) -> None:
+        """Show the tree, the cursor where the session is."""
+        self._unsubscribe = self._agent.subscribe(self._agent_spoke)
+        self._reload(at=self._session.leaf)
+        self.session_tree.centre()
+        self.call_after_refresh(self._resized)
+
+    def on_unmount(self) -> None:
+        """Listen no more."""
+        self._unsubscribe()
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _reload(self, *, at: int | None = None) -> None:
+        session = self._session
+        index = TreeIndex(session.skeleton(), session.leaf, session.costs())
+        self.session_tree.show(index, session.labels(), at=at)
+        self._show_head()
+
+    def _show_head(self) -> None:
+        tree = self.session_tree
+        index = tree.outline.index
+        facts = [count_text(len(index.headers), "entry"), count_text(max(index.branches, 1), "branch")]
+        facts.append(f"{tokens(sum(root.tokens for root in index.roots))} tokens")
+        if cost := sum(root.cost for root in index.roots):
+            facts.append(money(cost))
+        if index.leaf is None and index.headers:
+            facts.append("at the beginning, before the first message")
+        facts.append(f"showing {tree.view.filter}")
+        if tree.hits is not None:
+            facts.append(self._hits_text(tree.hits))
+        title = Content.styled("Session tree", self.get_visual_style("tree--title", partial=True))
+        self.head.update(Content.assemble(title, "  " + " · ".join(facts)))
+
+    def _hits_text(self, hits: Hits) -> str:
+        hidden = f", {hits.hidden} more hidden by the filter" if hits.hidden else ""
+        if not hits.total:
+            return f"nothing found{hidden}"
+        return f"{count_text(hits.total, 'match')}{hidden}"
+
+    def on_resize(self) -> None:
+        """Place the preview, and as many keys as fit."""
+        self._resized()
+
+    def _resized(self) -> None:
+        roomy = self.size.width >= 100 or self.size.height >= 32
+        shown = roomy if self._wants_preview is None else self._wants_preview
+        self.set_class(shown, "-preview")
+        self.keys.update(self._hints(self.size.width - 2))
+        if shown:
+            self._preview_soon()
+
+    def _hints(self, room: int) -> Content:
+        style = self.get_visual_style("tree--key", partial=True)
+        shown, last = list(HINTS[:-2]), list(HINTS[-2:])
+        width = sum(len(key) + len(label) + 3 for key, label, _ in [*shown, *last])
+        while shown and width > room:
+            key, label, _ = shown.pop()
+            width -= len(key) + len(label) + 3
+        parts: list[Content] = []
+        for key, label, action in (*shown, *last):
+            press = Style.from_meta({"@click": action})
+            parts.append(Content.assemble((key, style + press), (f" {label}", press)))
+        return Content("  ").join(parts)
+
+    @on(SessionTree.Highlighted)
+    def _highlighted(self) -> None:
+        self._preview_soon()
+
+    def _preview_soon(self) -> None:
+        if not self.has_class("-preview"):
+            return
+        if self._preview_timer is not None:
+            self._preview_timer.stop()
+        self._preview_timer = self.set_timer(PREVIEW_SECONDS, self._show_preview)
+
+    def _show_preview(self) -> None:
+        self._preview_timer = None
+        self.preview.show(self.session_tree.outline.index, self.session_tree.line)
+
+    def _load(self, entry_id: int) -> Entry | None:
+        return next(iter(self._session.entries([entry_id])), None)
+
+    def _agent_spoke(self, event: AgentEvent) -> None:
+        if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
+            self._refresh_timer = self.set_timer(REFRESH_SECONDS, self._refresh_tree)
+
+    def _refresh_tree(self) -> None:
+        self._refresh_timer = None
+        if self.is_attached:
+            self._reload()
+
+    def action_preview(self) -> None:
+        """Show or hide the preview."""
+        self._wants_preview = not self.has_class("-preview")
+        if not self._wants_preview:
+            self.session_tree.focus()
+        self._resized()
+
+    def action_fold(self) -> None:
+        """Fold or unfold, by a click on the keys."""
+        line = self.session_tree.line
+        if line is not None and (line.is_folded or not line.can_fold):
+            self.session_tree.action_open()
+        else:
+            self.session_tree.action_close()
+
+    def action_filter(self) -> None:
+        """Show more, or less."""
+        self.session_tree.change_filter()
+        self._show_head()
+
+    def action_keys(self) -> None:
+        """Show all keys."""
+        from tui_agent.ui.screens.report import ReportScreen
+
+        self.app.push_screen(ReportScreen("Keys of the session tree", Content(KEYS)))
+
+    def action_back(self) -> None:
+        """Leave the field, the hits, the preview, then the tree."""
+        if self.field.display:
+            self._close_field(keep=False)
+        elif self.preview.has_focus_within:
+            self.session_tree.focus()
+        elif self.session_tree.hits is not None:
+            self.session_tree.show_hits("", None)
+            self._show_head()
+        else:
+            self.dismiss()
+
+    # -- the field: search and labels -------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Search the text of all entries; the cursor goes along while one types."""
+        line = self.session_tree.line
+        self._search = _Search(self.session_tree.cursor, line.entry if line else None, self.session_tree.view)
+        self._open_field("Search all text: enter keeps, n and N go on, escape leaves", "")
+
+    def action_label(self) -> None:
+        """Label the entry under the cursor."""
+        if (line := self.session_tree.line) is None or self._refused():
+            return
+        self._labelling = line.entry
+        text = self._session.labels().get(line.entry, "")
+        self._open_field(f"Label of #{line.entry}: enter keeps, empty removes, escape leaves", text)
+
+    def _open_field(self, placeholder: str, text: str) -> None:
+        with self.prevent(Input.Changed):
+            self.field.value = text
+        self.field.placeholder = placeholder
+        self.field.display = True
+        self.field.focus()
+
+    def _close_field(self, *, keep: bool) -> None:
+        search, self._search = self._search, None
+        self._labelling = None
+        self.field.display = False
+        self.session_tree.focus()
+        if search is not None and not keep:
+            self.session_tree.show_hits("", None)
+            self.session_tree.see(search.view, at=search.entry)
+            self.session_tree.move_to(search.cursor)
+        self._show_head()
+
+    @on(Input.Changed, "#tree-field")
+    def _field_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self._search is not None:
+            self._look_for(event.value.strip())
+
+    @work(exclusive=True, group="tree-search", exit_on_error=False)
+    async def _look_for(self, query: str) -> None:
+        hits = await asyncio.to_thread(self._find, query) if query else None
+        self.post_message(self.Found(query, hits))
+
+    def _find(self, query: str) -> Hits:
+        ids = self._main.services.store.matching(query, self._session.id)
+        return Hits(self.session_tree.outline, ids)
+
+    def on_tree_screen_found(self, message: Found) -> None:
+        """Mark the hits; while one types, go to the first from where the search began."""
+        if self._search is not None and message.query == self.field.value.strip():
+            self.session_tree.show_hits(message.query, message.hits)
+            if message.hits is not None and self._search.entry is not None:
+                self._go_to_hit(message.hits, self._search.entry, 0)
+            self._show_head()
+
+    @on(Input.Submitted, "#tree-field")
+    def _field_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self._labelling is not None:
+            self._set_label(self._labelling, event.value.strip())
+        self._close_field(keep=bool(event.value.strip()))
+
+    def _set_label(self, entry_id: int, text: str) -> None:
+        try:
+            self._session.label(entry_id, text or None)
+        except StoreError as error:
+            self._say(error.message)
+        self._reload()
+
+    def action_hit(self, step: int) -> None:
+        """Go to the next or previous hit."""
+        line = self.session_tree.line
+        if self.session_tree.hits is None:
+            self._say("Search with / first.")
+        elif line is not None:
+            self._go_to_hit(self.session_tree.hits, line.entry, step)
+
+    def action_typing_hit(self, step: int) -> None:
+        """Go to another hit while typing."""
+        self.action_hit(step)
+        if self._search is not None and self.session_tree.line is not None:
+            self._search = _Search(self._search.cursor, self._search.entry, self._search.view)
+
+    def _go_to_hit(self, hits: Hits, entry_id: int, step: int) -> None:
+        """Go some hits on from an entry; with 0 to the first at or after it."""
+        place = self.session_tree.outline.index.locate(entry_id)
+        if place is None:
+            return
+        rows = self.session_tree.outline.rows(place[0])
+        first = max((row.first for row in rows if row.first <= place[1]), default=0) if rows else 0
+        number = hits.number((place[0], first))
+        here = hits.entry(number) if number < hits.total else None
+        on_hit = here is not None and here >= entry_id and hits.number((place[0], place[1] + 1)) > number
+        target = hits.entry(number + step if on_hit or step <= 0 else number)
+        if target is not None:
+            self.session_tree.go_to_entry(target)
+
+    # -- going ------------------------------------------------------------------------------------------------
+
+    @on(SessionTree.Chosen)
+    def _chosen(self, message: SessionTree.Chosen) -> None:
+        message.stop()
+        self._when_idle(lambda: self._go(message.entry_id, continue_from_here=message.continue_from_here))
+
+    def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
+        if self._refused():
+            return
+        plan = self._agent.plan_move(entry_id, continue_from_here=continue_from_here)
+        if not plan.asks:
+            self._move(plan)
+            return
+
+        async def carry_out(focus: str | None, progress: Callable[[str], None]) -> None:
+            await self._agent.carry_out(plan, focus=focus, progress=progress)
+
+        about = f"{count_text(len(plan.abandoned), 'entry')} leave the path. They stay in the tree."
+        self._ask(SummaryDialog("Go without a summary of this branch?", about, tuple(Answer), carry_out), plan)
+
+    def _ask(self, dialog: SummaryDialog, plan: MovePlan) -> None:
+        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
+            if done:
+                self._arrived(plan)
+
+        self.app.push_screen(dialog, answered)
+
+    @work(group="tree-move", exclusive=True, exit_on_error=False)
+    async def _move(self, plan: MovePlan) -> None:
+        try:
+            await self._agent.carry_out(plan)
+        except (NavigationError, StoreError) as error:
+            self._say(str(error))
+        else:
+            self.post_message(self.Moved(plan))
+
+    def on_tree_screen_moved(self, message: Moved) -> None:
+        """Go back to the conversation."""
+        self._arrived(message.plan)
+
+    def _arrived(self, plan: MovePlan) -> None:
+        self._main.undone.clear()
+        self._main.put_back(prompt_text(plan.prompt))
+        self.dismiss()
+
+    def _when_idle(self, act: Callable[[], None]) -> None:
+        """Do something now; while the agent works, offer to interrupt it first."""
+        if not self._agent.running:
+            act()
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer == "interrupt":
+                self._interrupt(act)
+
+        question = "The agent is working. What it has done so far is saved."
+        answers = [("interrupt", "Interrupt it and go"), ("stay", "Let it work")]
+        self.app.push_screen(ChoiceScreen(question, answers), answered)
+
+    @work(group="tree-move", exclusive=True, exit_on_error=False)
+    async def _interrupt(self, act: Callable[[], None]) -> None:
+        self._agent.interrupt()
+        await self._agent.wait_idle()
+        self.call_later(act)
+
+    # -- other actions ----------------------------------------------------------------------------------------
+
+    def action_merge(self) -> None:
+        """Tell this branch what happened on the highlighted one."""
+        line = self.session_tree.line
+        if line is None or self._refused():
+            return
+        if line.active:
+            self._say("This is on the path you are on; highlight another branch.")
+            return
+        self._when_idle(lambda: self._merge(line.segment.last))
+
+    def _merge(self, tip: int) -> None:
+        async def merge(focus: str | None, progress: Callable[[str], None]) -> None:
+            await self._agent.merge_branch(tip, focus=focus or "", progress=progress)
+
+        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
+            if done:
+                self._reload(at=self._session.leaf)
+
+        about = f"A summary of what leads to #{tip} is added where you are. You do not move."
+        answers = (Answer.SUMMARISE, Answer.FOCUS)
+        self.app.push_screen(SummaryDialog("Merge this branch?", about, answers, merge), answered)
+
+    def action_fork(self) -> None:
+        """Go on in a new session that ends at the highlighted entry."""
+        if (line := self.session_tree.line) is None:
+            return
+        entry = line.entry
+        self._when_idle(lambda: self._fork(entry))
+
+    def _fork(self, entry_id: int) -> None:
+        plan = self._agent.plan_move(entry_id)
+        try:
+            info = self._main.services.store.fork(self._session.id, plan.leaf)
+        except StoreError as error:
+            self._say(error.message)
+            return
+        self.dismiss()
+        self._main.run_soon(self._open_fork(info.id, plan))
+
+    async def _open_fork(self, session_id: str, plan: MovePlan) -> None:
+        await self._main.open(OpenRequest(session_id))
+        self._main.put_back(prompt_text(plan.prompt))
+
+    def action_undo(self) -> None:
+        """Undo the last move."""
+        self._change_moves(self._agent.undo_move)
+
+    def action_redo(self) -> None:
+        """Redo the move undone last."""
+        self._change_moves(self._agent.redo_move)
+
+    def _change_moves(self, change: Callable[[], int | None]) -> None:
+        try:
+            leaf = change()
+        except (NavigationError, StoreError) as error:
+            self._say(str(error))
+            return
+        self._main.undone.clear()
+        self._reload(at=leaf)
+
+    def action_copy(self) -> None:
+        """Copy the text of the highlighted row."""
+        headers = headers_of(self.session_tree.outline.index, self.session_tree.line)
+        if headers:
+            self.app.copy_to_clipboard(copy_text(self._session.entries([header.id for header in headers])))
+
+    @on(messages.CopyRequested)
+    def _copy_block(self, message: messages.CopyRequested) -> None:
+        message.stop()
+        self.app.copy_to_clipboard(message.text)
+
+    @on(messages.ActionRequested)
+    async def _block_action(self, message: messages.ActionRequested) -> None:
+        from tui_agent.ui.handlers import block_action
+
+        message.stop()
+        if message.action == "open":
+            await block_action(self._main, "open", message.entry_id)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Up and down go through hits only while a search is typed."""
+        if action == "typing_hit":
+            return self._search is not None
+        return super().check_action(action, parameters)
+
+    def _refused(self) -> bool:
+        if self._session.read_only:
+            self._say("This session is open for reading only; f forks it.")
+            return True
+        return False
+
+    def _say(self, sentence: str) -> None:
+        self.notify(sentence, markup=False, timeout=4)
+
+
+KEYS = """\
+↑ ↓  pgup pgdn  home end    move
+→                           unfold, show the calls of a row, next branch point
+←                           fold, up to where the branch goes off
+enter, double click         go there; a message of yours goes back into the prompt
+shift+enter, c              go there and stay: continue from here
+/                           search all text; n and N next and previous
+ctrl+o                      show: default, no tools, user only, labelled, everything
+space, p                    preview; tab goes into it
+l                           label
+m                           merge: a summary of this branch where you are
+f                           fork: a new session that ends here
+y                           copy
+u, ctrl+r                   undo and redo the last move
+escape                      back, nothing changed"""
+"""All keys, for the help page."""

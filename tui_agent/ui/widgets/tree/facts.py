@@ -1,0 +1,107 @@
+"""What is said of an entry beside its text: number, model, time, tokens, dollars, files. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    SystemEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+    UserPart,
+)
+from tui_agent.ui import format as wording
+from tui_agent.ui.widgets.transcript import sanitize
+
+_FILES = 6
+"""Files named; the rest is counted."""
+
+
+def facts_of(entry: Entry, *, cost: float | None, when: str) -> str:
+    """Return the facts of one entry in one line."""
+    facts = [f"#{entry.id}", _who(entry), when.strip(), f"{wording.tokens(entry.tokens)} tokens"]
+    if cost:
+        facts.append(wording.money(cost))
+    if isinstance(entry, AssistantEntry):
+        if entry.usage is not None:
+            facts.append(f"sent {wording.tokens(entry.usage.prompt)}")
+        if entry.interrupted:
+            facts.append("interrupted")
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _who(entry: Entry) -> str:
+    match entry:
+        case UserEntry():
+            return "you" if entry.synthetic is None else sanitize.line(entry.synthetic)
+        case AssistantEntry() | CompactionEntry() | BranchSummaryEntry() if entry.model:
+            return wording.short_model(entry.model)
+        case SystemEntry():
+            return f"system prompt, {wording.plural(len(entry.tools), 'tool')}"
+        case _:
+            return entry.kind.replace("_", " ")
+
+
+def files_of(entries: Iterable[Entry]) -> str:
+    """Return the files that entries changed, with lines added and removed; "" when there are none."""
+    changed: dict[str, list[int]] = {}
+    for entry in entries:
+        if isinstance(entry, ToolResultEntry):
+            meta = entry.metadata
+            for path in meta.modified_files or (
+                (meta.path,) if meta.path and (meta.additions or meta.deletions) else ()
+            ):
+                lines = changed.setdefault(path, [0, 0])
+                if path == meta.path or len(meta.modified_files) == 1:
+                    lines[0] += meta.additions
+                    lines[1] += meta.deletions
+        elif isinstance(entry, CompactionEntry | BranchSummaryEntry):
+            for path in entry.details.modified_files:
+                changed.setdefault(path, [0, 0])
+        elif isinstance(entry, CheckpointEntry):
+            for change in entry.files:
+                changed.setdefault(change.path, [0, 0])
+    shown = [_file(path, *lines) for path, lines in list(changed.items())[:_FILES]]
+    if len(changed) > _FILES:
+        shown.append(f"{len(changed) - _FILES} more")
+    return " · ".join(shown)
+
+
+def _file(path: str, added: int, removed: int) -> str:
+    lines = f" +{added} −{removed}" if added or removed else ""
+    return f"{sanitize.line(path)}{lines}"
+
+
+def prompt_text(parts: Sequence[UserPart]) -> str:
+    """Return what a message is edited as: the text that was typed, and what travelled with it unnamed."""
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
+    return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()
+
+
+def copy_text(entries: Sequence[Entry]) -> str:
+    """Return the text that copying entries gives."""
+    return sanitize.text("\n\n".join(filter(None, map(_text, entries))))
+
+
+def _text(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind
+    match entry:
+        case UserEntry():
+            return entry.text
+        case AssistantEntry():
+            return entry.text or "\n".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
+        case ToolResultEntry():
+            return entry.output
+        case ShellEntry():
+            return f"$ {entry.command}\n{entry.output}"
+        case CompactionEntry() | BranchSummaryEntry():
+            return entry.summary
+        case SystemEntry():
+            return "\n\n".join(entry.blocks)
+        case _:
+            return entry.preview

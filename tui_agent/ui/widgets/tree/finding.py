@@ -1,0 +1,70 @@
+"""Where the entries that a search found stand in the tree. Pure."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+
+from tui_agent.ui.widgets.tree.outline import Outline
+from tui_agent.ui.widgets.tree.segments import Segment
+
+
+class Hits:
+    """The rows that hold hits, from top to bottom, those in folded branches too.
+
+    A hit in an entry that has no row of its own counts for none: the filter hides it.
+    """
+
+    def __init__(self, outline: Outline, ids: Iterable[int]) -> None:
+        self.ids = frozenset(ids)
+        self.hidden = 0
+        """Hits the filter hides."""
+        found: dict[int, set[int]] = {}
+        for entry_id in self.ids:
+            self._note(outline, entry_id, found)
+        self._order: dict[int, int] = {}
+        self._segments: list[Segment] = []
+        self._rows: list[list[int]] = []
+        self._entries: list[list[int]] = []
+        self._before: list[int] = []
+        self.total = 0
+        """How many rows hold a hit."""
+        for place, segment in enumerate(outline.segments_in_order()):
+            self._order[segment.number] = place
+            if segment.number in found:
+                rows, shown = sorted(found[segment.number]), outline.rows(segment)
+                self._segments.append(segment)
+                self._rows.append([shown[row].first for row in rows])
+                self._entries.append([segment.headers[shown[row].last].id for row in rows])
+                self._before.append(self.total)
+                self.total += len(rows)
+        self._places = [self._order[segment.number] for segment in self._segments]
+
+    def _note(self, outline: Outline, entry_id: int, found: dict[int, set[int]]) -> None:
+        place = outline.index.locate(entry_id)
+        if place is None:
+            return
+        rows = outline.rows(place[0])
+        row = bisect_right(rows, place[1], key=lambda row: row.first) - 1
+        if row >= 0 and place[1] <= rows[row].last:
+            found.setdefault(place[0].number, set()).add(row)
+        else:
+            self.hidden += 1
+
+    def number(self, place: tuple[Segment, int]) -> int:
+        """Return how many hits stand above a place, a segment and an offset in it."""
+        segment, offset = place
+        at = bisect_left(self._places, self._order.get(segment.number, 0))
+        if at < len(self._segments) and self._segments[at] is segment:
+            return self._before[at] + bisect_left(self._rows[at], offset)
+        return self._before[at] if at < len(self._before) else self.total
+
+    def entry(self, number: int) -> int | None:
+        """Return the entry of a hit, counted from 0 and around at both ends; None when there are none."""
+        if not self.total:
+            return None
+        number %= self.total
+        at = bisect_right(self._before, number) - 1
+        return self._entries[at][number - self._before[at]]
+
+    def within(self, ids: Sequence[int]) -> bool:
+        """Whether any of some entries is a hit."""
+        return not self.ids.isdisjoint(ids)

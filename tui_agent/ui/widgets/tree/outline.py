@@ -1,0 +1,280 @@
+"""The lines of the tree as they stand on screen: segments in order, branch points indented, branches folded. Pure.
+
+Only branch points indent. A branch off the path is folded at first: its first row, and how much is below.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from tui_agent.ui.widgets.tree.rows import Filter, Row, rows_of
+from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
+
+DEEPEST = 12
+"""Levels of indentation shown; of deeper ones the last."""
+
+_FOLDED_FROM = 3
+"""Branches off the path with at least so many rows are folded at first."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What the user chose to see. ``folds`` holds branches, by first entry, that are not as they are at first."""
+
+    filter: Filter = Filter.DEFAULT
+    labels: Mapping[int, str] = field(default_factory=dict)
+    folds: Mapping[int, bool] = field(default_factory=dict)
+    opened: frozenset[int] = frozenset()
+    """First entries of the runs of tool calls shown call by call."""
+
+    def folded(self, key: int, *, folded: bool) -> "View":
+        """Return the view with a branch folded or not."""
+        return replace(self, folds={**self.folds, key: folded})
+
+    def toggled(self, run: int) -> "View":
+        """Return the view with a run opened or closed."""
+        return replace(self, opened=self.opened ^ {run})
+
+
+class What(Enum):
+    """What a line shows."""
+
+    ENTRY = "entry"
+    RUN = "run"
+    FOLD = "fold"
+
+
+class Line(NamedTuple):
+    """One line. ``guide`` is what is drawn left of it; ``entry`` is the entry keys act on."""
+
+    what: What
+    segment: Segment
+    row: Row
+    guide: str
+    entry: int
+    is_head: bool
+    """Whether it is the first row of a branch."""
+    can_fold: bool
+    is_folded: bool
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        """The first and last entry the line stands for."""
+        headers = self.segment.headers
+        return headers[self.row.first].id, headers[self.row.last].id
+
+    @property
+    def active(self) -> bool:
+        """Whether it is on the path to the leaf."""
+        return self.what is not What.FOLD and self.row.first < self.segment.active
+
+
+class _Placed(NamedTuple):
+    """A segment on screen. ``head`` is the place of the branch's first segment."""
+
+    segment: Segment
+    rows: list[Row]
+    lead: str
+    rest: str
+    start: int
+    head: int
+    is_head: bool
+    can_fold: bool
+    is_folded: bool
+
+    @property
+    def height(self) -> int:
+        return 2 if self.is_folded else len(self.rows)
+
+
+class Outline:
+    """The lines of an index in a view. Making one costs a look at every entry, asking it next to nothing."""
+
+    def __init__(self, index: TreeIndex, view: View, base: "Outline | None" = None) -> None:
+        """``base`` is an earlier outline of the same index, whose rows are taken over where they are the same."""
+        self.index = index
+        self.view = view
+        self._rows: list[list[Row]] = self._rows_from(base)
+        self._below: list[int] = [len(rows) for rows in self._rows]
+        self._shown: list[list[Segment]] = [[] for _ in self._rows]
+        self._placed: list[_Placed] = []
+        self._starts: list[int] = []
+        self._place_of: dict[int, int] = {}
+        self.total = 0
+        """How many lines there are."""
+        self._look()
+        self._place()
+        self.here = -1 if index.leaf is None or not self.total else self.find(index.leaf)
+        """The line of the leaf, or the nearest one above it; -1 in an empty conversation."""
+
+    # -- building
+
+    def _rows_from(self, base: "Outline | None") -> list[list[Row]]:
+        index, view = self.index, self.view
+        same = base is not None and base.index is index and base.view.filter == view.filter
+        if base is None or not same or (view.filter is Filter.LABELLED and base.view.labels != view.labels):
+            return [rows_of(segment.headers, view.filter, view.labels, view.opened) for segment in index.segments]
+        changed = {
+            found[0].number for run in base.view.opened ^ view.opened if (found := index.locate(run)) is not None
+        }
+        rows = list(base._rows)  # noqa: SLF001 - another of the same class
+        for number in changed:
+            rows[number] = rows_of(index.segments[number].headers, view.filter, view.labels, view.opened)
+        return rows
+
+    def _look(self) -> None:
+        """Note what is below each segment; those without rows let those below them take their place."""
+        for segment in reversed(self.index.segments):
+            for child in segment.children:
+                self._below[segment.number] += self._below[child.number]
+                self._shown[segment.number] += self._stand_ins(child)
+
+    def _stand_ins(self, segment: Segment) -> list[Segment]:
+        return [segment] if self._rows[segment.number] else self._shown[segment.number]
+
+    def _place(self) -> None:
+        roots = [shown for root in self.index.roots for shown in self._stand_ins(root)]
+        stack = self._branches(roots, "", -1)
+        line = 0
+        while stack:
+            segment, lead, rest, head = stack.pop()
+            rows, place = self._rows[segment.number], len(self._placed)
+            is_head = head < 0
+            can_fold = is_head and bool(lead) and self._below[segment.number] > 1
+            is_folded = can_fold and self._is_folded(segment)
+            head = place if is_head else head
+            placed = _Placed(segment, rows, lead, rest, line, head, is_head and bool(lead), can_fold, is_folded)
+            self._placed.append(placed)
+            self._starts.append(line)
+            self._place_of[segment.number] = place
+            line += placed.height
+            if not is_folded:
+                stack += self._branches(self._shown[segment.number], rest, head)
+        self.total = line
+
+    def _branches(self, segments: list[Segment], rest: str, head: int) -> list[tuple[Segment, str, str, int]]:
+        """Return what to place below, the last one first."""
+        if len(segments) == 1 and (head >= 0 or not rest):
+            return [(segments[0], rest, rest, head)]
+        found = [(segment, _cropped(f"{rest}├─"), _cropped(f"{rest}│ "), -1) for segment in segments[:-1]]
+        found += [(segment, _cropped(f"{rest}└─"), _cropped(f"{rest}  "), -1) for segment in segments[-1:]]
+        return found[::-1]
+
+    def _is_folded(self, segment: Segment) -> bool:
+        chosen = self.view.folds.get(segment.key)
+        if chosen is not None:
+            return chosen
+        return not segment.active and self._below[segment.number] >= _FOLDED_FROM and len(self.index.segments) > 1
+
+    # -- asking
+
+    def line(self, y: int) -> Line | None:
+        """Return a line, None where there is none."""
+        if not 0 <= y < self.total:
+            return None
+        placed = self._placed[bisect_right(self._starts, y) - 1]
+        at = y - placed.start
+        guide = placed.lead if at == 0 else placed.rest
+        if placed.is_folded and at == 1:
+            row = placed.rows[0]
+            return Line(What.FOLD, placed.segment, row, guide, placed.segment.last, False, True, True)  # noqa: FBT003
+        row = placed.rows[at]
+        return Line(
+            What.RUN if row.is_run else What.ENTRY,
+            placed.segment,
+            row,
+            guide,
+            placed.segment.headers[row.last].id,
+            placed.is_head and at == 0,
+            placed.can_fold and at == 0,
+            placed.is_folded,
+        )
+
+    def find(self, entry_id: int | None) -> int:
+        """Return the line that shows an entry; of one that is not shown, the nearest line above it."""
+        found = self.index.locate(entry_id)
+        if found is None:
+            return 0
+        segment, offset = found
+        place = self._place_of.get(segment.number)
+        if place is not None:
+            placed = self._placed[place]
+            row = bisect_right(placed.rows, offset, key=_first) - 1
+            if placed.is_folded:
+                # Only the tip may be any entry below: the line that stands for it says so.
+                return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)
+            if row >= 0:
+                return placed.start + row
+        parent = segment.parent
+        return self._above(parent) if parent is not None else 0
+
+    def _above(self, segment: Segment | None) -> int:
+        """Return the last line of a segment, of the fold it is hidden in, or of what is above it."""
+        while segment is not None:
+            place = self._place_of.get(segment.number)
+            if place is not None:
+                placed = self._placed[place]
+                return placed.start + placed.height - 1
+            segment = segment.parent
+        return 0
+
+    def head_of(self, y: int) -> int:
+        """Return the first line of the branch a line belongs to."""
+        placed = self._placed[bisect_right(self._starts, y) - 1]
+        return self._placed[placed.head].start
+
+    def branch_point_above(self, y: int) -> int:
+        """Return the line from which the branch of a line goes off."""
+        placed = self._placed[bisect_right(self._starts, y) - 1]
+        return self._above(self._placed[placed.head].segment.parent)
+
+    def branch_point_below(self, y: int) -> int:
+        """Return the last line before the next branch point, or the first line after one; at the end the last."""
+        place = bisect_right(self._starts, y) - 1
+        while place + 1 < len(self._placed) and not self._placed[place + 1].is_head:
+            place += 1
+        placed = self._placed[place]
+        last = placed.start + placed.height - 1
+        return last if y < last else min(last + 1, self.total - 1)
+
+    def revealing(self, entry_id: int) -> View:
+        """Return the view in which no fold hides an entry."""
+        view, found = self.view, self.index.locate(entry_id)
+        segment = found[0] if found is not None else None
+        first = True
+        while segment is not None:
+            place = self._place_of.get(segment.number)
+            hides = place is None or self._placed[place].is_folded
+            rows = self._rows[segment.number]
+            if first and place is not None and found is not None and rows and found[1] <= rows[0].last:
+                hides = False
+            if hides and rows:
+                view = view.folded(segment.key, folded=False)
+            segment, first = segment.parent, False
+        return view
+
+    def segments_in_order(self) -> list[Segment]:
+        """Return the segments from top to bottom, folded ones too."""
+        order: list[Segment] = []
+        stack = self.index.roots[::-1]
+        while stack:
+            segment = stack.pop()
+            order.append(segment)
+            stack += segment.children[::-1]
+        return order
+
+    def rows(self, segment: Segment) -> list[Row]:
+        """Return all rows of a segment, folded or not."""
+        return self._rows[segment.number]
+
+
+def _first(row: Row) -> int:
+    return row.first
+
+
+def _cropped(guide: str) -> str:
+    """Return the last levels of a guide that would be too deep."""
+    limit = 2 * DEEPEST
+    return guide if len(guide) <= limit else "‥" + guide[-limit + 1 :]

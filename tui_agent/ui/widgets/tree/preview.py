@@ -1,0 +1,130 @@
+"""The entry under the cursor of the tree, as the conversation shows it, with what is known of it above."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from textual import getters
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.records import EntryHeader
+from tui_agent.ui import format as wording
+from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.tree.facts import facts_of, files_of
+from tui_agent.ui.widgets.tree.outline import Line, What
+from tui_agent.ui.widgets.tree.segments import TreeIndex
+from tui_agent.ui.widgets.tree.wording import moment
+
+SHOWN = 40
+"""Entries of a run of calls that are shown, and looked through for files."""
+
+
+class SessionPort(Protocol):
+    """What the preview reads of a session."""
+
+    def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
+        """Return entries in the order of their ids."""
+        ...
+
+    def costs(self) -> dict[int, float]:
+        """Return what entries cost, by id."""
+        ...
+
+
+class _Source:
+    """Some entries of a session as the transcript takes them."""
+
+    def __init__(self, session: SessionPort, headers: Sequence[EntryHeader]) -> None:
+        self._session = session
+        self.headers = headers
+
+    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
+        """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
+        return [_shown(entry) for entry in self._session.entries(ids)]
+
+
+def _shown(entry: Entry) -> Entry:
+    if not isinstance(entry, SystemEntry):
+        return entry
+    parts = (TextPart(text="\n\n".join(entry.blocks)),)
+    return UserEntry(id=entry.id, parts=parts, synthetic="system prompt")
+
+
+class EntryPreview(Vertical):
+    """Facts over a transcript of one row's entries."""
+
+    facts = getters.query_one("#preview-facts", Static)
+    transcript = getters.query_one(Transcript)
+
+    def __init__(self, session: SessionPort, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._session = session
+        self._clock = clock
+
+    def compose(self) -> ComposeResult:
+        """Facts, then the entry."""
+        yield Static(id="preview-facts", markup=False)
+        yield Transcript()
+
+    def show(self, index: TreeIndex, line: Line | None) -> None:
+        """Show the entries of a line of the tree; nothing for None."""
+        headers = headers_of(index, line)
+        self.facts.update(self._facts(headers, line))
+        self.transcript.set_entries(_Source(self._session, headers))
+        self.transcript.action_top()
+
+    def _facts(self, headers: Sequence[EntryHeader], line: Line | None) -> str:
+        entries = list(self._session.entries([header.id for header in headers]))
+        if line is None or not entries:
+            return ""
+        when = moment(entries[-1].created_at, self._clock())
+        if line.what is What.RUN and len(entries) > 2:
+            results = [entry for entry in entries if isinstance(entry, ToolResultEntry)]
+            total = sum(header.tokens for header in headers)
+            facts = [f"#{entries[0].id}–#{entries[-1].id}", wording.plural(len(results), "call"), when.strip()]
+            text = " · ".join([*facts, f"{wording.tokens(total)} tokens"])
+        else:
+            entry = entries[0]
+            text = facts_of(entry, cost=self._session.costs().get(entry.id), when=when)
+        if line.is_head or line.what is What.FOLD:
+            text += f"\nbranch: {_branch(line)}"
+        files = files_of([*entries, *self._following(line)])
+        return f"{text}\n{files}" if files else text
+
+    def _following(self, line: Line) -> Sequence[Entry]:
+        """Return the results of the turn a message of the user began, for the files it changed."""
+        headers = line.segment.headers
+        if line.what is not What.ENTRY or headers[line.row.last].kind != "user":
+            return ()
+        found: list[int] = []
+        for header in headers[line.row.last + 1 :]:
+            if header.kind == "user" or len(found) == SHOWN:
+                break
+            if header.kind == "tool_result":
+                found.append(header.id)
+        return self._session.entries(found)
+
+
+def _branch(line: Line) -> str:
+    segment = line.segment
+    facts = [wording.plural(segment.count, "entry"), f"{wording.tokens(segment.tokens)} tokens"]
+    if segment.cost:
+        facts.append(wording.money(segment.cost))
+    return " · ".join(facts)
+
+
+def headers_of(index: TreeIndex, line: Line | None) -> Sequence[EntryHeader]:
+    """Return the entries a line stands for: a run of calls, an answer with its results, or the tip of a fold."""
+    if line is None:
+        return ()
+    headers, row = line.segment.headers, line.row
+    if line.what is What.FOLD:
+        tip = index.header(line.entry)
+        return () if tip is None else (tip,)
+    last = row.last
+    if headers[row.first].kind == "assistant":
+        while last + 1 < len(headers) and headers[last + 1].kind == "tool_result":
+            last += 1
+    return headers[row.first : min(last + 1, row.first + SHOWN)]

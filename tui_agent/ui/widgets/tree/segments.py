@@ -1,0 +1,163 @@
+"""The tree of a session as linear segments: what lies between two branch points is one. Pure; made from headers only.
+
+A tree of 100,000 entries with 20 branches is 40 segments, so everything but its rows is decided on few objects.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from operator import attrgetter
+
+from tui_agent.session.records import EntryHeader
+
+_ID = attrgetter("id")
+
+
+class Segment:
+    """Entries that follow each other without a branch. The totals include everything below."""
+
+    __slots__ = ("active", "children", "cost", "count", "headers", "last", "number", "parent", "tokens")
+
+    def __init__(self, number: int, headers: list[EntryHeader], parent: "Segment | None") -> None:
+        self.number = number
+        self.headers = headers
+        self.parent = parent
+        self.children: list[Segment] = []
+        self.active = 0
+        """How many of its entries, from the first, are on the path to the leaf."""
+        self.count = 0
+        """Entries here and below."""
+        self.tokens = 0
+        self.cost = 0.0
+        """US dollars, as far as prices are known."""
+        self.last = 0
+        """The newest entry here or below: the tip a branch is known by."""
+
+    @property
+    def key(self) -> int:
+        """The first entry's id, which stays the same when entries are appended."""
+        return self.headers[0].id
+
+    def offset_of(self, entry_id: int) -> int | None:
+        """Return where an entry stands in the segment; ids ascend along it."""
+        offset = bisect_left(self.headers, entry_id, key=_ID)
+        return offset if offset < len(self.headers) and self.headers[offset].id == entry_id else None
+
+
+class TreeIndex:
+    """The segments of a session, parents before children."""
+
+    def __init__(
+        self, headers: Sequence[EntryHeader], leaf: int | None, costs: Mapping[int, float] | None = None
+    ) -> None:
+        self.headers = headers
+        self.leaf = leaf
+        self.segments: list[Segment] = []
+        self.roots: list[Segment] = []
+        self._starts: list[int] = []
+        """Position among the headers at which each piece begins; pieces are runs cut at branch points."""
+        self._owners: list[Segment] = []
+        self._cut()
+        self._total(costs or {})
+        self._mark()
+
+    # -- building
+
+    def _cut(self) -> None:
+        headers = self.headers
+        if not headers:
+            return
+        runs = [0, *(at for at, (one, two) in enumerate(pairwise(headers), 1) if two.parent_id != one.id)]
+        parents = [self._position(headers[start].parent_id) for start in runs]
+        branching = self._branching(runs, parents)
+        ends: dict[int, Segment] = {}
+        cut = 0
+        for start, stop, above in zip(runs, [*runs[1:], len(headers)], parents, strict=True):
+            segment = None if above is None else ends.pop(above) if above not in branching else ends[above]
+            joins = above is not None and above not in branching
+            at = start
+            while at < stop:
+                while cut < len(self._cuts) and self._cuts[cut] < at:
+                    cut += 1
+                end = self._cuts[cut] + 1 if cut < len(self._cuts) and self._cuts[cut] < stop else stop
+                if joins and segment is not None:
+                    segment.headers.extend(headers[at:end])
+                else:
+                    segment = self._add(list(headers[at:end]), segment)
+                self._starts.append(at)
+                self._owners.append(segment)
+                ends[end - 1] = segment
+                joins, at = False, end
+
+    def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
+        """Return the positions of entries with several children."""
+        attached: dict[int, int] = {}
+        for above in parents:
+            if above is not None:
+                attached[above] = attached.get(above, 0) + 1
+        starts = set(runs)
+        branching = {
+            above
+            for above, count in attached.items()
+            if count + (above + 1 < len(self.headers) and above + 1 not in starts) > 1
+        }
+        self._cuts = sorted(branching)
+        return branching
+
+    def _position(self, entry_id: int | None) -> int | None:
+        """Return an entry's place among the headers; None when it is not there."""
+        if entry_id is None:
+            return None
+        at = bisect_left(self.headers, entry_id, key=_ID)
+        return at if at < len(self.headers) and self.headers[at].id == entry_id else None
+
+    def _add(self, headers: list[EntryHeader], parent: Segment | None) -> Segment:
+        segment = Segment(len(self.segments), headers, parent)
+        self.segments.append(segment)
+        (self.roots if parent is None else parent.children).append(segment)
+        return segment
+
+    def _total(self, costs: Mapping[int, float]) -> None:
+        for segment in reversed(self.segments):
+            headers, children = segment.headers, segment.children
+            segment.count = len(headers) + sum(child.count for child in children)
+            segment.tokens = sum(header.tokens for header in headers) + sum(child.tokens for child in children)
+            segment.last = max((child.last for child in children), default=headers[-1].id)
+            if costs:
+                own = sum(filter(None, map(costs.get, map(_ID, headers))))
+                segment.cost = own + sum(child.cost for child in children)
+
+    def _mark(self) -> None:
+        found = self.locate(self.leaf)
+        if found is None:
+            return
+        segment: Segment | None = found[0]
+        found[0].active = found[1] + 1
+        while segment is not None and (segment := segment.parent) is not None:
+            segment.active = len(segment.headers)
+
+    # -- asking
+
+    def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
+        """Return the segment of an entry and its offset there; None when there is no such entry."""
+        position = self._position(entry_id)
+        if position is None or entry_id is None:
+            return None
+        segment = self._owners[bisect_right(self._starts, position) - 1]
+        offset = segment.offset_of(entry_id)
+        return None if offset is None else (segment, offset)
+
+    def header(self, entry_id: int | None) -> EntryHeader | None:
+        """Return an entry's header; None when there is no such entry."""
+        position = self._position(entry_id)
+        return None if position is None else self.headers[position]
+
+    def is_active(self, entry_id: int) -> bool:
+        """Whether an entry is on the path to the leaf."""
+        found = self.locate(entry_id)
+        return found is not None and found[1] < found[0].active
+
+    @property
+    def branches(self) -> int:
+        """How many ends the tree has."""
+        return sum(not segment.children for segment in self.segments)

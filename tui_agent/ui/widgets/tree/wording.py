@@ -1,0 +1,189 @@
+"""What the rows of the tree say: one line per row, as runs of text and the style they are drawn in."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
+from tui_agent.session.records import EntryHeader
+from tui_agent.ui import format as wording
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.lines import Run, cells, crop
+from tui_agent.ui.widgets.tree.outline import Line, What
+from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
+
+HERE = "◀ here"
+"""Stands at the session's leaf."""
+
+_HEADING = re.compile(r"^#+\s+\S+\s+")
+_PATH = re.compile(r"^\S*/(\S+)$")
+_DAY_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class Words:
+    """Makes the text of rows.
+
+    ``load`` returns an entry's body, None when it can't be read; it is asked for markers on screen only. ``now`` is
+    seconds since the epoch.
+    """
+
+    index: TreeIndex
+    labels: dict[int, str]
+    load: Callable[[int], Entry | None]
+    now: float
+
+    def text(self, line: Line, room: int) -> list[Run]:
+        """Return what stands on the left of a row, as much as fits."""
+        if line.what is What.FOLD:
+            return [(crop(self._fold(line), room), "faint")]
+        header = line.segment.headers[line.row.last]
+        if line.what is What.RUN:
+            return self._calls(line.segment.headers[line.row.first : line.row.last + 1], room)
+        name, style, text = self._entry(header)
+        runs: list[Run] = [(name, style)] if name else []
+        room -= cells(name)
+        return [*runs, (crop(text, room), "faint" if style == "faint" else "text")] if room > 0 else runs
+
+    def tail(self, line: Line, width: int, *, is_here: bool) -> list[Run]:
+        """Return what stands at the right edge: label, what a branch costs, time, and whether one is here."""
+        room = max(width // 4, 6)
+        runs: list[Run] = [(f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)]
+        if line.is_head and width >= 50:
+            runs.append((f"{wording.tokens(line.segment.tokens):>6}", "faint"))
+            if line.segment.cost and width >= 60:
+                runs.append((f"{wording.money(line.segment.cost):>6}", "faint"))
+        header = line.segment.headers[line.row.last]
+        if width >= 70 and line.what is not What.FOLD and (line.is_head or header.kind == "user"):
+            runs.append((moment(header.created_at, self.now), "faint"))
+        if is_here:
+            runs.append((HERE, "here"))
+        return [run for position, run in enumerate(runs) for run in ((("  ", "text"), run) if position else (run,))]
+
+    def _labels(self, line: Line) -> list[str]:
+        if not self.labels:
+            return []
+        if line.what is What.FOLD:
+            shown = line.segment.headers[line.row.last].id
+            return [text for entry_id, text in self.labels.items() if entry_id > shown and self._is_in(entry_id, line)]
+        headers = line.segment.headers[line.row.first : line.row.last + 1]
+        return [self.labels[header.id] for header in headers if header.id in self.labels]
+
+    def _is_in(self, entry_id: int, line: Line) -> bool:
+        """Whether an entry is below the first one of a folded branch."""
+        found = self.index.locate(entry_id)
+        segment = found[0] if found is not None else None
+        while segment is not None and segment is not line.segment:
+            segment = segment.parent
+        return segment is not None
+
+    def _entry(self, header: EntryHeader) -> tuple[str, str, str]:  # noqa: PLR0911 - one arm per kind
+        """Return the name, its style, and the text of an entry."""
+        text = sanitize.line(header.preview)
+        match header.kind:
+            case "user":
+                return "You: ", "user", text or "(attachments)"
+            case "assistant":
+                return "Assistant: ", "assistant", text or "(empty)"
+            case "tool_result":
+                return "● ", "tool", _call(text)
+            case "shell":
+                return "$ ", "user", text.removeprefix("!")
+            case "compaction":
+                return "", "faint", f"[{self._compaction(header)}]"
+            case "branch_summary":
+                return "[branch summary] ", "faint", _HEADING.sub("", text)
+            case "prune":
+                return "", "faint", f"[{self._prune(header)}]"
+            case "system":
+                return "", "faint", f"[system prompt · {text}]"
+            case kind:
+                return "", "faint", f"[{kind.replace('_', ' ')} · {text}]"
+
+    def _compaction(self, header: EntryHeader) -> str:
+        entry = self.load(header.id)
+        if not isinstance(entry, CompactionEntry):
+            return "compaction"
+        return f"compaction {wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}"
+
+    def _prune(self, header: EntryHeader) -> str:
+        entry = self.load(header.id)
+        if not isinstance(entry, PruneEntry):
+            return "prune"
+        freed = wording.tokens(entry.tokens_freed)
+        return f"pruned {wording.plural(len(entry.targets), 'tool output')} · {freed} tokens freed"
+
+    def _fold(self, line: Line) -> str:
+        segment = line.segment
+        hidden = segment.count - (line.row.last - line.row.first + 1)
+        facts = [wording.plural(hidden, "entry")]
+        inside = [header for header in segment.headers if header.kind == "compaction"]
+        if inside:
+            facts.append(f"[{self._compaction(inside[-1])}]")
+        ends = _ends(segment)
+        if ends > 1:
+            facts.append(wording.plural(ends, "end"))
+        return f"⊞ {' · '.join(facts)}"
+
+    def _calls(self, headers: Sequence[EntryHeader], room: int) -> list[Run]:
+        """Return a run of calls: as many as fit, and how many more there are."""
+        results = [header for header in headers if header.kind == "tool_result"]
+        runs: list[Run] = []
+        for position, header in enumerate(results):
+            sign = " · ● " if runs else "● "
+            text = _call(sanitize.line(header.preview))
+            left = len(results) - position
+            more = f" · {left} more" if runs else ""
+            need = cells(sign) + cells(text) + (cells(f" · {left - 1} more") if left > 1 else 0)
+            if runs and need > room:
+                runs.append((crop(more, room), "faint"))
+                break
+            runs += [(sign, "tool"), (crop(text, max(room - cells(sign), 0)), "call")]
+            room -= cells(sign) + cells(text)
+        return runs
+
+
+def _call(text: str) -> str:
+    """Return a call in few words: its tool and title, of a path only the name."""
+    tool, _, title = text.partition(" ")
+    found = _PATH.match(title)
+    return f"{tool} {found[1]}" if found else text
+
+
+def _ends(segment: Segment) -> int:
+    """Return how many ends are below a segment."""
+    ends, stack = 0, [segment]
+    while stack:
+        below = stack.pop().children
+        ends += not below
+        stack += below
+    return ends
+
+
+def moment(created_ms: int, now: float) -> str:
+    """Return when something was, five or six characters: ``12:04`` today, ``3 Nov`` this year, ``2025`` before."""
+    then, today = datetime.fromtimestamp(created_ms / 1000), datetime.fromtimestamp(now)  # noqa: DTZ006 - local time
+    if then.date() == today.date():
+        return f"{then:%H:%M}".rjust(6)
+    if then.year == today.year:
+        return f"{then.day} {then:%b}".rjust(6)
+    return f"{then:%Y}".rjust(6)
+
+
+def pieces(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Cut a text at the words of a search: pieces, and whether each is one of the words."""
+    wanted = [word for word in words if word]
+    if not wanted:
+        yield text, False
+        return
+    pattern = re.compile("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), re.IGNORECASE)
+    end = 0
+    for match in pattern.finditer(text):
+        if match.start() > end:
+            yield text[end : match.start()], False
+        if match[0]:
+            yield match[0], True
+        end = match.end()
+    if end < len(text):
+        yield text[end:], False
