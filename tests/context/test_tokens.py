@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import pytest
 import tiktoken
@@ -257,6 +258,17 @@ def test_a_factor_is_learnt_within_a_few_reports():
         counter = counter.learn(estimate=counter.calibrated(raw), reported=round(raw * 1.27))
 
     assert counter.factor == pytest.approx(1.27, rel=0.02)
+
+
+def test_a_loaded_encoding_keeps_nothing_twice():
+    tokens._encoding.cache_clear()
+    tracemalloc.start()
+    try:
+        TokenCounter("openai/gpt-5").warm()
+        kept, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 5_000_000
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ EXACT_CHARS = 262_144
 """Longer texts are sampled; nothing this long gets into a request whole."""
 SAMPLES = 64
 
+_RANKS_AT_ONCE = 1 << 16
+"""Bytes of an encoding's file that are read in one go."""
 _ENCODING_FILES = {
     # The SHA-1 of the URL tiktoken would load each from: its cache's naming, and so litellm's.
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
@@ -324,12 +326,24 @@ def _encoding(name: str) -> "tiktoken.Encoding | None":
     try:
         import tiktoken
 
-        path = _encoding_folder() / _ENCODING_FILES[name]
-        words = path.read_bytes().split()
-        ranks = dict(zip(map(binascii.a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
-        return tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+        ranks = _ranks(_encoding_folder() / _ENCODING_FILES[name])
+        encoding = tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
     except (ImportError, OSError, ValueError):
         return None
+    # It has made a copy of its own, and what it keeps of these would only take 30 MB.
+    ranks.clear()
+    return encoding
+
+
+def _ranks(path: Path) -> dict[bytes, int]:
+    """Return the byte strings of an encoding's file with their ranks."""
+    ranks: dict[bytes, int] = {}
+    with path.open("rb") as file:
+        # Piece by piece, because one call for all would keep every other thread waiting.
+        while lines := file.readlines(_RANKS_AT_ONCE):
+            words = b"".join(lines).split()
+            ranks.update(zip(map(binascii.a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
+    return ranks
 
 
 def _encoding_folder() -> Path:
