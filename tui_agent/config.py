@@ -19,7 +19,7 @@ from tui_agent.context.settings import CompactionSettings, ContextSettings, Prun
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
-from tui_agent.tools.settings import FetchSettings
+from tui_agent.tools.settings import FetchSettings, SandboxSettings
 
 Origin = Literal["default", "file", "project", "environment", "flag"]
 Table = dict[str, Any]
@@ -70,6 +70,7 @@ class Config(BaseModel):
     retry: RetrySettings = Field(default_factory=RetrySettings)
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     ui: UiTable = Field(default_factory=UiTable)
 
     @property

@@ -356,9 +356,11 @@ async def test_undo_during_a_run_is_refused(tmp_path: Path) -> None:
 async def test_mode_and_rename(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press("shift+tab")
-        await pilot.pause()
-        assert stage.agent.mode == "plan"
+        for mode in ("auto-edit", "plan", "build", "auto-edit"):
+            await pilot.press("shift+tab")
+            await pilot.pause()
+            assert stage.agent.mode == mode
+        assert "auto-edit · claude" in screen_text(stage)
         await write(pilot, "/rename My title")
         await pilot.press("enter")
         await pilot.pause()

@@ -33,7 +33,7 @@ def render_head(
     """Return the system entry for a session that goes on from here.
 
     Two blocks: the agent's prompt, the same for everybody, and what is particular to this session: the environment,
-    then the ``sections`` (skills, instructions).
+    then the ``sections`` (skills, instructions), and what plan mode means while it is on.
     """
     started = datetime.fromtimestamp(place.started_at / 1000, tz=UTC).astimezone()
     environment = Template(prompt("environment")).safe_substitute(
@@ -43,6 +43,7 @@ def render_head(
         platform=f"{platform.system()} {platform.machine()}",
         date=started.date().isoformat(),
     )
+    told = [prompt("mode_plan")] if mode == "plan" else []
     return SystemEntry(
         blocks=(prompt("system"), "\n\n".join([environment, *sections])),
         tools=tuple(tool.schema() for tool in tools),

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from tui_agent import __version__
 
+MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor")
 
 EPILOG = """\
@@ -76,6 +77,8 @@ def _run_parser() -> argparse.ArgumentParser:
     how = parser.add_argument_group("how it works")
     how.add_argument("--demo", action="store_true", help="a scripted model: no key, no network, a scratch directory")
     how.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
+    how.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
+    how.add_argument("--trust", action="store_true", help="let this project's own settings and commands act, this once")
     how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work there")
     how.add_argument("--max-steps", type=_positive, metavar="N", help="requests a message may cause")
     how.add_argument("--allow", action="append", default=[], metavar="RULE", help="allow permission[:pattern]")
@@ -123,7 +126,8 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
     compact.add_argument("--json", action="store_true", help="with --preview")
     for sub in (context, compact):
-        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False, demo=False)
+        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, trust=False, max_steps=None)
+        sub.set_defaults(no_session=False, demo=False)
 
     models = commands.add_parser("models", help="models that can be used")
     models.add_argument("filter", nargs="?", default="", help="part of a name")

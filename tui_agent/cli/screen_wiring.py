@@ -10,7 +10,9 @@ from pathlib import Path
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.system_prompt import find_project, git_branch
+from tui_agent.agent.trust import Untrusted
 from tui_agent.cli.models import is_usable, price
+from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
 from tui_agent.model.demo import DEMO_MODEL
@@ -77,6 +79,10 @@ class ScreenWiring:
             use_server=self.use_server,
             list_files=list_files,
             branch=branch,
+            trust_question=self.trust_question,
+            answer_trust=self.answer_trust,
+            forget_rule=forget_rule,
+            keep_rule=keep_rule,
             on_ready=self.on_ready,
         )
 
@@ -94,6 +100,15 @@ class ScreenWiring:
         if arguments.demo or wiring.has_model():
             return Start(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
         return Start(screen="welcome")
+
+    def trust_question(self) -> Untrusted | None:
+        """Return what the project brings along, when the user has not answered yet whether it may act."""
+        state = self._wiring.project_state
+        return state if isinstance(state, Untrusted) and not state.refused else None
+
+    def answer_trust(self, answer: str | None) -> None:
+        """Take the answer; it holds before the first session is opened."""
+        self._wiring.answer_trust("trusted" if answer == "trusted" else "refused" if answer == "refused" else None)
 
     def open(self, request: OpenRequest) -> SessionPort:
         """Open what the application asks for.

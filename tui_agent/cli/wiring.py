@@ -19,6 +19,7 @@ from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import find_project
+from tui_agent.agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import LoadedConfig, load_config
 from tui_agent.context.templates import Templates
@@ -68,8 +69,10 @@ class Wiring:
     def __init__(self, arguments: Namespace) -> None:
         self.arguments = arguments
         self.cwd: Path = arguments.cwd.resolve()
-        self.loaded: LoadedConfig = load_config(flags=_flags(arguments))
-        config = self.loaded.config
+        self.trust = TrustStore(data_dir() / "trust.json")
+        self.project_state: ProjectState = project_state(
+            find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=bool(getattr(arguments, "trust", False))
+        )
         self.flag_rules = (
             *(parse_rule(text, Action.ALLOW) for text in arguments.allow),
             *(parse_rule(text, Action.DENY) for text in arguments.deny),
@@ -79,7 +82,18 @@ class Wiring:
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         self.user_rules: tuple[Rule, ...] = rules_from_table(config.permissions, "user")
         start_logging(debug=arguments.debug)
+        self._configure()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    def _configure(self) -> None:
+        """Read the settings that hold and build what depends on them; nothing is started."""
+        project = project_config(find_project(self.cwd)) if self.project_state.trusted else None
+        self.loaded: LoadedConfig = load_config(flags=_flags(self.arguments), project=project)
+        config = self.loaded.config
+        self.user_rules: tuple[Rule, ...] = (
+            *rules_from_table(config.permissions, "user"),
+            *rules_from_table(self.loaded.project_permissions, "project"),
+        )
         self.store: Store = self._open_store()
         self.catalog = DemoCatalog(config.models, config.providers)
         router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
@@ -87,6 +101,23 @@ class Wiring:
         self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json", Templates.load(prompt))
         host = HostClient(router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir())
         self.client = RoutedClient(host, DemoClient())
+    def answer_trust(self, answer: Answer | None) -> None:
+        """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
+        state = self.project_state
+        if not isinstance(state, Untrusted) or answer is None or state.problem:
+            return
+        project = find_project(self.cwd)
+        self.trust.remember(project, state.digest, answer)
+        self.project_state = project_state(project, self.trust, cwd=self.cwd)
+        if self.project_state.trusted:
+            self._configure()
+
+    def trusts(self, cwd: Path) -> bool:
+        """Whether what the project of a directory brings along may act, as it is now."""
+        if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
+            return True
+        return project_state(find_project(cwd), self.trust, cwd=cwd).trusted
+
 
     async def __aenter__(self) -> Self:
         return self
@@ -194,22 +225,31 @@ class Wiring:
             environment=safe_environment(os.environ),
             settings=config.context,
             retry=RetryPolicy.of(config.retry),
-            rules=(Rule("task", "*", Action.ALLOW), *self.user_rules, *self.flag_rules),
+            rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(cwd), *self.flag_rules),
             max_steps=config.max_steps,
             knowledge=knowledge,
             agents=builtin_specs(prompt),
             open_child=open_child,
         )
-        agent = Agent(session, ports, model=DEMO_MODEL if demo else self.default_model(), mode=config.mode)
+        wanted = getattr(self.arguments, "mode", None)
+        model = DEMO_MODEL if demo else self.default_model()
+        agent = Agent(session, ports, model=model, mode=wanted or config.mode)
+        if wanted and not session.read_only:
+            agent.change_mode(wanted)
         if self.arguments.model and not demo and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
         return agent
+    def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:
+        """Return the rules of the settings; those of a project hold in that project only."""
+        here = find_project(cwd) == find_project(self.cwd)
+        return tuple(rule for rule in self.user_rules if here or rule.source != "project")
+
 
     def knowledge_of(self, cwd: Path) -> Knowledge:
         """Return what files tell an agent that works in a directory; nothing is read yet."""
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
         sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
-        return Knowledge(sources, prompt=prompt)
+        return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
 
     def default_model(self) -> str:
         """Return the model of a new session: configured, or the first default with a key; "" when there is none."""

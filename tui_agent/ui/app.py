@@ -117,6 +117,10 @@ class TuiAgentApp(App[int]):
             self.exit(1)
             return
         await self.main.attach(services)
+        if (state := services.trust_question()) is not None:
+            from tui_agent.ui.screens.trust import TrustScreen
+
+            services.answer_trust(await self.push_screen_wait(TrustScreen(str(services.cwd), state)))
         await self.main.open(start.request)
         match start.screen:
             case "sessions":

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui_agent.ui import handlers
-from tui_agent.ui.services import CompactingAgent, NavigatingAgent
+from tui_agent.ui import handlers, permission_handlers
+from tui_agent.ui.services import CompactingAgent, NavigatingAgent, PermittingAgent
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
@@ -60,7 +60,21 @@ COMMANDS: tuple[Command, ...] = (
     Command("rename", "give this session a title", handlers.rename, "Rename session", argument="TITLE"),
     Command("label", "label where you are, to find it in /tree", handlers.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", handlers.model, "Model", key="f2", argument="[ID]"),
-    Command("mode", "change between build and plan", handlers.mode, "Mode", key="shift+tab", argument="[NAME]"),
+    Command(
+        "mode",
+        "what runs unasked: build, auto-edit, plan, yolo",
+        permission_handlers.mode,
+        "Mode",
+        key="shift+tab",
+        argument="[NAME]",
+    ),
+    Command(
+        "permissions",
+        "what is allowed, asked and denied, and why",
+        permission_handlers.permissions,
+        "Permissions",
+        needs=PermittingAgent,
+    ),
     Command("undo", "take back the last turn, move, compaction or prune", handlers.undo, "Undo"),
     Command("redo", "undo the last /undo", handlers.redo, "Redo"),
     Command("retry", "send the last request again", handlers.retry, "Retry", key="ctrl+r"),

@@ -269,6 +269,78 @@ class NavigatingAgent(Protocol):
 
     async def wait_idle(self) -> None:
         """Wait until no run is going on."""
+@runtime_checkable
+class InspectedAgent(AgentPort, Protocol):
+    """An agent whose next request can be looked at, block by block, and changed."""
+
+    @property
+    def last_request(self) -> ModelRequest | None:
+        """The last request that went out since the session was opened."""
+        ...
+
+    def context_map(self) -> ContextMap:
+        """Return the next request block by block."""
+        ...
+
+    def next_request(self) -> ModelRequest:
+        """Return the next request as it would be sent now."""
+        ...
+
+    def prefix_break(self) -> PrefixBreak | None:
+        """Return where the next request stops extending the last one sent."""
+        ...
+
+    def cache_state(self) -> CacheState:
+        """Return whether the provider can be expected to remember the last request."""
+        ...
+
+    def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
+        """Change the model's view of one entry from the next request on."""
+        ...
+
+    def plan_prune(self) -> PrunePlan | None:
+        """Return what ``prune`` would do, None when there is nothing to gain."""
+        ...
+
+    def prune(self) -> int:
+        """Turn old tool outputs into placeholders; returns the tokens freed."""
+        ...
+
+
+@runtime_checkable
+class PermittingAgent(Protocol):
+    """An agent whose permission rules can be looked at and removed."""
+
+    def permission_rules(self) -> Sequence[Any]:
+        """Return every rule that holds now, from the weakest source to the strongest."""
+        ...
+
+    def remove_rule(self, rule: Any) -> bool:
+        """Forget a rule until the program ends."""
+        ...
+
+
+@runtime_checkable
+class CommandingAgent(Protocol):
+    """An agent that knows commands of the user's own, skills and kinds of agents."""
+
+    def commands(self) -> tuple[CommandRow, ...]:
+        """Return the user's own commands and skills, as they can be typed."""
+        ...
+
+    async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
+        """Return the message of one of ``commands``, None when it is gone; what it can't do is a ``CommandError``."""
+        ...
+
+    def agents(self) -> tuple[CommandRow, ...]:
+        """Return the kinds of agents that can take this one's place."""
+        ...
+
+    def choose_agent(self, name: str) -> bool:
+        """Let another kind of agent go on from the next request on; False when there is none of that name."""
+        ...
+
+
         ...
 
 
@@ -359,6 +431,18 @@ def _do_nothing() -> None:
 
 
 def _keep_open(_session: SessionPort) -> None:
+def _no_trust_question() -> None:
+    """Nothing has to be trusted."""
+
+
+def _ignore_trust(_answer: str | None) -> None:
+    """Nobody keeps the answer."""
+
+
+def _keep_no_rule(_rule: object) -> str | None:
+    return None
+
+
     """Nothing holds the session."""
 
 
@@ -412,6 +496,14 @@ class AppServices:
     """Called once after the first paint: the moment to start what is slow."""
 
 
+    trust_question: Callable[[], Any] = _no_trust_question
+    """What the project brings along that isn't trusted (``agent.trust.Untrusted``), None when there is no question."""
+    answer_trust: Callable[[str | None], None] = _ignore_trust
+    """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
+    forget_rule: Callable[[Any], str | None] = _keep_no_rule
+    """Removes a permission rule from where it is kept; returns why that can't be done."""
+    keep_rule: Callable[[Any], str | None] = _keep_no_rule
+    """Keeps a permission rule in the user's configuration; returns why that can't be done."""
 @dataclass(frozen=True, slots=True)
 class Start:
     """What the application shows first.

@@ -50,6 +50,7 @@ class StatusLine(Widget):
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "status--mode",
+        "status--danger",
         "status--plain",
         "status--activity",
         "status--asking",
@@ -106,7 +107,7 @@ class StatusLine(Widget):
         if now and self.size.width < 50:
             facts = facts[:1]
         mode, *plain = [fact for fact in facts if fact] or [""]
-        pieces: list[tuple[str, Style] | str] = [(mode, self._style("mode"))]
+        pieces: list[tuple[str, Style] | str] = [(mode, self._style("danger" if mode == "yolo" else "mode"))]
         pieces.extend((f" · {fact}", self._style("plain")) for fact in plain)
         if now:
             name = "asking" if self.state.phase == "permission" else "activity"
