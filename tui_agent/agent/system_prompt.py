@@ -45,7 +45,7 @@ def render_head(
     )
     told = [prompt("mode_plan")] if mode == "plan" else []
     return SystemEntry(
-        blocks=(prompt("system"), "\n\n".join([environment, *sections])),
+        blocks=(prompt("system"), "\n\n".join([environment, *sections, *told])),
         tools=tuple(tool.schema() for tool in tools),
         model=model,
         mode=mode,

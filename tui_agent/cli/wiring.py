@@ -80,7 +80,6 @@ class Wiring:
         if getattr(arguments, "print", None) is not None:
             # Without anybody to ask, a doom loop is refused once and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
-        self.user_rules: tuple[Rule, ...] = rules_from_table(config.permissions, "user")
         start_logging(debug=arguments.debug)
         self._configure()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
