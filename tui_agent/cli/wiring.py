@@ -81,8 +81,9 @@ class Wiring:
             # Without anybody to ask, a doom loop is refused once and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
-        self._configure()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._configure()
+        self.store: Store = self._open_store()
 
     def _configure(self) -> None:
         """Read the settings that hold and build what depends on them; nothing is started."""
@@ -93,13 +94,13 @@ class Wiring:
             *rules_from_table(config.permissions, "user"),
             *rules_from_table(self.loaded.project_permissions, "project"),
         )
-        self.store: Store = self._open_store()
         self.catalog = DemoCatalog(config.models, config.providers)
         router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
         self.router = router
         self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json", Templates.load(prompt))
         host = HostClient(router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir())
         self.client = RoutedClient(host, DemoClient())
+
     def answer_trust(self, answer: Answer | None) -> None:
         """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
         state = self.project_state
@@ -116,7 +117,6 @@ class Wiring:
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
             return True
         return project_state(find_project(cwd), self.trust, cwd=cwd).trusted
-
 
     async def __aenter__(self) -> Self:
         return self
@@ -238,11 +238,11 @@ class Wiring:
         if self.arguments.model and not demo and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
         return agent
+
     def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:
         """Return the rules of the settings; those of a project hold in that project only."""
         here = find_project(cwd) == find_project(self.cwd)
         return tuple(rule for rule in self.user_rules if here or rule.source != "project")
-
 
     def knowledge_of(self, cwd: Path) -> Knowledge:
         """Return what files tell an agent that works in a directory; nothing is read yet."""
