@@ -11,6 +11,7 @@ from tui_agent.tools.environment import safe_environment
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import parse_arguments
+from tui_agent.tools.sandbox import Sandbox
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Workspace:
     vision: bool = True
     environ: dict[str, str] = field(default_factory=dict)
     jobs: Jobs | None = None
+    sandbox: Sandbox | None = None
+    notices: list[str] = field(default_factory=list)
 
     def file(self, name: str, content: str | bytes = "") -> Path:
         """Write a file, its directories too."""
@@ -45,6 +48,8 @@ class Workspace:
             environment=safe_environment(self.environ),
             vision=self.vision,
             jobs=self.jobs,
+            sandbox=self.sandbox,
+            notify=self.notices.append,
         )
 
     def put_blob(self, data: bytes) -> str:

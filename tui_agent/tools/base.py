@@ -13,6 +13,7 @@ from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
 
 if TYPE_CHECKING:
     from tui_agent.tools.jobs import Jobs
+    from tui_agent.tools.sandbox import Sandbox
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
@@ -34,6 +35,8 @@ class Permission(StrEnum):
     EDIT = "edit"
     BASH = "bash"
     WEBFETCH = "webfetch"
+    NETWORK = "network"
+    """The network, for a command in a sandbox that has none."""
     MCP = "mcp"
     TASK = "task"
     EXTERNAL_DIRECTORY = "external_directory"
@@ -52,6 +55,8 @@ class PermissionNeed:
     pattern: str
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
+    sandboxed: bool = False
+    """A command that runs in a sandbox: it can change the project and nothing else, and reaches no network."""
     harmless: bool = False
     """It only reads: allowed where no rule says otherwise, in every mode."""
     unclear: str = ""
@@ -160,6 +165,10 @@ class ToolContext:
     """Who does tasks; None for a subagent itself."""
     jobs: "Jobs | None" = None
     """The session's background jobs; None where nothing may go on after its call."""
+    sandbox: "Sandbox | None" = None
+    """What commands run in; None where they run as they are."""
+    notify: Callable[[str], None] = lambda _text: None
+    """Tells the user something that is no output."""
     verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 

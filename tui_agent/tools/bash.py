@@ -17,6 +17,7 @@ from tui_agent.tools.interactive import advice
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.process import Command, Run, run_command
+from tui_agent.tools.sandbox import Sandbox
 
 DEFAULT_TIMEOUT = 120
 """Seconds a command may take when the model names none."""
@@ -36,6 +37,7 @@ class BashInput(ToolInput):
     command: str
     timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
     background: bool = False
+    network: bool = Field(default=False, description="Needs internet or a local port")
 
 
 class BashTool(Tool[BashInput]):
@@ -48,16 +50,24 @@ class BashTool(Tool[BashInput]):
     )
     Input = BashInput
 
-    def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
-        """Return a bash need for the whole command."""
+    def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return a bash need for the whole command, and one for the network where a sandbox keeps it away."""
         command = _checked(arguments.command)
-        return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command"),)
+        sandbox = context.sandbox
+        if sandbox is not None and (refusal := sandbox.refusal()):
+            raise ToolError(refusal)
+        inside = sandbox is not None and sandbox.covers(command)
+        need = PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside)
+        if not (inside and arguments.network):
+            return (need,)
+        return (need, PermissionNeed(Permission.NETWORK, command, detail=command, detail_kind="command"))
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run it; a cancelled call has reported what came out until then."""
-        environment = command_environment(context.environment or safe_environment(os.environ))
         timeout = min(arguments.timeout, MAX_TIMEOUT)
-        command = Command((_shell(), "-c", _checked(arguments.command)), context.cwd, environment, timeout)
+        if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice)):
+            context.notify(notice)
+        command, sandbox = await asyncio.to_thread(_command, arguments, context, timeout)
         run = Run()
         try:
             if arguments.background:
@@ -65,7 +75,7 @@ class BashTool(Tool[BashInput]):
             await run_command(command, context.report, run)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
-        output = await asyncio.to_thread(_output, arguments, run, timeout)
+        output = await asyncio.to_thread(_output, arguments, run, timeout, sandbox)
         return await finish(output, context)
 
     @staticmethod
@@ -86,10 +96,27 @@ class BashTool(Tool[BashInput]):
         return " ".join(arguments.command.split())[:_TITLE_CHARS]
 
 
-def _output(arguments: BashInput, run: Run, timeout: float) -> Output:
+def _command(arguments: BashInput, context: ToolContext, timeout: float) -> tuple[Command, Sandbox | None]:
+    """Return the command as it is run, and the sandbox it is in."""
+    environment = command_environment(context.environment or safe_environment(os.environ))
+    text = _checked(arguments.command)
+    words: tuple[str, ...] = (_shell(), "-c", text)
+    sandbox = context.sandbox
+    if sandbox is not None and (refusal := sandbox.refusal()):
+        raise ToolError(refusal)
+    if sandbox is None or not sandbox.covers(text):
+        return Command(words, context.cwd, environment, timeout), None
+    words = sandbox.wrap(words, context.cwd, context.project, network=arguments.network)
+    return Command(words, context.cwd, sandbox.environment(environment), timeout), sandbox
+
+
+def _output(arguments: BashInput, run: Run, timeout: float, sandbox: Sandbox | None) -> Output:
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
-    hint = advice(arguments.command, text, failed=run.timed_out or run.exit_code != 0)
+    failed = run.timed_out or run.exit_code != 0
+    hint = advice(arguments.command, text, failed=failed)
+    if failed and sandbox is not None and not hint:
+        hint = sandbox.advice(text, network=arguments.network)
     ending = "\n".join(filter(None, [_ending(run, timeout), hint]))
     if not text.strip() and not ending:
         ending = "[No output.]"

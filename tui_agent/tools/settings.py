@@ -2,9 +2,9 @@
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
@@ -30,3 +30,28 @@ class FetchSettings(BaseModel):
         default=(),
         description="Hosts, addresses and networks of this machine or network that pages may be read from.",
     )
+
+
+class SandboxSettings(BaseModel):
+    """``[sandbox]``, or ``sandbox = "off"``: what commands of the agent may touch, enforced by the system."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    mode: Literal["auto", "off", "required"] = Field(
+        default="auto",
+        description="auto: where bubblewrap (Linux) or sandbox-exec (macOS) works; required: no command without.",
+    )
+    writable: tuple[str, ...] = Field(default=(), description="Paths beside the project that commands may change.")
+    readable: tuple[str, ...] = Field(default=(), description="Hidden paths commands may read all the same: ~/.npmrc")
+    exclude: tuple[str, ...] = Field(
+        default=(
+            "git push*", "git pull*", "git fetch*", "git clone*", "git remote *", "git submodule *", "git config *",
+            "gh *", "ssh *", "scp *", "docker *", "podman *",
+        ),
+        description="Commands that can't work inside; they run outside, and rules judge them as if there were none.",
+    )  # fmt: skip
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_alone(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) else value

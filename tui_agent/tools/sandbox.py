@@ -1,0 +1,206 @@
+"""The sandbox commands run in: found and tried once, laid out for each command."""
+
+import fnmatch
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Literal
+
+from tui_agent.tools.sandbox_layout import GUARDED, SECRETS, SOCKETS, Layout, bubblewrap_command, seatbelt_command
+from tui_agent.tools.settings import SandboxSettings
+
+TRIAL_SECONDS = 10
+
+UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
+
+_CACHES = {
+    "GOCACHE": "go-build",
+    "npm_config_cache": "npm",
+    "PIP_CACHE_DIR": "pip",
+    "UV_CACHE_DIR": "uv",
+    "YARN_CACHE_FOLDER": "yarn",
+}
+"""Programs that don't work without a cache they can write to; the user's own stays as it is."""
+
+_NO_NETWORK = (
+    "name resolution", "Could not resolve host", "Network is unreachable", "Name or service not known", "ENOTFOUND",
+    "EAI_AGAIN", "ENETUNREACH", "nodename nor servname", "Connection refused", "ECONNREFUSED", "Failed to connect",
+    "dial tcp", "No address associated with hostname",
+)  # fmt: skip
+_READ_ONLY = ("Read-only file system", "EROFS", "could not write config file", "Device or resource busy")
+
+
+Kind = Literal["bubblewrap", "sandbox-exec"]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxState:
+    """Which sandbox works here; ``reason`` says why none does."""
+
+    kind: Kind | None
+    program: str = ""
+    reason: str = ""
+
+
+@lru_cache(maxsize=1)
+def find_sandbox() -> SandboxState:
+    """Look for the system's sandbox and try it; takes some milliseconds once."""
+    kind: Kind = "sandbox-exec" if sys.platform == "darwin" else "bubblewrap"
+    program = shutil.which("sandbox-exec" if kind == "sandbox-exec" else "bwrap")
+    layout = Layout(Path("/"), Path(tempfile.gettempdir()), Path("/"), ())
+    build = seatbelt_command if kind == "sandbox-exec" else bubblewrap_command
+    command = build(program or "", layout, ["true"])
+    if program is None:
+        return SandboxState(None, reason=f"{kind} is not installed")
+    try:
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=TRIAL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return SandboxState(None, reason=f"{kind} does not work here ({error})")
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0] or f"exit code {done.returncode}"
+        return SandboxState(None, reason=f"{kind} does not work here ({said})")
+    return SandboxState(kind, program)
+
+
+class Sandbox:
+    """The sandbox of one session. ``private`` are directories of this program that commands have no business in."""
+
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        private: Iterable[Path] = (),
+        cache: Path | None = None,
+        *,
+        home: Path | None = None,
+        find: Callable[[], SandboxState] = find_sandbox,
+    ) -> None:
+        self.settings = settings
+        self._private = tuple(private)
+        self._cache = cache
+        self._home = home or Path.home()
+        self._find = find
+        self._told = False
+
+    @cached_property
+    def state(self) -> SandboxState:
+        """Which sandbox is used. The first look takes some milliseconds: not on the event loop's thread."""
+        if self.settings.mode == "off":
+            return SandboxState(None, reason="it is switched off (sandbox = off)")
+        return self._find()
+
+    @property
+    def active(self) -> bool:
+        """Whether commands run in a sandbox, those excluded aside."""
+        return self.state.kind is not None
+
+    def covers(self, command: str) -> bool:
+        """Whether a command would run inside."""
+        plain = " ".join(command.split())
+        return self.active and not any(fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude)
+
+    def refusal(self) -> str:
+        """Return why no command may run: it is required and there is none; "" when one may."""
+        if self.settings.mode != "required" or self.active:
+            return ""
+        return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
+
+    def notice(self) -> str:
+        """Return once what is not protected where there is no sandbox, then nothing."""
+        if self._told or self.settings.mode != "auto" or self.active:
+            return ""
+        self._told = True
+        return f"Commands run without a sandbox: {self.state.reason}. {UNPROTECTED}"
+
+    def wrap(self, command: Sequence[str], cwd: Path, project: Path, *, network: bool) -> tuple[str, ...]:
+        """Return the command line that runs a command inside. Looks at files."""
+        layout = self._layout(cwd, project, network=network)
+        build = seatbelt_command if self.state.kind == "sandbox-exec" else bubblewrap_command
+        return build(self.state.program, layout, command)
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment inside: caches that can be written to."""
+        extra = {"TMPDIR": "/tmp" if self.state.kind == "bubblewrap" else str(self._place / "tmp")}  # noqa: S108
+        if self._cache is not None:
+            extra |= {name: str(self._cache / directory) for name, directory in _CACHES.items()}
+        return {**environ, **extra}
+
+    def advice(self, output: str, *, network: bool) -> str:
+        """Return a line for the model where a failed command seems to have met the walls."""
+        if not network and any(sign in output for sign in _NO_NETWORK):
+            return "[The sandbox has no network, not even to servers here. If it needs one, set network.]"
+        if any(sign in output for sign in _READ_ONLY):
+            return "[In the sandbox only the project and /tmp can be changed, and not .git/config or .git/hooks.]"
+        return ""
+
+    @cached_property
+    def _place(self) -> Path:
+        place = Path(tempfile.mkdtemp(prefix="tui-agent-sandbox-")).resolve()
+        weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
+        (place / "tmp").mkdir()
+        (place / "empty").touch()
+        return place
+
+    def _layout(self, cwd: Path, project: Path, *, network: bool) -> Layout:
+        if self._cache is not None:
+            self._cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        root = project.resolve()
+        git = list(_git_directories(root))
+        extra = list(self._expanded(self.settings.writable))
+        shown = {path.resolve() for path in (*extra, *self._expanded(self.settings.readable))}
+        secrets = [self._home / name for name in SECRETS]
+        hidden = [path for path in _real([*secrets, *map(Path, SOCKETS), *self._private]) if path not in shown]
+        guarded = [root / name for name in GUARDED] + [path / name for path in git for name in ("hooks", "config")]
+        return Layout(
+            cwd=cwd.resolve(),
+            temporary=self._place / "tmp",
+            empty=self._place / "empty",
+            writable=tuple(_real([root, *git, *extra, *([self._cache] if self._cache else [])])),
+            read_only=tuple(_real(guarded)),
+            hidden_directories=tuple(path for path in hidden if path.is_dir()),
+            hidden_files=tuple(path for path in hidden if not path.is_dir()),
+            network=network,
+        )
+
+    def _expanded(self, texts: Iterable[str]) -> Iterator[Path]:
+        for text in texts:
+            yield self._home / text[2:] if text.startswith("~/") else Path(os.path.expandvars(text)).expanduser()
+
+
+def _real(paths: Iterable[Path]) -> list[Path]:
+    """Return where existing paths lead, each once; what can't be looked at is left out."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        try:
+            found[path.resolve(strict=True)] = None
+        except OSError:
+            continue
+    return list(found)
+
+
+def _git_directories(project: Path) -> Iterator[Path]:
+    """Return the repository: mounted on its own it can't be moved away and replaced.
+
+    That of a linked worktree lies outside. A ``.git`` file could be written by a command to name any directory, so
+    the other end must name this worktree too.
+    """
+    link = project / ".git"
+    try:
+        if link.is_symlink():
+            return
+        if link.is_dir():
+            yield link
+            return
+        directory = (project / link.read_text().removeprefix("gitdir:").strip()).resolve()
+        if Path((directory / "gitdir").read_text().strip()).resolve() == link.resolve():
+            yield (directory / (directory / "commondir").read_text().strip()).resolve()
+    except (OSError, UnicodeDecodeError, ValueError):
+        return
