@@ -19,6 +19,13 @@ def data_dir() -> Path:
     return _override("TUI_AGENT_DATA_DIR") or Path(platformdirs.user_data_dir(_NAME, appauthor=False))
 
 
+def cache_dir() -> Path:
+    """Return the directory of what can be made again."""
+    if override := _override("TUI_AGENT_DATA_DIR"):
+        return override / "cache"
+    return Path(platformdirs.user_cache_dir(_NAME, appauthor=False))
+
+
 def log_dir() -> Path:
     """Return the directory of log files."""
     if override := _override("TUI_AGENT_DATA_DIR"):

@@ -19,6 +19,7 @@ from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.session.session import Session
 from tui_agent.tools.base import Tool
+from tui_agent.tools.sandbox import Sandbox
 
 
 class ModelDirectory(Protocol):
@@ -62,6 +63,8 @@ class AgentPorts:
     put_blob: Callable[[bytes], str]
     blob: Callable[[str], bytes | None]
     environment: Mapping[str, str] = field(default_factory=dict)
+    sandbox: Sandbox | None = None
+    """What commands of the model run in."""
     settings: ContextSettings = field(default_factory=ContextSettings)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     rules: tuple[Rule, ...] = ()

@@ -19,6 +19,7 @@ from tui_agent.agent.doom_loop import DoomLoop, HeadlessAnswer, LoopRules, call_
 from tui_agent.agent.events import (
     Decision,
     EntryAppended,
+    Notice,
     PermissionRequest,
     ToolFinished,
     ToolOutput,
@@ -211,6 +212,8 @@ class ToolRunner:
             put_blob=self._ports.put_blob,
             report=report,
             environment=dict(self._ports.environment),
+            sandbox=self._ports.sandbox,
+            notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,
             archive=self._archive,
             jobs=self.jobs,

@@ -16,6 +16,7 @@ from tui_agent.model.catalog import Catalog
 from tui_agent.model.keys import Keys
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.session.errors import StoreError
+from tui_agent.tools.sandbox import UNPROTECTED, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ def _findings() -> Iterator[Finding]:
         return
     yield from _settings(loaded)
     yield from _models(loaded.config)
+    yield _sandbox(loaded.config)
     yield _sessions()
 
 
@@ -83,6 +85,17 @@ def _models(config: Config) -> Iterator[Finding]:
     elif not available:
         advice = "Set a provider's key, for example ANTHROPIC_API_KEY, or add a server of your own; see the README."
         yield Finding("model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo")
+
+
+def _sandbox(config: Config) -> Finding:
+    """Say what holds commands back, or that nothing does."""
+    sandbox = Sandbox(config.sandbox)
+    state = sandbox.state
+    if state.kind is not None:
+        text = f"{state.kind} ({state.program}): commands change the project only; no network unless asked for"
+        return Finding("sandbox", text)
+    advice = "Install bubblewrap to have one." if "not installed" in state.reason else ""
+    return Finding("sandbox", f"none: {state.reason}. {UNPROTECTED}", ok=not sandbox.refusal(), advice=advice)
 
 
 def _sessions() -> Finding:

@@ -28,7 +28,7 @@ from tui_agent.model.client import HostClient
 from tui_agent.model.demo import DEMO_MAX_OUTPUT, DEMO_MODEL, DEMO_WINDOW, DemoClient, create_demo_workspace
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
-from tui_agent.paths import config_dir, data_dir, log_dir, runtime_dir
+from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir, runtime_dir
 from tui_agent.resources import prompt
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import SessionNotFound
@@ -36,6 +36,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.environment import safe_environment
 from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.sandbox import Sandbox
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
 
@@ -222,6 +223,7 @@ class Wiring:
             put_blob=self.store.put_blob,
             blob=self.store.blob,
             environment=safe_environment(os.environ),
+            sandbox=self.sandbox(),
             settings=config.context,
             retry=RetryPolicy.of(config.retry),
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(cwd), *self.flag_rules),
@@ -249,6 +251,11 @@ class Wiring:
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
         sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
+
+    def sandbox(self) -> Sandbox:
+        """Return what the commands of a session run in; this program's own directories are no business of theirs."""
+        private = (config_dir(), data_dir(), log_dir(), runtime_dir())
+        return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands")
 
     def default_model(self) -> str:
         """Return the model of a new session: configured, or the first default with a key; "" when there is none."""
