@@ -21,6 +21,7 @@ from tui_agent.agent.events import (
     RunEnded,
 )
 from tui_agent.agent.loop import Loop
+from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.navigator import NavigationError, Navigator
 from tui_agent.agent.permissions import Rule, resumed_mode
@@ -81,6 +82,8 @@ class Agent:
             self._tools.subagents = Subagents(parent, ports.agents, ports.open_child)
         self.jobs = self._tools.jobs = Jobs(lambda: self._channel.emit(JobsChanged(tuple(self.jobs))))
         """The commands that go on in the background; they end with the agent."""
+        self.mcp = SessionMcp(ports.mcp, ports.put_blob, self._channel.emit, self._context.tell_of_tools)
+        """The servers of the Model Context Protocol."""
         self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
 
     def share_rules(self, rules: list[Rule]) -> None:
@@ -334,6 +337,7 @@ class Agent:
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
         await self._context.warm()
+        self.mcp.start()
 
     async def wait_idle(self) -> None:
         """Wait until the run that is going on has ended."""
@@ -346,6 +350,7 @@ class Agent:
         await self.wait_idle()
         await self._tools.aclose()
         await self.jobs.aclose()
+        self.mcp.close()
 
     # -- runs ---------------------------------------------------------------------------------------------------
 

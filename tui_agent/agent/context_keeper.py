@@ -81,6 +81,15 @@ class ContextKeeper:
             await asyncio.to_thread(self._ports.directory.counter(self.model).warm)
             self._warmed.add(self.model)
 
+    async def gather_tools(self) -> None:
+        """Give servers that are still starting a moment, where their tools would get into the head."""
+        if self._head.is_due(self.model, self.mode):
+            await self._ports.mcp.settle()
+
+    def tell_of_tools(self) -> None:
+        """Have the next request tell of servers' tools as they are then, although that loses the cache."""
+        self._head.tools_wanted = True
+
     def ensure_head(self) -> None:
         """See to it that the path has the head of this model and mode; see ``Head.ensure``."""
         self._head.ensure(self.model, self.mode, cache_cold=self._cache_cold())

@@ -4,7 +4,7 @@ A changed instruction file does not change the head at once, because every reque
 full. The user is told instead, and the next cache break takes it in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tui_agent.agent.agent_specs import AgentSpec
@@ -12,6 +12,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import Place, render_head
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, SystemEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import Tool
@@ -25,33 +26,59 @@ class Head:
         self._ports = ports
         self._channel = channel
         self._told: set[str] = set()
+        self._opening = True
+        self.tools_wanted = False
+        """Whether servers' tools that are not as the head has them are reason enough for a new one, because the user
+        asked for it. When a session is opened they are, too."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
         """See to it that the path has the head it needs, and tell the user what is not in it yet.
 
-        A new one is appended when there is none, for another model, mode or set of tools, and, if it would differ,
-        after a compaction and when the provider has forgotten the old one.
+        A new one is appended when there is none, for another model, mode or set of built-in tools, and, if it would
+        differ, after a compaction and when the provider has forgotten the old one.
         """
         path = self._session.active_path()
         head = next((entry for entry in reversed(path) if isinstance(entry, SystemEntry)), None)
-        tools = tuple(tool.schema() for tool in self.tools(mode))
-        if head is not None and (head.model, head.mode, head.tools) == (model, mode, tools):
+        if head is not None and (head.model, head.mode) == (model, mode) and self._has_tools(head, mode):
             if not cache_cold and not _compacted_since(path):
                 self._tell_of_changes(head)
                 return
             fresh = self._render(model, mode)
-            if fresh.blocks == head.blocks:
+            if (fresh.blocks, fresh.tools) == (head.blocks, head.tools):
                 return
         else:
             fresh = self._render(model, mode)
         self._told.clear()
         self._channel.emit(EntryAppended(self._session.append(fresh)))
 
-    def tools(self, mode: str) -> Sequence[Tool[Any]]:
-        """Return the tools the model is told of in a mode."""
+    def is_due(self, model: str, mode: str) -> bool:
+        """Whether the next head may be a new one because of servers' tools."""
+        head = resolve(self._session.active_path()).system
+        return self._opening or head is None or (head.model, head.mode) != (model, mode)
+
+    def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
+        """Return the tools a head that is rendered now tells the model of."""
+        directory = self._ports.directory
+        servers = self._ports.mcp.offered(directory.limits(model).window, directory.counter(model).schema)
+        return (*self._own_tools(mode), *self._choose(servers, mode))
+
+    def _own_tools(self, mode: str) -> Sequence[Tool[Any]]:
+        return self._choose((tool for tool in self._ports.tools if tool.offered), mode)
+
+    def _choose(self, tools: Iterable[Tool[Any]], mode: str) -> Sequence[Tool[Any]]:
         spec = self._ports.knowledge.primary(mode)
-        offered = tuple(tool for tool in self._ports.tools if tool.offered)
-        return offered if spec is None else spec.choose(offered)
+        return tuple(tools) if spec is None else spec.choose(tools)
+
+    def _has_tools(self, head: SystemEntry, mode: str) -> bool:
+        """Whether the head tells of the right tools. Those of servers may come and go without a word."""
+        all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
+        self.tools_wanted = self._opening = False
+        if all_count:
+            return head.tools == tuple(tool.schema() for tool in self.tools(head.model, mode))
+        own = tuple(tool.schema() for tool in self._own_tools(mode))
+        of_servers = {tool.name for tool in head.tools[len(own) :]}
+        self._ports.mcp.note_told(of_servers)
+        return head.tools[: len(own)] == own and of_servers.isdisjoint(tool.name for tool in self._ports.tools)
 
     def _render(self, model: str, mode: str) -> SystemEntry:
         ports, knowledge = self._ports, self._ports.knowledge
@@ -59,7 +86,7 @@ class Head:
         spec: AgentSpec | None = knowledge.primary(mode)
         return render_head(
             ports.prompt if spec is None or spec.prompt is None else _prompt_of(spec.prompt, ports),
-            self.tools(mode),
+            self.tools(model, mode),
             place,
             model=model,
             mode=mode,

@@ -70,6 +70,7 @@ class Loop:
 
     async def _work(self) -> RunEnded:
         await self.context.warm()
+        await self.context.gather_tools()
         while True:
             self._append_held_back()
             self.context.ensure_head()

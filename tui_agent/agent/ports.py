@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.knowledge.knowledge import Knowledge
+from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
@@ -75,6 +76,8 @@ class AgentPorts:
     """Opens a session for a subagent, by title and parent entry; None where there are none."""
     knowledge: Knowledge = field(default_factory=Knowledge)
     """What files tell the agent: instructions, skills, commands, kinds of agents."""
+    mcp: McpHub = field(default_factory=McpHub)
+    """Servers whose tools join ``tools`` where a head is rendered."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random

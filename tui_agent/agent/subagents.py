@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import Questions
 from tui_agent.agent.events import AgentEvent, EntryAppended, PermissionAsked, RunEnded, ToolStarted
+from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.session.entries import AssistantEntry
@@ -94,6 +95,8 @@ class Subagents:
             rules=(*ports.rules, *spec.rules),
             max_steps=min(ports.max_steps, spec.max_steps or MAX_STEPS),
             open_child=None,
+            # A list of tools names what the agent may use; servers' tools change and are not in it.
+            mcp=ports.mcp if spec.tools is None else McpHub(),
         )
         worker = Agent(session, own, model=spec.model or self._parent.model(), mode=self._parent.mode())
         worker.share_rules(self._parent.session_rules)

@@ -147,11 +147,14 @@ class ToolRunner:
     def _prepare(self, part: ToolCallPart) -> _Call:
         call = _Call(part)
         try:
-            call.tool = find_tool(part.tool, self._ports.tools)
-            call.arguments = parse_arguments(call.tool, part.arguments)
+            tool = find_tool(part.tool, self._known_tools())
+            call.tool, call.arguments = tool.resolve(parse_arguments(tool, part.arguments))
         except ToolError as error:
             call.error = str(error)
         return call
+
+    def _known_tools(self) -> tuple[Tool[Any], ...]:
+        return (*self._ports.tools, *self._ports.mcp.known())
 
     async def _run_together(self, calls: list[_Call]) -> None:
         tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]
@@ -266,7 +269,7 @@ class ToolRunner:
 
     def _is_readable(self, tool: str, arguments: str) -> bool:
         try:
-            parse_arguments(find_tool(tool, self._ports.tools), arguments)
+            parse_arguments(find_tool(tool, self._known_tools()), arguments)
         except ToolError:
             return False
         return True

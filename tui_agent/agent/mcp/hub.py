@@ -1,7 +1,7 @@
 """All servers of a project together: started beside everything else, never waited for longer than a moment."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tui_agent.agent.events import Notice
@@ -11,7 +11,7 @@ from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.records import Content, McpError, McpPrompt, McpResource, McpServerStatus, ServerState
 from tui_agent.agent.mcp.server import McpServer, Patience
 from tui_agent.agent.mcp.settings import FoundServers, ServerSpec
-from tui_agent.agent.mcp.tools import McpSearchTool, McpTool
+from tui_agent.agent.mcp.tools import SEARCH_TOOL, McpSearchTool, McpTool
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
 from tui_agent.tools.base import Tool
 
@@ -133,6 +133,11 @@ class McpHub:
         if sum(count(tool.schema()) for tool in ready) > SHARE_OF_WINDOW * window:
             return (McpSearchTool(ready, lambda: self._tools),)
         return tuple(ready)
+
+    def note_told(self, names: Iterable[str]) -> None:
+        """Take note of the tools that a head rendered earlier tells of."""
+        told = set(names)
+        self._told = (self._told or set()) | (set(self._tools) if SEARCH_TOOL in told else told)
 
     @property
     def is_settled(self) -> bool:

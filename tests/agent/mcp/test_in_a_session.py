@@ -1,0 +1,159 @@
+"""Servers' tools in a session: when the model is told of them, what a call asks for, and that no cache is lost."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.mcp_place import QUICK, Place, until
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import Notice, PermissionAsked
+from tui_agent.agent.mcp.records import ServerState
+from tui_agent.agent.mcp.server import Patience
+from tui_agent.context.request import request_bytes
+from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
+
+Start = Callable[..., Harness]
+
+
+def call(tool: str, **arguments: object) -> Call:
+    return Call(tool, json.dumps(arguments))
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    (tmp_path / "servers").mkdir()
+    found = Place(tmp_path / "servers", Patience(start=20, settle=0.05, pauses=(0, 0)))
+    yield found
+    await found.hub.aclose()
+
+
+def told(client: ScriptedClient) -> list[set[str]]:
+    return [
+        {tool.name for tool in request.tools if "_" in tool.name or tool.name == "mcp"} for request in client.requests
+    ]
+
+
+def heads(harness: Harness) -> int:
+    return sum(isinstance(entry, SystemEntry) for entry in harness.path())
+
+
+async def test_a_call_asks_for_the_tool_by_its_name_and_runs(tmp_path: Path, place: Place) -> None:
+    place.add_stdio(allow=("add",))
+    await place.hub.settle()
+    await until(lambda: place.hub.is_settled)
+    client = ScriptedClient([Reply(calls=(call("tracker_add", a=40, b=2),)), Reply("42.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    await harness.say("add them")
+    assert told(client) == [{"tracker_add"}, {"tracker_add"}]
+    (asked,) = harness.of(PermissionAsked)
+    (need,) = asked.request.needs
+    assert (need.permission.value, need.pattern) == ("mcp", "tracker_add")
+    assert '"a": 40' in need.detail
+    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert (result.status, result.output) == (ToolStatus.COMPLETED, "42")
+
+
+async def test_tools_that_come_late_wait_for_the_next_head(tmp_path: Path, place: Place) -> None:
+    gate = place.directory / "gate"
+    place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
+    client = ScriptedClient([Reply("Hello.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    await harness.say("hi")
+    gate.touch()
+    await until(lambda: place.state() is ServerState.READY)
+    await harness.say("and now?")
+    assert told(client) == [set(), set()]
+    assert request_bytes(client.requests[1]).startswith(request_bytes(client.requests[0]))
+    assert any("/mcp reload" in notice.message for notice in harness.of(Notice))
+    await harness.agent.mcp.reload()
+    assert "cached is lost" in harness.of(Notice)[-1].message
+    await harness.say("now")
+    await harness.say("and again")
+    assert told(client)[2:] == [{"tracker_add"}, {"tracker_add"}]
+    assert heads(harness) == 2
+
+
+async def test_a_change_of_the_model_takes_new_tools_in(tmp_path: Path, place: Place) -> None:
+    gate = place.directory / "gate"
+    place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
+    client = ScriptedClient([Reply("Hello.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    await harness.say("hi")
+    gate.touch()
+    await until(lambda: place.state() is ServerState.READY)
+    harness.agent.change_model("test/other")
+    await harness.say("hi")
+    assert told(client) == [set(), {"tracker_add"}]
+
+
+async def test_a_server_that_died_changes_no_head_and_its_tools_say_so(tmp_path: Path, place: Place) -> None:
+    place.add_stdio(allow=("crash", "add"))
+    await place.hub.settle()
+    await until(lambda: place.hub.is_settled)
+    client = ScriptedClient([Reply(calls=(call("tracker_crash"),)), Reply("It died."), Reply("Bye.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    await harness.say("crash it")
+    await harness.say("bye")
+    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert result.status is ToolStatus.ERROR
+    assert "lost" in result.output
+    assert heads(harness) == 1
+    assert told(client) == [{"tracker_add", "tracker_crash"}] * 3
+
+
+async def test_a_session_opened_again_keeps_its_head_while_servers_start(tmp_path: Path, place: Place) -> None:
+    place.add_stdio(allow=("add",))
+    await place.hub.settle()
+    await until(lambda: place.hub.is_settled)
+    client = ScriptedClient([Reply("Hello.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    await harness.say("hi")
+
+    later = Place(place.directory, Patience(start=20, settle=0.05))
+    later.add_stdio("tracker", "--wait-for", str(place.directory / "never"), allow=("add",))
+    harness.agent.ports.mcp = later.hub
+    again = Agent(harness.session, harness.agent.ports, model="test/model")
+    again.submit("still there?")
+    await again.wait_idle()
+    assert told(client) == [{"tracker_add"}] * 2
+    assert heads(harness) == 1
+    await later.hub.aclose()
+
+    gone = Place(place.directory, QUICK)
+    harness.agent.ports.mcp = gone.hub
+    third = Agent(harness.session, harness.agent.ports, model="test/model")
+    third.submit("and now?")
+    await third.wait_idle()
+    assert told(client)[2] == set()
+    for agent in (again, third):
+        await agent.aclose()
+
+
+async def test_too_many_tools_are_one_tool_and_still_asked_for_by_name(tmp_path: Path, place: Place) -> None:
+    place.add_stdio("tracker", "--many", "200")
+    await place.hub.settle()
+    await until(lambda: place.hub.is_settled)
+    inner = call("mcp", action="call", name="tracker_add", arguments={"a": 1, "b": 2})
+    client = ScriptedClient([Reply(calls=(call("mcp", action="search", query="add numbers"), inner)), Reply("3.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    await harness.say("add")
+    assert told(client) == [{"mcp"}, {"mcp"}]
+    assert [event.request.tool for event in harness.of(PermissionAsked)] == ["tracker_add"]
+    found, added = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert "tracker_add: Add two numbers." in found.output
+    assert added.output == "3"
+
+
+async def test_a_dead_server_holds_up_no_run(tmp_path: Path, place: Place) -> None:
+    place.add("gone", command="/nowhere")
+    client = ScriptedClient([Reply("Hello.")])
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    assert (await harness.say("hi")).reason == "done"
+    await until(lambda: place.hub.is_settled)
+    assert [notice.severity for notice in harness.of(Notice)] == ["warning"]
+    (row,) = harness.agent.mcp.status()
+    assert (row.name, row.state) == ("gone", ServerState.FAILED)

@@ -1,0 +1,74 @@
+"""The servers as one session's agent has them: what screens and commands ask, and when the model is told anew."""
+
+from collections.abc import Callable, Mapping
+
+from tui_agent.agent.events import Notice
+from tui_agent.agent.mcp.content import PutBlob
+from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.mcp.records import McpPrompt, McpResource, McpServerStatus
+from tui_agent.session.entries import UserPart
+
+RELOADED = "The model is told of the servers' tools anew with the next request; what the provider had cached is lost."
+
+
+class SessionMcp:
+    """Servers for one session. ``emit`` hears what the user should know, ``tell_anew`` renders the next head anew."""
+
+    def __init__(
+        self, hub: McpHub, put_blob: PutBlob, emit: Callable[[Notice], None], tell_anew: Callable[[], None]
+    ) -> None:
+        self._hub = hub
+        self._put_blob = put_blob
+        self._emit = emit
+        self._tell_anew = tell_anew
+        self._unsubscribe = hub.subscribe(emit)
+
+    def start(self) -> None:
+        """Start the servers in the background; done once."""
+        self._hub.start()
+
+    def status(self) -> tuple[McpServerStatus, ...]:
+        """Return the state of every server, in the order they are configured."""
+        return self._hub.status()
+
+    async def restart(self, name: str) -> None:
+        """Stop a server and start it again in the background.
+
+        Raises:
+            McpError: there is no server of that name, or it is disabled.
+        """
+        await self._hub.restart(name)
+
+    async def reload(self) -> None:
+        """Read the configuration anew and tell the model of the tools there are: the next request misses the cache."""
+        await self._hub.reload()
+        self._tell_anew()
+        self._emit(Notice(RELOADED))
+
+    def prompts(self) -> tuple[McpPrompt, ...]:
+        """Return the prompts that can be used as commands."""
+        return self._hub.prompts()
+
+    def resources(self) -> tuple[McpResource, ...]:
+        """Return the resources that can be mentioned."""
+        return self._hub.resources()
+
+    async def prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> tuple[UserPart, ...]:
+        """Return a prompt as parts of a message to send.
+
+        Raises:
+            McpError: it cannot be had.
+        """
+        return await self._hub.prompt(server, name, arguments, self._put_blob)
+
+    async def resource(self, mention: str) -> tuple[UserPart, ...]:
+        """Return a resource, named ``server:uri``, as parts of a message.
+
+        Raises:
+            McpError: it cannot be had.
+        """
+        return await self._hub.resource(mention, self._put_blob)
+
+    def close(self) -> None:
+        """Hear no more of the servers; they go on for others."""
+        self._unsubscribe()
