@@ -30,7 +30,6 @@ from tui_agent.ui.event_map import next_state
 from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.prompting.completion import CommandName, rank_files, rank_names, token_at
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
-from tui_agent.ui.prompting.mentions import mentions
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.run_state import RunState, describe
 from tui_agent.ui.terminal import background_is_light, know_enter_keys, title_sequence
@@ -92,10 +91,6 @@ def test_chips_give_back_exactly_what_was_pasted(texts: list[str]) -> None:
 
 def test_a_chip_the_user_typed_stays_text() -> None:
     assert PasteStore().expand("[pasted 20 lines]") == "[pasted 20 lines]"
-
-
-def test_mentions_end_before_punctuation_and_may_be_quoted() -> None:
-    assert mentions('see @a.py, (@b/c.md) and @"my notes.txt"; not me@there') == ["a.py", "b/c.md", "my notes.txt"]
 
 
 @pytest.mark.parametrize(

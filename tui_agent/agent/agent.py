@@ -20,12 +20,14 @@ from tui_agent.agent.events import (
     QueueChanged,
     RunEnded,
 )
+from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.navigator import NavigationError, Navigator
 from tui_agent.agent.permissions import Rule, resumed_mode
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.preparing import Prepared, prepare_command
 from tui_agent.agent.shell import run_shell
 from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.tool_runner import ToolRunner
@@ -38,7 +40,7 @@ from tui_agent.context.ladder import Commit
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.summariser import SummaryFailure
-from tui_agent.context.view import resolve
+from tui_agent.context.view import DEFAULT_MODE, resolve
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     ContextEditEntry,
@@ -163,6 +165,28 @@ class Agent:
             self._channel.emit(self._queue.snapshot())
         else:
             self._start()
+
+    def commands(self) -> tuple[CommandRow, ...]:
+        """Return the user's own commands and skills, as they can be typed."""
+        return self.ports.knowledge.rows
+
+    async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
+        """Return the message of one of ``commands``; see ``preparing``."""
+        return await prepare_command(name, arguments, self.session, self.ports)
+
+    def agents(self) -> tuple[CommandRow, ...]:
+        """Return the kinds of agents that can take this one's place."""
+        return tuple(CommandRow(spec.name, spec.description) for spec in self.ports.knowledge.specs if spec.primary)
+
+    def choose_agent(self, name: str) -> bool:
+        """Let another kind of agent go on from the next request on; False when there is none of that name."""
+        spec = self.ports.knowledge.primary(name)
+        if spec is None and name != DEFAULT_MODE:
+            return False
+        self.change_mode(name)
+        if spec is not None and spec.model is not None:
+            self.change_model(spec.model)
+        return True
 
     def take_back(self) -> str | None:
         """Remove the newest waiting message and return its text."""

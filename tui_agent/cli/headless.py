@@ -21,6 +21,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
 )
+from tui_agent.agent.preparing import prepare
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
 
@@ -40,14 +41,25 @@ class HeadlessRun:
         self._denied: list[str] = []
         self._acted = False
 
-    async def run(self, message: str) -> int:
-        """Send the message, wait for the end, return the exit code."""
+    async def run(self, message: str, piped: str = "") -> int:
+        """Send the message, wait for the end, return the exit code. ``piped`` is what standard input held.
+
+        Raises:
+            CommandError: the message is a command of the user's that cannot be used.
+        """
+        prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
+        if prepared.problem:
+            print(prepared.problem, file=self._err)
+        if prepared.model is not None:
+            self._agent.change_model(prepared.model)
+        if prepared.mode is not None:
+            self._agent.change_mode(prepared.mode)
         loop = asyncio.get_running_loop()
         unsubscribe = self._agent.subscribe(self._on_event)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._agent.interrupt)
         try:
-            self._agent.submit(message)
+            self._agent.submit(prepared.parts)
             ended = await self._ended
         finally:
             unsubscribe()

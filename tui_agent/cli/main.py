@@ -77,32 +77,30 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.headless import HeadlessRun
     from tui_agent.cli.wiring import Wiring
 
-    message = _with_stdin(arguments.print)
+    message, piped = arguments.print, _piped()
+    if not message.strip() and not piped.strip():
+        raise UsageError('There is no prompt: write one after -p, or pipe it in with -p "".')
 
     async def work() -> int:
         async with Wiring(arguments) as wiring:
             session = wiring.open_from_arguments()
             agent = wiring.make_agent(session)
             try:
-                return await HeadlessRun(agent, as_json=arguments.json).run(message)
+                return await HeadlessRun(agent, as_json=arguments.json).run(message, piped)
             finally:
                 await agent.aclose()
 
     return asyncio.run(work())
 
 
-def _with_stdin(prompt: str) -> str:
-    """Add what is piped in to the prompt."""
+def _piped() -> str:
+    """Return what is piped in."""
     if sys.stdin is None or sys.stdin.isatty():
-        text = ""
-    else:
-        text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
-        if len(text) > MAX_STDIN_CHARS:
-            raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")
-    message = "\n\n".join(part for part in (prompt, text.strip("\n")) if part.strip())
-    if not message:
-        raise UsageError('There is no prompt: write one after -p, or pipe it in with -p "".')
-    return message
+        return ""
+    text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
+    if len(text) > MAX_STDIN_CHARS:
+        raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")
+    return text.strip("\n")
 
 
 def _is_expected(error: Exception) -> bool:

@@ -37,7 +37,7 @@ class TextPart(_Record):
 class FilePart(_Record):
     """A file the user attached with ``@path``; ``text`` is what the model is shown of it.
 
-    A path can also name what is no file of the project: an entry (``#412``) or a skill (``skill:pdf``).
+    A path can also name what is no file: an entry (``#412``), a skill (``skill:pdf``), a directory (``src/``).
     """
 
     type: Literal["file"] = "file"
@@ -46,8 +46,8 @@ class FilePart(_Record):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file of the project."""
-        return not self.path.startswith(("#", SKILL_PREFIX))
+        """Whether it is a file."""
+        return not self.path.startswith(("#", SKILL_PREFIX)) and not self.path.endswith("/")
 
 
 class ImagePart(_Record):

@@ -6,14 +6,17 @@ The prompt (``/name``), its completion, the command palette, key bindings and th
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui_agent.ui import handlers, permission_handlers
-from tui_agent.ui.services import CompactingAgent, NavigatingAgent, PermittingAgent
+from tui_agent.ui import handlers, knowledge_handlers, permission_handlers
+from tui_agent.ui.format import one_line
+from tui_agent.ui.services import CommandingAgent, CompactingAgent, NavigatingAgent, PermittingAgent
 
 if TYPE_CHECKING:
+    from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.ui.screens.main import MainScreen
 
 Handler = Callable[["MainScreen", str], Awaitable[None]]
@@ -88,6 +91,23 @@ COMMANDS: tuple[Command, ...] = (
         needs=CompactingAgent,
     ),
     Command("context", "what fills the context window", handlers.context, "Context window", key="ctrl+g"),
+    Command("skills", "what the agent can be told to load", knowledge_handlers.skills, "Skills", needs=CommandingAgent),
+    Command(
+        "agent",
+        "let another kind of agent go on",
+        knowledge_handlers.agent,
+        "Agent",
+        argument="[NAME]",
+        needs=CommandingAgent,
+    ),
+    Command(
+        "init",
+        "write AGENTS.md from looking at the project",
+        knowledge_handlers.init,
+        "Write AGENTS.md",
+        argument="[HINT]",
+        needs=CommandingAgent,
+    ),
     Command("cost", "tokens and dollars spent", handlers.cost, "Cost"),
     Command("copy", "copy the last answer", handlers.copy, "Copy last answer", key="f3"),
     Command("theme", "change the colours", handlers.theme, "Theme", argument="[NAME]"),
@@ -98,8 +118,27 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def available(agent: object | None) -> list[Command]:
-    """Return the commands that work with an agent."""
-    return [command for command in COMMANDS if command.needs is None or isinstance(agent, command.needs)]
+    """Return the commands that work with an agent: the table's, then the user's own and the skills."""
+    rows = [command for command in COMMANDS if command.needs is None or isinstance(agent, command.needs)]
+    if isinstance(agent, CommandingAgent):
+        taken = frozenset(name for row in rows for name in (row.name, *row.aliases))
+        rows += [row for row in _own_rows(agent.commands()) if row.name not in taken]
+    return rows
+
+
+@lru_cache(maxsize=2)
+def _own_rows(found: "tuple[CommandRow, ...]") -> tuple[Command, ...]:
+    """Return rows of the table for commands of the user's own."""
+    return tuple(
+        Command(
+            row.name,
+            one_line(row.description, 100),
+            partial(knowledge_handlers.own_command, row.name),
+            f"/{row.name}",
+            argument=row.argument,
+        )
+        for row in found
+    )
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:

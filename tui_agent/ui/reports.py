@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui_agent.context.budget import ContextSize
-from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry, Entry, Usage
+from tui_agent.session.entries import (
+    SKILL_PREFIX,
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    Usage,
+)
 from tui_agent.ui.format import money, plural, tokens, visible
 from tui_agent.ui.widgets.gauge import GLYPHS
 
 if TYPE_CHECKING:
+    from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.ui.commands import Command
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
@@ -43,6 +51,18 @@ def help_text(commands: "Iterable[Command]") -> Content:
         lines.append(Content(f"  {name:<18} {command.help}{key}"))
     lines += [Content(""), Content("Keys").stylize("bold")]
     lines += [Content(f"  {keys:<18} {text}") for keys, text in PROMPT_KEYS]
+    return Content("\n").join(lines)
+
+
+def skills_text(rows: "Iterable[CommandRow]") -> Content:
+    """Return the page of skills: what each is for, and how to have one used."""
+    skills = [row for row in rows if row.name.startswith(SKILL_PREFIX)]
+    if not skills:
+        return Content("There are no skills. A skill is a folder with a SKILL.md in .agents/skills of the project.")
+    lines = [Content("The agent loads one when it fits; /skill:NAME TASK has it used.")]
+    for row in skills:
+        lines.append(Content(f"\n{visible(row.name.removeprefix(SKILL_PREFIX))}").stylize("bold"))
+        lines.append(Content(f"  {visible(row.description)}"))
     return Content("\n").join(lines)
 
 

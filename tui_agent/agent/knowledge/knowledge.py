@@ -37,11 +37,21 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandRow:
+    """A command as lists show it: typed with a slash before it. ``argument`` is how its argument is written."""
+
+    name: str
+    description: str
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Loaded:
     instructions: tuple[Instruction, ...] = ()
     skills: Mapping[str, Skill] = field(default_factory=lambda: MappingProxyType({}))
     commands: tuple[UserCommand, ...] = ()
     specs: tuple[AgentSpec, ...] = ()
+    rows: tuple[CommandRow, ...] = ()
 
 
 class Knowledge:
@@ -80,11 +90,17 @@ class Knowledge:
         problems: list[str] = []
         folders = self._sources.folders
         with self._loading:
+            skills = load_skills(folders, self._files, problems)
+            commands = load_commands(folders, self._files, problems)
             self._loaded = _Loaded(
                 self._instructions.load(problems),
-                MappingProxyType(load_skills(folders, self._files, problems)),
-                load_commands(folders, self._files, problems),
+                MappingProxyType(skills),
+                commands,
                 load_specs(folders, self._prompt, self._files, problems),
+                (
+                    *(CommandRow(item.name, item.description, item.argument_hint) for item in commands),
+                    *(CommandRow(f"{SKILL_PREFIX}{item.name}", item.description, "[TASK]") for item in skills.values()),
+                ),
             )
             new = [problem for problem in problems if problem not in self._told]
             self._told.update(new)
@@ -116,6 +132,11 @@ class Knowledge:
     def commands(self) -> tuple[UserCommand, ...]:
         """The user's and the project's commands."""
         return self._loaded.commands
+
+    @property
+    def rows(self) -> tuple[CommandRow, ...]:
+        """What can be typed with a slash: the commands, and the skills as ``skill:NAME``."""
+        return self._loaded.rows
 
     @property
     def specs(self) -> tuple[AgentSpec, ...]:

@@ -18,11 +18,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
+from tui_agent.agent.mentions import has_mention
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
 from tui_agent.ui.format import one_line, short_path
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
-from tui_agent.ui.prompting.mentions import has_mention
 from tui_agent.ui.services import CompactingAgent, OpenRequest
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
@@ -32,6 +32,7 @@ from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
+    from tui_agent.agent.preparing import Prepared
     from tui_agent.session.entries import UserPart
     from tui_agent.ui.handlers import Undone
     from tui_agent.ui.services import AgentPort, AppServices
@@ -227,11 +228,34 @@ class MainScreen(Screen[None]):
 
     @work(group="send", exit_on_error=False)
     async def _send_with_files(self, text: str, follow_up: bool) -> None:  # noqa: FBT001 - a worker's argument
-        from tui_agent.ui.prompting.attachments import parts_of
+        from tui_agent.agent.attachments import load_message
 
         async with self._sending:
-            parts = await parts_of(text, self._cwd, self.services.store.put_blob)
-            self._submit(parts, follow_up=follow_up)
+            if self.agent is None:
+                return
+            loaded = await load_message(text, self._cwd, self.agent.session, self.services.store.put_blob)
+            self._submit(loaded.parts, follow_up=follow_up)
+            self._warn(loaded.problem)
+
+    def submit_text(self, text: str) -> None:
+        """Send a text that the program wrote for the user."""
+        self._submit(text, follow_up=False)
+
+    def send_prepared(self, prepared: Prepared) -> None:
+        """Send a message that was made ready, with the model and agent it wants."""
+        if self.agent is None:
+            return
+        if prepared.model is not None:
+            self.agent.change_model(prepared.model)
+        if prepared.mode is not None:
+            self.agent.change_mode(prepared.mode)
+        self._submit(prepared.parts, follow_up=False)
+        self._warn(prepared.problem)
+
+    def _warn(self, problem: str | None) -> None:
+        """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""
+        if problem is not None:
+            self.notify(problem, severity="warning", markup=False)
 
     def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
         from tui_agent.session.errors import StoreError

@@ -1,0 +1,153 @@
+"""Turns what a message names into the parts that travel with it: files, parts of files, listings, images, entries."""
+
+import asyncio
+import io
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from tui_agent.agent.archive import entry_text
+from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, file_mentions, has_mention
+from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
+from tui_agent.session.errors import EntryDamaged, EntryNotFound
+from tui_agent.session.session import Session
+from tui_agent.tools.ignore import IgnoreRules, rows
+from tui_agent.tools.paths import valid_text
+from tui_agent.tools.read import MAX_IMAGE_BYTES
+
+FILE_BYTES = 50 * 1024
+"""Bytes of text that are attached of one file."""
+MAX_NAMES = 300
+"""Names shown of a directory."""
+_SAMPLE = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The parts of a message, and one sentence about what it names but does not exist."""
+
+    parts: tuple[UserPart, ...]
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """An image that was read but is not in the store yet."""
+
+    path: str
+    mime: str
+    data: bytes
+
+
+async def load_message(
+    text: str, cwd: Path, session: Session, put_blob: Callable[[bytes], str], *, named_in: str | None = None
+) -> Loaded:
+    """Return a message's parts: its text, then what it names.
+
+    A name that is no file stays text. Files are read in a thread. ``named_in`` is where names are looked for, when
+    part of the text was not written by the user.
+    """
+    source = text if named_in is None else named_in
+    if not has_mention(source):
+        return Loaded((TextPart(text=text),))
+    mentions = file_mentions(source)
+    found = await asyncio.to_thread(lambda: [_read(mention, cwd) for mention in mentions])
+    missing = [
+        mention.written
+        for mention, part in zip(mentions, found, strict=True)
+        if part is None and mention.looks_like_path
+    ]
+    files = [_stored(part, put_blob) for part in found if part is not None]
+    entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
+    problem = f"Not attached, there is no such file: {', '.join(missing)}." if missing else None
+    return Loaded((TextPart(text=text), *files, *entries), problem)
+
+
+def _entry(number: int, session: Session) -> FilePart | None:
+    """Return what tells the model of an entry: its number, which ``recall`` takes, and a line of it."""
+    try:
+        entry = session.entry(number)
+    except (EntryNotFound, EntryDamaged):
+        return None
+    # Bookkeeping has no text; a number that means one was meant for something else.
+    if entry_text(entry) is None:
+        return None
+    line = entry.preview or entry.kind
+    return FilePart(path=f"#{number}", text=f'entry #{number}, {entry.kind}: {line} — recall("#{number}") shows all')
+
+
+def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
+    """Return what a mention names; None when there is nothing to be had."""
+    try:
+        whole = _path(mention.written, cwd)
+        if whole.is_file():
+            return _file(mention.written, whole)
+        if whole.is_dir():
+            return _directory(mention.written, whole)
+        part = _path(mention.path, cwd)
+        if mention.first is not None and mention.last is not None and part.is_file():
+            return FilePart(path=mention.path, text=_lines(part, mention.first, mention.last))
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return None
+
+
+def _path(name: str, cwd: Path) -> Path:
+    return cwd / Path(name).expanduser()
+
+
+def _file(name: str, path: Path) -> FilePart | _Image:
+    mime = IMAGE_TYPES.get(path.suffix.lower())
+    size = path.stat().st_size
+    if mime is not None and size > MAX_IMAGE_BYTES:
+        return FilePart(path=name, text=f"[image of {size} bytes, too large to attach]")
+    with path.open("rb") as file:
+        data = file.read(FILE_BYTES if mime is None else MAX_IMAGE_BYTES)
+    if mime is not None:
+        return _Image(name, mime, data)
+    if b"\0" in data[:_SAMPLE]:
+        return FilePart(path=name, text=f"[binary file of {size} bytes]")
+    text = data.decode("utf-8", errors="replace")
+    if size > len(data):
+        text = f"{text}\n[{size - len(data)} more bytes; use read for the rest]"
+    return FilePart(path=name, text=text)
+
+
+def _lines(path: Path, first: int, last: int) -> str:
+    """Return some lines with their numbers, as ``read`` shows them."""
+    shown: list[str] = []
+    size = 0
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(islice(file, first - 1, last), first):
+            size += len(line)
+            if size > FILE_BYTES:
+                shown.append(f"[cut at line {number}; use read for the rest]")
+                break
+            shown.append(f"{number}\t{line.rstrip()}")
+    return "\n".join(shown) or f"[the file has no line {first}]"
+
+
+def _directory(name: str, path: Path) -> FilePart:
+    real = Path(os.path.realpath(path))
+    found = [row for row in rows(real, IgnoreRules.above(real).entering(real)) if not row.ignored]
+    names = [f"{row.name}/" if row.directory else row.name for row in found[:MAX_NAMES]]
+    if len(found) > MAX_NAMES:
+        names.append(f"[{len(found) - MAX_NAMES} more; use ls for the rest]")
+    # A listing is no file that was read: its path ends in a slash.
+    return FilePart(path=f"{name.rstrip('/')}/", text=valid_text("\n".join(names)) or "[empty directory]")
+
+
+def _stored(part: FilePart | _Image, put_blob: Callable[[bytes], str]) -> UserPart:
+    if isinstance(part, FilePart):
+        return part
+    width, height = _dimensions(part.data)
+    return ImagePart(blob=put_blob(part.data), mime=part.mime, width=width, height=height, path=part.path)
+
+
+def _dimensions(data: bytes) -> tuple[int, int]:
+    import imagesize
+
+    width, height = imagesize.get(io.BytesIO(data))
+    return max(0, int(width)), max(0, int(height))

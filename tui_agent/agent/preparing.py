@@ -1,0 +1,89 @@
+"""Turns what a user sent into a message: files it names, a command of their own filled in, a skill to be used."""
+
+import asyncio
+import re
+from dataclasses import dataclass, replace
+
+from tui_agent.agent.attachments import load_message
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.knowledge.commands import UserCommand, fill
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.shell import run_shell
+from tui_agent.session.entries import SKILL_PREFIX, TextPart, UserPart
+from tui_agent.session.session import Session
+
+_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
+
+
+class CommandError(Exception):
+    """A command cannot be used now; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A message ready to be submitted. ``model`` and ``mode`` are to be changed to before, None stays.
+
+    ``problem`` is something the user should know though it is sent all the same.
+    """
+
+    parts: tuple[UserPart, ...]
+    problem: str | None = None
+    model: str | None = None
+    mode: str | None = None
+
+
+async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
+    """Return the message for a text: a command's if it begins with the name of one.
+
+    ``piped`` is added to it as it is: nobody typed it, so what it names is not looked at.
+
+    Raises:
+        CommandError: it is a command that cannot be used.
+    """
+    await asyncio.to_thread(ports.knowledge.load)
+    if found := _COMMAND.fullmatch(text.strip()):
+        prepared = await prepare_command(found[1].lower(), (found[2] or "").strip(), session, ports)
+        if prepared is not None:
+            return replace(prepared, parts=_with(prepared.parts, piped))
+    loaded = await load_message(text, ports.cwd, session, ports.put_blob)
+    return Prepared(_with(loaded.parts, piped), loaded.problem)
+
+
+def _with(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
+    first = parts[0]
+    if not piped or not isinstance(first, TextPart):
+        return parts
+    text = "\n\n".join(filter(str.strip, [first.text, piped]))
+    return (TextPart(text=text), *parts[1:])
+
+
+async def prepare_command(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
+    """Return the message of a user's command or a skill (``skill:NAME``); None when there is none of that name.
+
+    Raises:
+        CommandError: it runs commands, and the project it came with is not trusted.
+    """
+    knowledge = ports.knowledge
+    await asyncio.to_thread(knowledge.load)
+    if name.startswith(SKILL_PREFIX):
+        parts = await asyncio.to_thread(knowledge.skill_message, name.removeprefix(SKILL_PREFIX), arguments)
+        return None if parts is None else Prepared(parts)
+    command = next((known for known in knowledge.commands if known.name == name), None)
+    return None if command is None else await _filled(command, arguments, session, ports)
+
+
+async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
+    if command.of_project and command.runs_commands and not ports.knowledge.trusted:
+        raise CommandError(f"/{command.name} came with the project and runs commands; trust the project first: /trust.")
+    mode = command.agent
+    if mode is not None and mode != "build" and ports.knowledge.primary(mode) is None:
+        raise CommandError(f"/{command.name} wants the agent “{mode}”, and there is none of that name.")
+
+    async def run(shell_command: str) -> str:
+        # Nobody listens: what it prints becomes part of the message.
+        entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
+        return entry.output
+
+    filled = await fill(command, arguments, run)
+    loaded = await load_message(filled.text, ports.cwd, session, ports.put_blob, named_in=filled.own_text)
+    return Prepared(loaded.parts, loaded.problem, command.model, mode)

@@ -1,0 +1,61 @@
+"""What the commands do that come from files or are about them: the user's own, skills, agents, AGENTS.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.ui.services import CommandingAgent
+
+if TYPE_CHECKING:
+    from tui_agent.ui.screens.main import MainScreen
+
+
+async def own_command(name: str, main: MainScreen, argument: str) -> None:
+    """Send the message of a command of the user's own; what it runs holds nothing up."""
+    main.run_soon(_send_own(name, main, argument))
+
+
+async def _send_own(name: str, main: MainScreen, argument: str) -> None:
+    from tui_agent.agent.preparing import CommandError
+
+    agent: object = main.agent
+    if not isinstance(agent, CommandingAgent):
+        return
+    try:
+        prepared = await agent.prepare_command(name, argument)
+    except CommandError as error:
+        main.say(str(error), "warning")
+        return
+    if prepared is None:
+        main.say(f"There is no command /{name} any more.", "warning")
+    else:
+        main.send_prepared(prepared)
+
+
+async def skills(main: MainScreen, _argument: str) -> None:
+    """List the skills."""
+    from tui_agent.ui import reports
+    from tui_agent.ui.screens.report import ReportScreen
+
+    agent: object = main.agent
+    if isinstance(agent, CommandingAgent):
+        main.app.push_screen(ReportScreen("Skills", reports.skills_text(agent.commands())))
+
+
+async def agent(main: MainScreen, argument: str) -> None:
+    """Let another kind of agent go on; without a name say which there are."""
+    chooser: object = main.agent
+    if not isinstance(chooser, CommandingAgent):
+        return
+    if argument and chooser.choose_agent(argument):
+        main.show_facts()
+        return
+    known = ", ".join(["build", *(row.name for row in chooser.agents())])
+    main.say(f"There is no agent “{argument}”. There are: {known}." if argument else f"Agents: {known}.")
+
+
+async def init(main: MainScreen, argument: str) -> None:
+    """Have the model look at the project and write AGENTS.md."""
+    from tui_agent.resources import prompt
+
+    main.submit_text("\n\n".join(filter(None, [prompt("init"), argument])))
