@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
+    from tui_agent.agent.knowledge.knowledge import CommandRow
+    from tui_agent.agent.preparing import Prepared
     from tui_agent.context.branch_summary import MovePlan
     from tui_agent.context.budget import ContextSize
+    from tui_agent.context.cache import CacheState, PrefixBreak
+    from tui_agent.context.context_map import ContextMap
+    from tui_agent.context.pruning import PrunePlan
+    from tui_agent.context.request import ModelRequest
     from tui_agent.session.entries import BranchSummaryEntry, Entry, UserPart
     from tui_agent.session.records import SessionInfo
 
@@ -269,6 +275,9 @@ class NavigatingAgent(Protocol):
 
     async def wait_idle(self) -> None:
         """Wait until no run is going on."""
+        ...
+
+
 @runtime_checkable
 class InspectedAgent(AgentPort, Protocol):
     """An agent whose next request can be looked at, block by block, and changed."""
@@ -338,9 +347,6 @@ class CommandingAgent(Protocol):
 
     def choose_agent(self, name: str) -> bool:
         """Let another kind of agent go on from the next request on; False when there is none of that name."""
-        ...
-
-
         ...
 
 
@@ -431,6 +437,9 @@ def _do_nothing() -> None:
 
 
 def _keep_open(_session: SessionPort) -> None:
+    """Nothing holds the session."""
+
+
 def _no_trust_question() -> None:
     """Nothing has to be trusted."""
 
@@ -443,15 +452,17 @@ def _keep_no_rule(_rule: object) -> str | None:
     return None
 
 
-    """Nothing holds the session."""
-
-
 def _no_models() -> Sequence[ModelRow]:
     return ()
 
 
 def _no_keys() -> Sequence[KeyStatus]:
     return ()
+
+
+def _no_cost(_model: str, _tokens: int) -> float | None:
+    """No price is known."""
+    return None
 
 
 def _unconfigured(server: LocalServer, model: str) -> str:
@@ -483,6 +494,8 @@ class AppServices:
     """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""
     models: Callable[[], Sequence[ModelRow]] = _no_models
     """The catalog; called in a thread."""
+    reread_cost: Callable[[str, int], float | None] = _no_cost
+    """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
     provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
     find_servers: Callable[[], Awaitable[Sequence[LocalServer]]] = _no_servers
     """Looks for model servers on their default ports; only ever called when the user asks."""
@@ -492,10 +505,6 @@ class AppServices:
     """Lists the project's files, relative to the directory given, ignored ones left out."""
     branch: Callable[[Path], Awaitable[str | None]] = _no_branch
     """Names the branch checked out, with ``*`` after it when files are changed; None outside of a repository."""
-    on_ready: Callable[[], None] = _do_nothing
-    """Called once after the first paint: the moment to start what is slow."""
-
-
     trust_question: Callable[[], Any] = _no_trust_question
     """What the project brings along that isn't trusted (``agent.trust.Untrusted``), None when there is no question."""
     answer_trust: Callable[[str | None], None] = _ignore_trust
@@ -504,6 +513,10 @@ class AppServices:
     """Removes a permission rule from where it is kept; returns why that can't be done."""
     keep_rule: Callable[[Any], str | None] = _keep_no_rule
     """Keeps a permission rule in the user's configuration; returns why that can't be done."""
+    on_ready: Callable[[], None] = _do_nothing
+    """Called once after the first paint: the moment to start what is slow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """What the application shows first.
