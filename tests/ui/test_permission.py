@@ -232,3 +232,79 @@ async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Pat
         await pilot.pause()
         assert "+line 0 " not in screen_text(stage)
         assert "1 yes, once" in screen_text(stage)
+
+
+def part_of_a_command() -> PermissionRequest:
+    whole = "git status && rm -rf build && cat ../x"
+    return PermissionRequest(
+        call_id="c3",
+        tool="bash",
+        title=whole,
+        needs=(
+            PermissionNeed(Permission.BASH, "rm -rf build", "rm -rf build", "command"),
+            PermissionNeed(Permission.EXTERNAL_DIRECTORY, "/srv", "/srv/x"),
+        ),
+        reason="it runs a command and /srv is outside the project",
+        rules=("allow bash: rm -rf build", "allow external_directory: /srv/*"),
+        command=whole,
+    )
+
+
+def loop() -> PermissionRequest:
+    return PermissionRequest(
+        call_id="c4",
+        tool="bash",
+        title="pytest -q",
+        needs=(PermissionNeed(Permission.DOOM_LOOP, 'bash {"command":"pytest -q"}'),),
+        reason="the same bash call 3 times in a row, with the same result",
+        rules=("allow doom_loop: pytest",),
+        loop=("1 failed\n\x1b[31mred\x1b[0m\nthree\nfour\nfive", "1 failed again"),
+    )
+
+
+async def test_a_command_is_shown_whole_with_what_of_it_asks(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((140, 30)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(part_of_a_command()))
+        await pilot.pause()
+        text = screen_text(stage)
+        assert "git status && rm -rf build && cat ../x" in text
+        assert "asks for  rm -rf build" in text
+        assert "asks for  going to /srv" in text
+        assert "always in this session: allow bash: rm -rf build · allow external_directory: /srv/*" in text
+
+
+async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(loop()))
+        await pilot.pause()
+        text = screen_text(stage)
+        for shown in (
+            "Go on repeating this call?", "3 times in a row", "bash pytest -q", "result 1 of 2  … 2 more lines",
+            "␛[31mred", "result 2 of 2", "1 failed again", "1 run it once more", "5 stop the run",
+        ):  # fmt: skip
+            assert shown in text
+        assert "five" not in text
+        await pilot.press("5")
+        await pilot.pause()
+        assert stage.agent.answers == [("c4", PermissionAnswer(Decision.STOP))]
+
+
+async def test_stop_is_offered_for_loops_only(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press("5", "s")
+        await pilot.pause()
+        assert stage.agent.answers == []
+        assert stage.view.question.display
+
+
+async def test_what_may_run_only_once_says_so(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(replace(bash(), rules=())))
+        await pilot.pause()
+        assert "always in this session: not for this one" in screen_text(stage)

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tui_agent.agent.channel import Questions
-from tui_agent.agent.events import Decision, PermissionRequest
+from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.events import Decision, Notice, PermissionRequest
 from tui_agent.agent.permissions import (
     DEFAULT_RULES,
     PLAN_REFUSAL,
@@ -25,8 +25,9 @@ from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, 
 class Gate:
     """Decides for one session, and keeps what the user allowed in it."""
 
-    def __init__(self, ports: AgentPorts, questions: Questions, mode: Callable[[], str]) -> None:
+    def __init__(self, ports: AgentPorts, channel: EventChannel, questions: Questions, mode: Callable[[], str]) -> None:
         self._ports = ports
+        self._channel = channel
         self._questions = questions
         self._mode = mode
         # Calls that run side by side ask one after the other: what one answer allows, the next need not ask.
@@ -102,6 +103,8 @@ class Gate:
             return f"The user did not allow this call.{note}"
         if answer.decision is Decision.SESSION:
             self.session_rules.extend(rule for rule in offered if rule not in self.session_rules)
+            made = " · ".join(map(str, offered))
+            self._channel.emit(Notice(f"Until the program ends: {made}.", action="permissions"))
         return None
 
 

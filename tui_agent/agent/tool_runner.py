@@ -105,7 +105,7 @@ class ToolRunner:
         self._archive = SessionArchive(session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
-        self.gate = Gate(ports, questions, mode)
+        self.gate = Gate(ports, channel, questions, mode)
         self.subagents: SubagentHost | None = None
         self.jobs: Jobs | None = None
         self.limits = OutputLimits()

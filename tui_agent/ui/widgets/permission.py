@@ -33,10 +33,24 @@ WHAT = {Permission.BASH: "this command", Permission.WEBFETCH: "this address", Pe
 """What a question is about when the details below name it anyway."""
 
 
+ABOUT = {
+    Permission.READ: "reading",
+    Permission.EDIT: "changing",
+    Permission.EXTERNAL_DIRECTORY: "going to",
+    Permission.WEBFETCH: "fetching",
+}
+"""How a part of a command is named that needs more than to run."""
+
+LOOP_RESULTS, LOOP_LINES = 3, 3
+"""Results of a repeated call that are shown, and lines of each."""
+
+
 def _question(request: PermissionRequest) -> str:
     """Return the question in a few words."""
     if not request.needs:
         return f"Use {one_line(request.tool, 40)}?"
+    if request.command:
+        return "Run this command?"
     need = request.needs[0]
     what = WHAT.get(need.permission) or one_line(request.title or need.pattern, 120)
     return f"{VERBS[need.permission]} {what}?"
@@ -52,9 +66,37 @@ class PermissionDetails(Static):
         "permission--command",
     }
 
-    def show(self, needs: tuple[PermissionNeed, ...]) -> None:
-        """Show what the call wants."""
-        self.update(Content("\n").join(self._detail(need) for need in needs if need.detail or need.pattern))
+    def show(self, request: PermissionRequest) -> None:
+        """Show what the call wants: for a loop what it gave so far, for a command all of it and what of it asks."""
+        if request.loop:
+            self.update(self._loop(request))
+            return
+        shown = [self._detail(need) for need in request.needs if need.detail or need.pattern]
+        command = request.command.strip()
+        if command and any(need.detail.strip() != command for need in request.needs):
+            faint = self._style("hunk")
+            asked = (Content.assemble(("asks for  ", faint), self._asked(need)) for need in request.needs)
+            shown = [Content.styled(visible(command), self._style("command")), *asked]
+        self.update(Content("\n").join(dict.fromkeys(shown)))
+
+    def _asked(self, need: PermissionNeed) -> Content:
+        """Return a part of a command that asks, on one line, with what it is about."""
+        text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
+        if need.permission is Permission.BASH:
+            return Content(text)
+        return Content(f"{ABOUT.get(need.permission, need.permission.value)} {text}")
+
+    def _loop(self, request: PermissionRequest) -> Content:
+        """Return the call that repeats and the last of its results, shortened."""
+        faint = self._style("hunk")
+        lines = [Content.styled(one_line(f"{request.tool} {request.title}", 400), self._style("command"))]
+        first = max(0, len(request.loop) - LOOP_RESULTS)
+        for number, result in enumerate(request.loop[first:], first + 1):
+            kept = visible(result).strip().splitlines()
+            more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
+            lines.append(Content.styled(f"result {number} of {len(request.loop)}{more}", faint))
+            lines += [Content(f"  {line[:200]}") for line in kept[:LOOP_LINES] or ["(nothing)"]]
+        return Content("\n").join(lines)
 
     def _detail(self, need: PermissionNeed) -> Content:
         text = visible(need.detail or need.pattern)
@@ -77,20 +119,21 @@ class PermissionDetails(Static):
 
 
 class PermissionChoices(OptionList):
-    """The four answers."""
+    """The answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1,y", "answer('once')", "yes", key_display="y"),
         Binding("2,a", "answer('session')", "always in this session", key_display="a", show=False),
         Binding("3,n", "answer('deny')", "no", key_display="n"),
         Binding("4,e", "answer('note')", "no, but …", key_display="e", show=False),
+        Binding("5,s", "answer('stop')", "stop", key_display="s", show=False),
         Binding("pageup", "scroll_details(-1)", "details up", show=False),
         Binding("pagedown", "scroll_details(1)", "details down", show=False),
     ]
 
     @dataclass
     class Chosen(Message):
-        """A key chose an answer: ``once``, ``session``, ``deny`` or ``note``."""
+        """A key chose an answer: ``once``, ``session``, ``deny``, ``note`` or ``stop``."""
 
         name: str
 
@@ -214,7 +257,7 @@ class PermissionPrompt(VerticalGroup):
         self.armed = False
         self._shown_at = self._clock()
         self._show_title()
-        self._details.show(request.needs)
+        self._details.show(request)
         self._scroll.scroll_home(animate=False)
         self._choices.set_options(self._options(request))
         self._choices.highlighted = 0
@@ -235,7 +278,16 @@ class PermissionPrompt(VerticalGroup):
 
     def _options(self, request: PermissionRequest) -> list[Option]:
         rules = " · ".join(one_line(rule, 160) for rule in request.rules)
-        always = f"2 always in this session: {rules}" if rules else "2 always in this session"
+        if request.loop:
+            rows = [
+                ("once", "1 run it once more", False),
+                ("session", "2 allow this loop in this session, until the program ends", False),
+                ("deny", "3 no, it should try something else", False),
+                ("note", "4 no, and say what to do instead", False),
+                ("stop", "5 stop the run", False),
+            ]
+            return [Option(Content(text), id=name) for name, text, _disabled in rows]
+        always = f"2 always in this session: {rules or 'not for this one'}"
         rows = [
             ("once", "1 yes, once", False),
             ("session", always, not rules),
@@ -293,6 +345,8 @@ class PermissionPrompt(VerticalGroup):
     def _answer(self, name: str) -> None:
         request = self.request
         if request is None or not self.armed or (name == "session" and not request.rules):
+            return
+        if name == "stop" and not request.loop:
             return
         if name == "note":
             self._note.display = True
