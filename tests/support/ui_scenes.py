@@ -198,10 +198,6 @@ async def _help(stage: Stage, pilot: Any) -> None:
     await _run(stage, pilot, "help")
 
 
-async def _context(stage: Stage, pilot: Any) -> None:
-    await _run(stage, pilot, "context")
-
-
 async def _cost(stage: Stage, pilot: Any) -> None:
     await _run(stage, pilot, "cost")
 
@@ -234,7 +230,6 @@ SCENES: dict[str, Scene] = {
     "models": Scene(_models),
     "welcome": Scene(_welcome, Start(screen="welcome")),
     "help": Scene(_help),
-    "context": Scene(_context),
     "cost": Scene(_cost),
     "themes": Scene(_themes),
 }

@@ -140,6 +140,11 @@ class Agent:
         """Return the next request as it would be sent now."""
         return self._inspector.next_request()
 
+    @property
+    def last_request(self) -> ModelRequest | None:
+        """The last request that went out since the session was opened."""
+        return None if self._context.sent is None else self._context.sent.request
+
     def prefix_break(self) -> PrefixBreak | None:
         """Return where the next request stops extending the last one sent, None when it does not stop."""
         return self._inspector.prefix_break()

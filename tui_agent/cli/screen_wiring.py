@@ -74,6 +74,7 @@ class ScreenWiring:
             config_path=wiring.loaded.path,
             state_dir=data_dir(),
             models=self.models,
+            reread_cost=self.reread_cost,
             provider_keys=self.provider_keys,
             find_servers=self.find_servers,
             use_server=self.use_server,
@@ -177,6 +178,15 @@ class ScreenWiring:
         ]
         rows.append(ModelRow(DEMO_MODEL, "demo", self._wiring.catalog.info(DEMO_MODEL).context_window, has_key=True))
         return sorted(rows, key=lambda row: not row.has_key)
+
+    def reread_cost(self, model: str, tokens: int) -> float | None:
+        """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""
+        info = self._wiring.catalog.info(model)
+        if not info.prices:
+            return None
+        prices = next((row for row in reversed(info.prices) if tokens > row.over or not row.over), info.prices[0])
+        anew = prices.cache_write if info.cache_marks else prices.input
+        return max(0.0, tokens * (anew - prices.cache_read))
 
     def provider_keys(self) -> Sequence[KeyStatus]:
         """Say of the best known providers whether a key was found."""

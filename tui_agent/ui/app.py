@@ -22,7 +22,7 @@ from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
 
 log = logging.getLogger(__name__)
 
-STYLES = ("app.tcss", "transcript.tcss", "prompt.tcss", "permission.tcss", "screens.tcss", "tree.tcss")
+STYLES = ("app.tcss", "transcript.tcss", "prompt.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets in the order they are read."""
 
 QUIT_WINDOW = 2.0

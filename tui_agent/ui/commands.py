@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui_agent.ui import handlers, knowledge_handlers, permission_handlers
+from tui_agent.ui import context_handlers, handlers, knowledge_handlers, permission_handlers
 from tui_agent.ui.format import one_line
-from tui_agent.ui.services import CommandingAgent, CompactingAgent, NavigatingAgent, PermittingAgent
+from tui_agent.ui.services import CommandingAgent, CompactingAgent, InspectedAgent, NavigatingAgent, PermittingAgent
 
 if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -90,7 +90,14 @@ COMMANDS: tuple[Command, ...] = (
         argument="[FOCUS]",
         needs=CompactingAgent,
     ),
-    Command("context", "what fills the context window", handlers.context, "Context window", key="ctrl+g"),
+    Command(
+        "context",
+        "what fills the context window",
+        context_handlers.context,
+        "Context window",
+        key="ctrl+g",
+        needs=InspectedAgent,
+    ),
     Command("skills", "what the agent can be told to load", knowledge_handlers.skills, "Skills", needs=CommandingAgent),
     Command(
         "agent",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.ui.format import one_line
-from tui_agent.ui.services import CompactingAgent, NavigatingAgent, OpenHow, OpenRequest, RestoringAgent
+from tui_agent.ui.services import CompactingAgent, NavigatingAgent, OpenHow, OpenRequest
 
 if TYPE_CHECKING:
     from tui_agent.session.entries import Entry
@@ -180,7 +180,6 @@ async def redo(main: MainScreen, _argument: str) -> None:
 
 async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
     """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
-    agent: object = main.agent
     if main.agent is None:
         return
     match action:
@@ -192,8 +191,10 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
             step_back(main, main.agent.session.entry(entry_id).parent_id)
         case "undo":
             main.say("The agent is working: press Escape first.", "warning")
-        case "restore" if isinstance(agent, RestoringAgent):
-            main.run_soon(agent.restore(entry_id))
+        case "restore":
+            from tui_agent.ui import context_handlers
+
+            await context_handlers.restore(main, entry_id)
         case _:
             pass
 
@@ -224,16 +225,6 @@ async def compact(main: MainScreen, argument: str) -> None:
     agent: object = main.agent
     if isinstance(agent, CompactingAgent):
         main.run_soon(agent.compact(argument or None))
-
-
-async def context(main: MainScreen, _argument: str) -> None:
-    """Say what fills the window."""
-    from tui_agent.ui import reports
-    from tui_agent.ui.screens.report import ReportScreen
-
-    if main.agent is not None:
-        text = reports.context_text(main.agent.context_size())
-        main.app.push_screen(ReportScreen("Context window", text))
 
 
 async def cost(main: MainScreen, _argument: str) -> None:

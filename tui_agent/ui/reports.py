@@ -1,4 +1,4 @@
-"""The texts of the report pages: help, cost, context. Pure."""
+"""The texts of the report pages. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import (
     SKILL_PREFIX,
     AssistantEntry,
@@ -17,7 +16,6 @@ from tui_agent.session.entries import (
     Usage,
 )
 from tui_agent.ui.format import money, plural, tokens, visible
-from tui_agent.ui.widgets.gauge import GLYPHS
 
 if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -111,33 +109,3 @@ def cache_share(path: Sequence[Entry]) -> float | None:
         if isinstance(entry, AssistantEntry) and entry.usage is not None and entry.usage.prompt:
             return entry.usage.cache_read / entry.usage.prompt
     return None
-
-
-def context_text(size: ContextSize) -> Content:
-    """Return the gauge's numbers, each with what it means."""
-    about = "~" if size.estimated else ""
-    history = max(0, size.total - size.fixed)
-    free = max(0, size.window - size.total - size.reserve)
-    rows = [
-        (GLYPHS["fixed"], "fixed", tokens(size.fixed), "prompt, instructions and tools"),
-        (GLYPHS["history"], "history", f"{about}{tokens(history)}", "the conversation as the model sees it"),
-        (GLYPHS["free"], "free", tokens(free), ""),
-        (GLYPHS["reserve"], "reserve", tokens(size.reserve), "kept free for the answer"),
-    ]
-    lines = [f"{glyph * 2}  {name:<9}{number:>9}   {text}".rstrip() for glyph, name, number, text in rows]
-    if size.threshold is not None:
-        lines.append(f"{GLYPHS['tick']}   {'compacts':<9}{tokens(size.threshold):>9}   automatically from here on")
-    origin = {
-        "catalog": "from the catalog",
-        "config": "from your configuration",
-        "learnt": "learnt from an error of the provider",
-        "assumed": "assumed: the model is unknown; set context_window in the configuration",
-    }
-    lines.append("")
-    lines.append(f"    {'used':<9}{about + tokens(size.total):>9}   {size.percent:.0f}% of the window")
-    lines.append(f"    {'window':<9}{tokens(size.window):>9}   {origin.get(size.window_origin, size.window_origin)}")
-    if size.exact_until is not None:
-        lines.append(f"\n    Counted by the provider up to #{size.exact_until}, estimated after it.")
-    elif size.estimated:
-        lines.append("\n    Estimated: no answer has reported its tokens yet.")
-    return Content("\n".join(lines))

@@ -219,15 +219,6 @@ class CompactingAgent(Protocol):
 
 
 @runtime_checkable
-class RestoringAgent(Protocol):
-    """An agent that can bring back what pruning took out of the model's view."""
-
-    def restore(self, entry_id: int) -> object:
-        """Show the model an entry again."""
-        ...
-
-
-@runtime_checkable
 class NavigatingAgent(Protocol):
     """An agent one can go about in the tree of. What can fail raises an error whose text is a sentence."""
 

@@ -1,28 +1,35 @@
-"""All of a long text: the output a card shows only the beginning of."""
+"""All of a long text: the output a card shows only the beginning of, a block of the context, a request."""
 
 from typing import ClassVar
 
+from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Log, Static
+from textual.widgets import Input, Static
 
-from tui_agent.ui.format import one_line, visible
+from tui_agent.ui.format import one_line, plural
+from tui_agent.ui.widgets.text_lines import TextLines
 
 SHOWN = 5_000_000
 """Characters shown; the rest is named at the end."""
-LINE = 2_000
-"""Characters of one line shown."""
+KEYS = "↑↓ scroll   / search   n next   y copy all   esc close"
 
 
 class ViewerScreen(Screen[None]):
     """Shows a text, drawn by the line so that its length does not matter."""
 
-    AUTO_FOCUS = "Log"
+    AUTO_FOCUS = "TextLines"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", "close", show=False),
+        Binding("escape", "back", "back", show=False),
+        Binding("q", "dismiss(None)", "close", show=False),
+        Binding("slash,ctrl+f", "search", "search", show=False),
         Binding("y", "copy", "copy all", show=False),
     ]
+
+    text = getters.query_one(TextLines)
+    field = getters.query_one("#search", Input)
+    keys = getters.query_one("#keys", Static)
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
@@ -30,19 +37,47 @@ class ViewerScreen(Screen[None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """Title, text, keys."""
+        """Title, text, search, keys."""
+        more = len(self._text) - SHOWN
+        tail = f"\n… and {more:,} more characters; y copies all of it" if more > 0 else ""
         yield Static(one_line(self._title), id="heading", markup=False)
-        yield Log(auto_scroll=False)
-        yield Static("↑↓ scroll   y copy all   escape close", id="keys", markup=False)
+        yield TextLines(self._text[:SHOWN] + tail)
+        yield Input(placeholder="Search", id="search", compact=True)
+        yield Static(KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
-        """Fill in the text."""
-        log = self.query_exactly_one(Log)
-        lines = visible(self._text[:SHOWN]).replace("\t", "    ").split("\n")
-        log.write_lines([line if len(line) <= LINE else line[:LINE] + " …" for line in lines], scroll_end=False)
-        if len(self._text) > SHOWN:
-            log.write_line(f"… and {len(self._text) - SHOWN:,} more characters; y copies all of it", scroll_end=False)
+        """Search only when asked to."""
+        self.field.display = False
+
+    def action_search(self) -> None:
+        """Ask what to search."""
+        self.field.display = True
+        self.field.focus()
+
+    def action_back(self) -> None:
+        """End the search, or close when there is none."""
+        if not self.field.display:
+            self.dismiss(None)
+            return
+        self.field.display = False
+        self.field.value = ""
+        self.text.find("")
+        self.text.focus()
+        self.keys.update(KEYS)
 
     def action_copy(self) -> None:
         """Copy all of it."""
         self.app.copy_to_clipboard(self._text)
+
+    @on(Input.Changed, "#search")
+    def _searched(self, event: Input.Changed) -> None:
+        event.stop()
+        count = self.text.find(event.value)
+        self.keys.update(
+            f"{plural(count, 'place')}   n next   p previous   esc end the search" if event.value else KEYS
+        )
+
+    @on(Input.Submitted, "#search")
+    def _go_on(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.text.focus()

@@ -1,0 +1,91 @@
+"""The application on a real agent with a scripted model."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Call, Reply, Script, ScriptedClient
+from tests.support.ui_app import Stage, make_stage, until
+from tui_agent.session.entries import Usage
+from tui_agent.ui.screens.main import MainScreen
+
+SUMMARY = "## Goal\n\nFind why the redirect loses its query.\n\n## Next Steps\n\n1. Write a test.\n"
+
+
+@dataclass
+class RealStage:
+    """A stage whose agent is real."""
+
+    stage: Stage
+    harness: Harness
+    client: ScriptedClient
+
+    @property
+    def main(self) -> MainScreen:
+        return self.stage.main
+
+    @property
+    def screen(self) -> Any:
+        """The screen on top."""
+        return self.stage.app.screen
+
+    def text(self) -> str:
+        """What is on the terminal."""
+        strips = self.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    @asynccontextmanager
+    async def run(self, size: tuple[int, int] = (100, 30)) -> AsyncIterator[Pilot[int]]:
+        async with self.stage.run(size) as pilot:
+            yield pilot
+
+    async def say(self, text: str, pilot: Any) -> None:
+        """Have a turn, and wait until the screen shows its end."""
+        await self.harness.say(text)
+        await pilot.pause()
+
+    async def until_text(self, text: str, pilot: Any) -> None:
+        """Wait until something is on the terminal."""
+        await until(lambda: text in self.text(), pilot)
+
+
+def real_stage(tmp_path: Path, script: Script, *, services: dict[str, Any] | None = None, **agent: Any) -> RealStage:
+    """Return an application that has not been run yet, on an agent that plays a script."""
+    client = ScriptedClient(script)
+    harness = make_agent(tmp_path, client, **agent)
+    given = {
+        "store": harness.store,
+        "open_session": lambda _request: harness.session,
+        "make_agent": lambda _session: harness.agent,
+        "close_session": lambda _session: None,
+        **(services or {}),
+    }
+    return RealStage(make_stage(tmp_path / "stage", **given), harness, client)
+
+
+def working_script(turns: int = 1, *, lines: int = 120) -> list[Reply]:
+    """Return turns in which the model reads a file, runs a command and answers."""
+    usage = Usage(input=800, cache_read=7_200, output=120)
+    replies: list[Reply] = []
+    for turn in range(turns):
+        path = f"module_{turn}.py"
+        replies += [
+            Reply("I look at it.", (Call("read", f'{{"path": "{path}"}}'),), usage=usage),
+            Reply("", (Call("bash", f'{{"command": "seq 1 {lines}"}}'),), usage=usage),
+            Reply(f"Module {turn} drops **next** because it was built from a constant.", usage=usage),
+        ]
+    return replies
+
+
+def write_modules(tmp_path: Path, turns: int = 1) -> None:
+    """Write the files that ``working_script`` reads."""
+    project = tmp_path / "project"
+    project.mkdir(exist_ok=True)
+    for turn in range(turns):
+        body = "\n".join(f"def step_{number}(value):\n    return value + {number}" for number in range(60))
+        (project / f"module_{turn}.py").write_text(f'"""Module {turn}."""\n\n{body}\n')

@@ -1,0 +1,258 @@
+"""The context map on real agents: what it shows, what changing the context costs, and that it does what it says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Reply
+from tui_agent.context.context_map import Block
+from tui_agent.context.view import EntryState
+from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntry, UserEntry
+from tui_agent.ui.screens.context import ContextScreen
+from tui_agent.ui.screens.viewer import ViewerScreen
+from tui_agent.ui.widgets.context_map.arrange import Grouping, ListedBlock, ListedGroup, Order, arrange
+from tui_agent.ui.widgets.context_map.price import Edit, plan_edit, question
+
+
+async def opened(stage: RealStage, pilot: Any, turns: int = 2) -> ContextScreen:
+    for turn in range(turns):
+        await stage.say(f"Look at module {turn}.", pilot)
+    await pilot.press("ctrl+g")
+    await pilot.pause()
+    assert isinstance(stage.screen, ContextScreen)
+    return stage.screen
+
+
+def a_stage(tmp_path: Path, turns: int = 2, **arguments: Any) -> RealStage:
+    (tmp_path / "stage").mkdir()
+    write_modules(tmp_path, turns)
+    return real_stage(tmp_path, working_script(turns), **arguments)
+
+
+def edits(stage: RealStage) -> list[tuple[int, str]]:
+    path = stage.harness.path()
+    return [(entry.target, entry.action) for entry in path if isinstance(entry, ContextEditEntry)]
+
+
+def result_ids(stage: RealStage) -> list[int]:
+    return [entry.id for entry in stage.harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+async def put_cursor_on(screen: ContextScreen, entry_id: int, pilot: Any) -> None:
+    listed = screen.blocks
+    places = [at for at, row in enumerate(listed._rows) if isinstance(row, ListedBlock)]
+    listed.cursor = next(
+        at
+        for at in places
+        if listed.shown and listed.shown.blocks[listed._rows[at].place].origin == (entry_id,)  # type: ignore[union-attr]
+    )
+    await pilot.pause()
+
+
+async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_shown(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        assert screen.blocks.shown == stage.harness.agent.context_map()
+        read = result_ids(stage)[0]
+        await put_cursor_on(screen, read, pilot)
+        text = stage.text()
+        assert f"#{read}" in text
+        assert "read module_0.py" in text
+        assert "def step_0(value):" in text  # the preview
+        assert "Cache warm" in text
+        assert "only additions, the prefix holds" in text
+
+
+async def test_a_click_on_the_gauge_opens_it(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, 1)
+    async with stage.run() as pilot:
+        await pilot.click("Gauge", offset=(10, 0))
+        await pilot.pause()
+        assert isinstance(stage.screen, ContextScreen)
+        await pilot.press("escape")
+        assert stage.screen is stage.main
+
+
+async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001})
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        read = result_ids(stage)[0]
+        await put_cursor_on(screen, read, pilot)
+        await pilot.press("d")
+        await pilot.pause()
+        assert f"Drop #{read}? Frees" in stage.text()
+        assert "cached tokens are read anew, about $" in stage.text()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is screen
+        assert edits(stage) == []
+        await pilot.press("d", "down")  # looking elsewhere withdraws the question
+        await pilot.press("y")
+        await pilot.pause()
+        assert edits(stage) == []
+        await pilot.press("up", "d", "y")
+        await pilot.pause()
+        assert edits(stage) == [(read, "drop")]
+        assert "dropped · " in stage.text()
+        assert "Prefix broken" in stage.text()
+        assert "the context was edited" in stage.text()
+        sent = "".join(message.text for message in stage.harness.agent.next_request().messages)
+        assert '"""Module 0."""' not in sent
+        assert '"""Module 1."""' in sent
+
+
+async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        read = result_ids(stage)[0]
+        await put_cursor_on(screen, read, pilot)
+        whole = stage.harness.agent.next_request()
+        await pilot.press("m", "y")
+        await pilot.pause()
+        assert "masked · " in stage.text()
+        await pilot.press("r")
+        assert "Adds" in stage.text()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert stage.harness.agent.next_request().messages == whole.messages
+        await pilot.press("p")
+        assert "The request stays the same" in stage.text()
+        await pilot.press("y")
+        await pilot.pause()
+        assert edits(stage) == [(read, "mask"), (read, "restore"), (read, "pin")]
+        await pilot.press("u", "u", "u")
+        await pilot.pause()
+        assert edits(stage) == []
+        await pilot.press("u")
+        await pilot.pause()
+        assert "There is no edit to undo" in stage.text()
+
+
+async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        await pilot.press("g", "g")
+        assert screen.blocks.grouping is Grouping.TOOL
+        names = [row.name if isinstance(row, ListedGroup) else "" for row in screen.blocks._rows]
+        screen.blocks.cursor = names.index("bash")
+        await pilot.press("m", "y")
+        await pilot.pause()
+        masked = [target for target, _ in edits(stage)]
+        assert masked == [
+            entry_id for entry_id in result_ids(stage) if stage.harness.session.entry(entry_id).tool == "bash"
+        ]  # type: ignore[union-attr]
+        assert len(masked) == 2
+        await pilot.press("u")
+        await pilot.pause()
+        assert edits(stage) == []
+
+
+async def test_the_head_cannot_be_edited(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, 1)
+    async with stage.run() as pilot:
+        await opened(stage, pilot, 1)
+        await pilot.press("d")
+        await pilot.pause()
+        assert "can't be changed here" in stage.text()
+
+
+async def test_the_request_is_shown_as_json_and_can_be_searched(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, 1)
+    async with stage.run() as pilot:
+        await opened(stage, pilot, 1)
+        await pilot.press("j")
+        await pilot.pause()
+        viewer = stage.screen
+        assert isinstance(viewer, ViewerScreen)
+        assert '"model": "test/model"' in stage.text()
+        assert "def step_59" not in stage.text()
+        await pilot.press("slash", *"step_59")
+        await pilot.pause()
+        assert len(viewer.text.matches) == 1
+        assert "def step_59" in stage.text()
+        await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert isinstance(stage.screen, ContextScreen)
+
+
+async def test_it_follows_the_agent_while_it_works(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("One.")])
+    async with stage.run() as pilot:
+        await pilot.press("ctrl+g")
+        await pilot.pause()
+        assert "Nothing yet" in stage.text()
+        await stage.harness.say("hello there")
+        await stage.until_text("user hello there", pilot)
+
+
+async def test_five_thousand_blocks_are_listed_without_making_their_rows(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("One.")], window=2_000_000)
+    texts = [UserEntry(parts=(TextPart(text=f"message {number}"),)) for number in range(5_000)]
+    stage.harness.session.append_many(texts)
+    async with stage.run() as pilot:
+        await pilot.press("ctrl+g")
+        await pilot.pause()
+        made: list[int] = []
+        listed = stage.screen.blocks
+        assert listed.count > 5_000
+        original = listed.row
+        listed.row = lambda index, width: made.append(index) or original(index, width)
+        await pilot.press("end", "s", "s", "up")
+        await pilot.pause()
+        assert len(set(made)) < 120
+        assert len(list(stage.screen.walk_children())) < 20
+
+
+# -- pure ---------------------------------------------------------------------------------------------------------
+
+
+def blocks() -> list[Block]:
+    return [
+        Block("tool read", "tool_schema", (1,), 100, tool="read", cached=True),
+        Block("agent prompt", "system", (1,), 300, cached=True),
+        Block("fix it", "user", (2,), 50, age_entries=4, age_steps=2, cached=True),
+        Block("", "assistant", (3,), 20, age_entries=3, age_steps=1, cached=True),
+        Block("read a.py", "tool_result", (4,), 900, tool="read", path="a.py", age_entries=2, age_steps=1, cached=True),
+        Block("done", "assistant", (5,), 40, age_entries=1, cached=True),
+        Block("next", "user", (6,), 10),
+    ]
+
+
+def test_orders_and_groups() -> None:
+    rows = blocks()
+    assert [row.place for row in arrange(rows, Order.SIZE, Grouping.NONE) if isinstance(row, ListedBlock)][:2] == [4, 1]
+    newest = [row.place for row in arrange(rows, Order.AGE, Grouping.NONE) if isinstance(row, ListedBlock)]
+    assert newest == [6, 5, 4, 3, 2, 1, 0]
+    files = arrange(rows, Order.SIZE, Grouping.FILE, {"no file"})
+    assert [(row.name, row.tokens, row.folded) for row in files if isinstance(row, ListedGroup)] == [
+        ("a.py", 900, False),
+        ("no file", 520, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("action", "freed", "reread"),
+    [("drop", 900, 60), ("mask", 860, 60), ("pin", 0, 0)],
+)
+def test_the_price_is_what_is_cached_behind_the_first_change(action: Any, freed: int, reread: int) -> None:
+    assert plan_edit(blocks(), [4], action) == Edit(action, (4,), (4,), freed, reread)
+
+
+def test_what_is_there_already_costs_nothing_because_nothing_happens() -> None:
+    assert plan_edit(blocks(), [2], "restore") == "#2 is shown as it is already."
+    pinned = [*blocks()[:2], Block("x", "user", (9,), 5, state=EntryState.PINNED)]
+    assert plan_edit(pinned, [2], "pin") == "#9 is pinned already."
+
+
+def test_a_cold_cache_has_no_price() -> None:
+    edit = plan_edit(blocks(), [4], "drop")
+    assert isinstance(edit, Edit)
+    assert question(edit, warm=False, dollars=None) == "Drop #4? Frees 900 tokens; the cache is cold anyway."

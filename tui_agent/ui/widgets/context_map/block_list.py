@@ -1,0 +1,196 @@
+"""The list of the blocks of the next request, drawn by the line."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from tui_agent.context.context_map import Block, ContextMap
+from tui_agent.ui.format import plural, tokens
+from tui_agent.ui.widgets.context_map.arrange import (
+    Grouping,
+    Listed,
+    ListedBlock,
+    ListedGroup,
+    Order,
+    arrange,
+    kind_name,
+)
+from tui_agent.ui.widgets.line_list import LineList, Run, spread
+from tui_agent.ui.widgets.transcript import sanitize
+
+AGE_FROM = 64
+"""Cells from which there is a column for the age: answers of the model since."""
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
+
+
+def bar(share: float, width: int) -> str:
+    """Return a bar of ``width`` cells filled to a share of 0 to 1; what is not nothing shows."""
+    eighths = min(width * 8, max(1 if share > 0 else 0, round(share * width * 8)))
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+
+
+class BlockList(LineList):
+    """The blocks in an order and under headings that the user chooses."""
+
+    HEADED = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "fold(True)", "fold", show=False),
+        Binding("right", "fold(False)", "unfold", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(id="blocks")
+        self.shown: ContextMap | None = None
+        """What is listed."""
+        self.order = Order.REQUEST
+        self.grouping = Grouping.NONE
+        self._folded: set[str] = set()
+        self._rows: list[Listed] = []
+        self._largest = 1
+
+    def show(self, shown: ContextMap) -> None:
+        """List a map; the cursor stays on its block if that is still there."""
+        kept = self._address()
+        self.shown = shown
+        self._largest = max((block.tokens for block in shown.blocks), default=1) or 1
+        self._arrange(kept)
+
+    def sort_by(self, order: Order) -> None:
+        """Use another order."""
+        self.order = order
+        self._arrange(self._address())
+
+    def group_by(self, grouping: Grouping) -> None:
+        """Gather under other headings, all of them open."""
+        self.grouping = grouping
+        self._folded.clear()
+        self._arrange(self._address())
+
+    def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
+        """Fold or unfold the group the cursor is in."""
+        at = next((at for at in range(self.cursor, -1, -1) if isinstance(self._at(at), ListedGroup)), None)
+        group = self._at(at)
+        if at is None or not isinstance(group, ListedGroup) or group.folded is folded:
+            return
+        (self._folded.add if folded else self._folded.discard)(group.name)
+        self._rows = self._arranged()
+        self.set_count(len(self._rows), cursor=at)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Places in the request of the blocks under the cursor: one, or those of a group."""
+        row = self._at(self.cursor)
+        return (row.place,) if isinstance(row, ListedBlock) else row.places if row is not None else ()
+
+    @property
+    def block(self) -> Block | None:
+        """The block under the cursor."""
+        row = self._at(self.cursor)
+        return self.shown.blocks[row.place] if self.shown and isinstance(row, ListedBlock) else None
+
+    @property
+    def group(self) -> ListedGroup | None:
+        """The group whose heading is under the cursor."""
+        row = self._at(self.cursor)
+        return row if isinstance(row, ListedGroup) else None
+
+    def _at(self, index: int | None) -> Listed | None:
+        return self._rows[index] if index is not None and 0 <= index < len(self._rows) else None
+
+    def _address(self) -> tuple[str, tuple[int, ...], str] | str | None:
+        row = self._at(self.cursor)
+        if isinstance(row, ListedGroup):
+            return row.name
+        return self._address_of(row.place) if row is not None else None
+
+    def _address_of(self, place: int) -> tuple[str, tuple[int, ...], str] | None:
+        if self.shown is None:
+            return None
+        block = self.shown.blocks[place]
+        return block.kind, block.origin, block.label
+
+    def _arranged(self) -> list[Listed]:
+        blocks = self.shown.blocks if self.shown is not None else ()
+        return arrange(blocks, self.order, self.grouping, self._folded)
+
+    def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:
+        self._rows = self._arranged()
+        cursor = next((at for at, row in enumerate(self._rows) if kept is not None and self._is(row, kept)), None)
+        self.set_count(len(self._rows), cursor=cursor if cursor is not None else min(self.cursor, len(self._rows)))
+
+    def _is(self, row: Listed, kept: tuple[str, tuple[int, ...], str] | str) -> bool:
+        return row.name == kept if isinstance(row, ListedGroup) else self._address_of(row.place) == kept
+
+    # -- painting
+
+    def heading(self, width: int) -> Sequence[Run]:
+        """Return the names of the columns."""
+        age = "  age" if width >= AGE_FROM else ""
+        return [(f" {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
+
+    def row(self, index: int, width: int) -> Sequence[Run]:
+        """Return a block, or the heading over a group."""
+        row = self._at(index)
+        if isinstance(row, ListedGroup):
+            return self._group_row(row, width)
+        return self._block_row(self.shown.blocks[row.place], width) if self.shown and row else ()
+
+    @staticmethod
+    def _bar_width(width: int) -> int:
+        return 14 if width >= 120 else 8 if width >= AGE_FROM else 5
+
+    def _group_row(self, group: ListedGroup, width: int) -> list[Run]:
+        total = self.shown.estimate if self.shown else 1
+        mark = "▸" if group.folded else "▾"
+        left: list[Run] = [
+            (f" {tokens(group.tokens):>7}  ", "strong"),
+            (bar(group.tokens / max(1, total), self._bar_width(width)), "bar"),
+            (f"  {mark} {sanitize.line(group.name)}", "strong"),
+            (f"  {plural(len(group.places), 'block')}", "faint"),
+        ]
+        return spread(left, [(f"{group.tokens / max(1, total):.0%} ", "faint")], width)
+
+    def _block_row(self, block: Block, width: int) -> list[Run]:
+        address = f"#{block.origin[0]}" if block.kind not in {"system", "tool_schema"} and block.origin else "·"
+        quiet = block.state in {"masked", "dropped", "pruned"}
+        left: list[Run] = [
+            (f" {tokens(block.tokens):>7}  ", "faint" if quiet else "text"),
+            (bar(block.tokens / self._largest, self._bar_width(width)), "bar"),
+        ]
+        if width >= AGE_FROM:
+            left.append((f" {_age(block):>4}", "faint"))
+        left += [
+            ("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"),
+            (f"{address:>7}  ", "faint"),
+            (f"{_what(block)} ", "faint" if quiet else "strong"),
+            (sanitize.line(_label(block)), "faint" if quiet else "text"),
+        ]
+        return spread(left, _state(block), width)
+
+
+def _age(block: Block) -> str:
+    return str(block.age_steps) if block.age_entries or block.age_steps else ""
+
+
+def _what(block: Block) -> str:
+    return sanitize.line(block.tool) if block.tool and block.kind == "tool_result" else kind_name(block)
+
+
+def _label(block: Block) -> str:
+    """Return what a block says in a line, without its tool's name before it."""
+    label = block.label
+    if block.tool:
+        label = label.removeprefix("tool ").removeprefix(block.tool).lstrip() if block.kind == "tool_result" else label
+        label = label.removeprefix("tool ") if block.kind == "tool_schema" else label
+    return label
+
+
+def _state(block: Block) -> list[Run]:
+    if block.state == "live":
+        return []
+    hidden = f" · {tokens(block.hidden)} hidden" if block.hidden else ""
+    return [(f"{block.state}{hidden} ", _STATE_STYLES[block.state])]

@@ -1,0 +1,103 @@
+"""What an edit of the context gives and costs, before it is made. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tui_agent.context.context_map import Block
+from tui_agent.context.view import EntryState
+from tui_agent.context.weights import PLACEHOLDER_TOKENS
+from tui_agent.ui.format import money, plural, tokens
+from tui_agent.ui.widgets.context_map.arrange import is_head
+
+Action = Literal["pin", "drop", "mask", "restore"]
+
+_OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
+_AFTER: dict[str, EntryState] = {
+    "pin": EntryState.PINNED,
+    "drop": EntryState.DROPPED,
+    "mask": EntryState.MASKED,
+    "restore": EntryState.LIVE,
+}
+_DONE = {"pin": "pinned", "drop": "dropped", "mask": "masked", "restore": "shown as it is"}
+_VERB = {"pin": "Pin", "drop": "Drop", "mask": "Mask", "restore": "Restore"}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of some blocks. ``places`` are those it changes, in the order of the request.
+
+    ``freed`` is tokens the request gets smaller by, negative when it grows; ``reread`` is tokens that the provider
+    remembers and would have to read anew.
+    """
+
+    action: Action
+    places: tuple[int, ...]
+    targets: tuple[int, ...]
+    freed: int
+    reread: int
+
+
+def plan_edit(blocks: Sequence[Block], places: Sequence[int], action: Action) -> Edit | str:
+    """Return what an action on blocks does, or the sentence that says why it does nothing."""
+    entries = [place for place in sorted(places) if not is_head(blocks[place]) and blocks[place].origin]
+    if not entries:
+        return "The prompt and the tools can't be changed here: they are made anew from their files."
+    wanted = [place for place in entries if blocks[place].state is not _AFTER[action]]
+    if not wanted:
+        what = f"#{blocks[entries[0]].origin[0]} is" if len(entries) == 1 else "All of them are"
+        return f"{what} {_DONE[action]} already."
+    changed = [place for place in wanted if _changes(blocks[place], action)]
+    freed = sum(_freed(blocks[place], action) for place in changed)
+    gone = set(changed)
+    after = range(_first_changed(blocks, changed[0]), len(blocks)) if changed else range(0)
+    reread = sum(blocks[place].tokens for place in after if blocks[place].cached and place not in gone)
+    return Edit(action, tuple(wanted), tuple(blocks[place].origin[0] for place in wanted), freed, reread)
+
+
+def _first_changed(blocks: Sequence[Block], place: int) -> int:
+    """Return where the request differs first: a result that is dropped or comes back takes its call with it."""
+    if blocks[place].kind == "tool_result":
+        return next((at for at in range(place - 1, -1, -1) if blocks[at].kind == "assistant"), place)
+    return place
+
+
+def _changes(block: Block, action: Action) -> bool:
+    """Whether the request gets other bytes."""
+    return not (block.state in _OPEN and _AFTER[action] in _OPEN)
+
+
+def _freed(block: Block, action: Action) -> int:
+    match action:
+        case "drop":
+            return block.tokens
+        case "mask":
+            placeholder = min(PLACEHOLDER_TOKENS, block.tokens + block.hidden)
+            return block.tokens - placeholder if block.state in _OPEN else -placeholder
+        case _:
+            return -block.hidden
+
+
+def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
+    """Return the line that asks before an edit is made: what it gives and what it costs."""
+    what = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
+    facts = []
+    if edit.freed > 0:
+        facts.append(f"frees {tokens(edit.freed)} tokens")
+    elif edit.freed < 0:
+        facts.append(f"adds {tokens(-edit.freed)} tokens")
+    if edit.reread and warm:
+        price = f", about {money(dollars)}" if dollars else ""
+        facts.append(f"{tokens(edit.reread)} cached tokens are read anew{price}")
+    elif not edit.freed:
+        facts.append("the request stays the same")
+    else:
+        facts.append("nothing cached is lost" if warm else "the cache is cold anyway")
+    told = "; ".join(facts)
+    return f"{_VERB[edit.action]} {what}? {told[:1].upper()}{told[1:]}."
+
+
+def done(edit: Edit) -> str:
+    """Return the line that says an edit was made."""
+    what = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
+    return f"{what} {_DONE[edit.action]} from the next request on."

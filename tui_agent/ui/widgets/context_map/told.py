@@ -1,0 +1,130 @@
+"""What the provider remembers and what changed since the last request, in words; and what a block says. Pure."""
+
+import json
+
+from tui_agent.context.budget import head_sections
+from tui_agent.context.cache import BreakCause, CacheState, PrefixBreak
+from tui_agent.context.context_map import Block, ContextMap
+from tui_agent.context.request import ModelRequest, wire_message, wire_tool
+from tui_agent.context.view import EntryState
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    SystemEntry,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.ui.format import plural, tokens
+
+NOTABLE_DRIFT = 0.1
+"""Share of the reported size by which the blocks may miss it without a word."""
+
+_CAUSES = {
+    BreakCause.MODEL: "another model has no cache of it",
+    BreakCause.TOOLS: "the tools changed",
+    BreakCause.HEAD: "the prompt changed",
+    BreakCause.COMPACTION: "the history was compacted",
+    BreakCause.PRUNE: "old outputs were pruned",
+    BreakCause.EDIT: "the context was edited",
+    BreakCause.RESULT: "a result took the place of its stand-in",
+    BreakCause.MOVED: "the conversation goes on elsewhere in the tree",
+    BreakCause.UNKNOWN: "nothing on the path explains it, which is a defect",
+}
+
+
+def cache_words(state: CacheState, shown: ContextMap) -> str:
+    """Return what of the next request the provider can be expected to remember."""
+    if not state.warm:
+        return "Cache cold: the next request is read whole."
+    cached = [block for block in shown.blocks if block.cached]
+    minutes = -(-state.seconds_left // 60)
+    if not cached:
+        return f"Cache warm for {minutes} more min, but nothing of the next request is in it."
+    remembered = sum(block.tokens for block in cached)
+    share = remembered / max(1, shown.estimate)
+    return (
+        f"Cache warm for {minutes} more min: {len(cached)} of {plural(len(shown.blocks), 'block')}, "
+        f"{tokens(remembered)} tokens ({share:.0%})."
+    )
+
+
+def drift_words(shown: ContextMap) -> list[str]:
+    """Return a line when what the provider reported is far from what the blocks add up to."""
+    if abs(shown.drift) <= NOTABLE_DRIFT * shown.size.total:
+        return []
+    return [f"Blocks are estimated: {tokens(shown.estimate)} together, {tokens(shown.size.total)} reported."]
+
+
+def change_words(found: PrefixBreak | None, *, sent: bool, estimate: int) -> str:
+    """Return how the next request differs from the last one sent; ``estimate`` is its tokens."""
+    if not sent:
+        return "No request was sent since the session was opened."
+    if found is None:
+        return "Since the last request: only additions, the prefix holds."
+    where = f" at #{found.origin[0]}" if found.origin else {"tool": " at the tools", "model": ""}.get(found.part, "")
+    share = found.lost / max(1, found.kept + found.lost)
+    by = f" (#{found.entry_id})" if found.entry_id else ""
+    return (
+        f"Prefix broken{where}: {_CAUSES[found.cause]}{by}; "
+        f"{share:.0%} of the last request, about {tokens(round(share * estimate))} tokens, is read anew."
+    )
+
+
+def request_json(request: ModelRequest) -> str:
+    """Return a request as the JSON that goes out, in lines."""
+    value = {
+        "model": request.model,
+        "tool_choice": request.tool_choice,
+        "max_output_tokens": request.max_output_tokens,
+        "tools": [wire_tool(tool) for tool in request.tools],
+        "messages": [wire_message(message) for message in request.messages],
+    }
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def facts_of(block: Block) -> str:
+    """Return one line on a block: address, kind, tool, file, size, age."""
+    address = f"#{block.origin[0]}" if block.origin and block.kind not in {"system", "tool_schema"} else ""
+    age = f"{plural(block.age_steps, 'step')} ago" if block.age_steps else ""
+    size = f"{tokens(block.tokens)} tokens"
+    hidden = f"{tokens(block.hidden)} hidden" if block.hidden else ""
+    words = [address, block.kind.replace("_", " "), block.tool or "", block.path or "", size, hidden, age]
+    return " · ".join(word for word in words if word)
+
+
+def text_of(block: Block, request: ModelRequest, entry: Entry | None) -> str:
+    """Return what the model is shown of a block; ``entry`` is the one it comes from."""
+    if block.kind == "tool_schema":
+        tool = next((tool for tool in request.tools if tool.name == block.tool), None)
+        return json.dumps(wire_tool(tool), ensure_ascii=False, indent=2) if tool else ""
+    if block.kind == "system":
+        sections = head_sections(entry) if isinstance(entry, SystemEntry) else ()
+        return "\n\n".join(text.strip() for label, text in sections if label == block.label)
+    address = block.origin[0] if block.origin else None
+    texts = []
+    for message in request.messages:
+        if address in message.origin:
+            texts.append(message.text)
+            texts.extend(f"{call.tool} {call.arguments}" for call in message.tool_calls)
+    if block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:
+        texts.append(f"Not shown to the model:\n{_original(entry)}")
+    return "\n\n".join(text for text in texts if text)
+
+
+def _original(entry: Entry) -> str:
+    """Return what an entry says when nothing is taken out of it."""
+    match entry:
+        case ToolResultEntry() | ShellEntry():
+            return entry.output
+        case UserEntry():
+            return entry.text
+        case AssistantEntry():
+            calls = (f"{call.tool} {call.arguments}" for call in entry.tool_calls)
+            return "\n".join(filter(None, [entry.text, *calls]))
+        case CompactionEntry() | BranchSummaryEntry():
+            return entry.summary
+        case _:
+            return entry.preview

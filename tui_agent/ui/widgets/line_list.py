@@ -1,0 +1,207 @@
+"""A list drawn by the line: only rows on screen are ever made, so its length does not matter."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
+
+Run: TypeAlias = tuple[str, str]
+"""Harmless text and the names of its styles, separated by spaces (see ``STYLES``)."""
+
+STYLES = ("text", "strong", "faint", "accent", "good", "warning", "error", "bar", "match", "cursor", "heading")
+"""Names a style may have; each is a component class ``line-list--NAME``."""
+
+
+class LineList(ScrollView, can_focus=True):
+    """Rows under a cursor. A subclass says how many there are (``set_count``) and makes one (``row``)."""
+
+    ALLOW_SELECT = False
+    HEADED: ClassVar[bool] = False
+    """Whether the first line on screen is a heading that does not scroll (``heading``)."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-list--{name}" for name in STYLES}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down", "move(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("pagedown,space", "page(1)", "page down", show=False),
+        Binding("home", "go(0)", "first", show=False),
+        Binding("end", "go(-1)", "last", show=False),
+        Binding("enter", "choose", "choose", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(0, init=False)
+    """Which row the keys act on."""
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor is on another row."""
+
+        line_list: "LineList"
+        index: int
+
+        @property
+        def control(self) -> "LineList":
+            """The list."""
+            return self.line_list
+
+    @dataclass
+    class Chosen(Message):
+        """A row was chosen with Enter or a click on the row under the cursor."""
+
+        line_list: "LineList"
+        index: int
+
+        @property
+        def control(self) -> "LineList":
+            """The list."""
+            return self.line_list
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._count = 0
+        self._styles: dict[str, RichStyle] = {}
+
+    # -- what a subclass says
+
+    def row(self, index: int, width: int) -> Sequence[Run]:
+        """Return a row; what does not fit is cut."""
+        raise NotImplementedError
+
+    def heading(self, width: int) -> Sequence[Run]:  # noqa: ARG002 - for subclasses
+        """Return the line over the rows."""
+        return ()
+
+    # -- rows
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._count
+
+    @property
+    def page(self) -> int:
+        """Rows on screen."""
+        return max(1, self.scrollable_content_region.height - self.HEADED)
+
+    def set_count(self, count: int, *, cursor: int | None = None) -> None:
+        """Say how many rows there are now, and where the cursor is among them."""
+        self._count = count
+        self.virtual_size = Size(self.scrollable_content_region.width, count + self.HEADED)
+        place = min(max(0, self.cursor if cursor is None else cursor), max(0, count - 1))
+        moved = place != self.cursor
+        self.cursor = place
+        self.refresh()
+        if not moved:
+            self._show_cursor()
+            self.post_message(self.Highlighted(self, place))
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Stay within the rows."""
+        return min(max(0, cursor), max(0, self._count - 1))
+
+    def watch_cursor(self, cursor: int) -> None:
+        """Keep the cursor on screen, and tell."""
+        self._show_cursor()
+        self.refresh()
+        self.post_message(self.Highlighted(self, cursor))
+
+    def _show_cursor(self) -> None:
+        top, page = self.scroll_offset.y, self.page
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False, immediate=True)
+        elif self.cursor >= top + page:
+            self.scroll_to(y=self.cursor - page + 1, animate=False, immediate=True)
+
+    def on_resize(self) -> None:
+        """Keep the cursor on screen."""
+        self.virtual_size = Size(self.scrollable_content_region.width, self._count + self.HEADED)
+        self._show_cursor()
+
+    # -- keys and mouse
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor."""
+        self.cursor += rows
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by pages."""
+        self.cursor += pages * max(1, self.page - 1)
+
+    def action_go(self, index: int) -> None:
+        """Move the cursor to a row, -1 is the last."""
+        self.cursor = index if index >= 0 else self._count + index
+
+    def action_choose(self) -> None:
+        """Choose the row under the cursor."""
+        if self._count:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor; a second click chooses."""
+        index = self.index_at(event.y)
+        if index is None:
+            return
+        if index == self.cursor and event.chain > 1:
+            self.action_choose()
+        self.cursor = index
+
+    def index_at(self, y: int) -> int | None:
+        """Return the row at a line of the widget."""
+        index = y - self.HEADED + self.scroll_offset.y
+        return index if y >= self.HEADED and 0 <= index < self._count else None
+
+    # -- painting
+
+    def notify_style_update(self) -> None:
+        """Forget colours, because the theme or the widget's state changed."""
+        super().notify_style_update()
+        self._styles.clear()
+
+    def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:
+        """Return the style of a run."""
+        key = f"{names} cursor" if cursor else names
+        style = self._styles.get(key)
+        if style is None:
+            classes = [f"line-list--{name}" for name in key.split()]
+            style = self._styles[key] = self.get_visual_style(*classes).rich_style
+        return style
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line of the widget."""
+        width = self.scrollable_content_region.width
+        if self.HEADED and y == 0:
+            return self._strip(self.heading(width), width)
+        index = self.index_at(y)
+        if index is None:
+            return Strip.blank(width, self.style_of("text"))
+        return self._strip(self.row(index, width), width, cursor=index == self.cursor)
+
+    def _strip(self, runs: Sequence[Run], width: int, *, cursor: bool = False) -> Strip:
+        shown = crop_runs(list(runs), width)
+        segments = [Segment(text, self.style_of(style, cursor=cursor)) for text, style in shown]
+        used = sum(cells(text) for text, _ in shown)
+        segments.append(Segment(" " * max(0, width - used), self.style_of("text", cursor=cursor)))
+        return Strip(segments, max(used, width)).adjust_cell_length(width)
+
+
+def spread(left: Sequence[Run], right: Sequence[Run], width: int) -> list[Run]:
+    """Return runs with ``right`` at the right edge; the left part is cut when there is no room for both."""
+    wanted = sum(cells(text) for text, _ in right)
+    if not wanted:
+        return list(crop_runs(list(left), width))
+    room = max(0, width - wanted - 1)
+    kept = crop_runs(list(left), room)
+    gap = width - wanted - sum(cells(text) for text, _ in kept)
+    return [*kept, (" " * max(1, gap), "text"), *right]
