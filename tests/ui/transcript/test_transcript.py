@@ -92,6 +92,13 @@ async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
         assert not view.pane.has_new
 
 
+async def test_an_entry_that_is_shown_already_is_not_shown_twice() -> None:
+    async with shown(ListSource([user(1), answer(2, "only once")])) as view:
+        view.pane.append_entry(answer(2, "only once"))
+        await view.settled()
+        assert view.text().count("only once") == 1
+
+
 async def test_scrolling_back_to_the_end_follows_again() -> None:
     async with shown(ListSource([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
         await view.pilot.press("up", "up")

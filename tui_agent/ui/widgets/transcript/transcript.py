@@ -27,6 +27,9 @@ FLUSH_SHARE: Final = 7
 SPINNER_SECONDS: Final = 0.25
 
 
+LOOKED_BACK = 64
+"""Entries at the end of which a repeated one is recognised."""
+
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and what the agent is doing.
 
@@ -106,7 +109,10 @@ class Transcript(BlockPane, can_focus=True):
     # -- what happens
 
     def append_entry(self, entry: Entry) -> None:
-        """Show an entry that was committed at the end of the path."""
+        """Show an entry that was committed at the end of the path; one that is shown already changes nothing."""
+        # A path read anew after a move holds what was appended since, although the event of that comes later.
+        if entry.id in self.model.ids[-LOOKED_BACK:]:
+            return
         self._feed.append(entry)
         self._show_changes()
 
