@@ -30,6 +30,7 @@ SPINNER_SECONDS: Final = 0.25
 LOOKED_BACK = 64
 """Entries at the end of which a repeated one is recognised."""
 
+
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and what the agent is doing.
 
