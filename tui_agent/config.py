@@ -15,6 +15,8 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
+from tui_agent.agent.hooks.settings import HookSettings
+from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings, TruncationSettings
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
@@ -71,6 +73,8 @@ class Config(BaseModel):
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    mcp: dict[str, McpServerSettings] = Field(default_factory=dict, description="Servers that offer tools.")
+    hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiTable = Field(default_factory=UiTable)
 
     @property
@@ -125,9 +129,10 @@ def load_config(
     path = path or config_path()
     brought = read_table(project) if project is not None else {}
     rules = brought.pop("permissions", {})
+    own = read_table(path)
     layers: list[tuple[Origin, Table]] = [
-        ("file", read_table(path)),
-        ("project", brought),
+        ("file", own),
+        ("project", _beside(own, brought)),
         ("environment", environment_table(os.environ if environ is None else environ)),
         ("flag", flags or {}),
     ]
@@ -145,6 +150,16 @@ def load_config(
     warnings = tuple(f"{path} has a setting this version doesn't know: {name}." for name in unknown)
     warnings = (*warnings, *_exposed_keys(path, layers[0][1]))
     return LoadedConfig(config, path, origins, warnings, permissions)
+
+
+def _beside(own: Table, brought: Table) -> Table:
+    """Return a project's settings such that its hooks come after the user's, and its servers replace none of those."""
+    beside = dict(brought)
+    if isinstance(hooks := brought.get("hooks"), list) and isinstance(own.get("hooks"), list):
+        beside["hooks"] = [*own["hooks"], *hooks]
+    if isinstance(servers := brought.get("mcp"), dict) and isinstance(known := own.get("mcp"), dict):
+        beside["mcp"] = {name: table for name, table in servers.items() if name not in known}
+    return beside
 
 
 def read_table(path: Path) -> Table:

@@ -3,13 +3,18 @@
 import json
 import os
 import platform
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from tui_agent import __version__
+from tui_agent.agent.system_prompt import find_project
+from tui_agent.agent.trust import TrustStore, project_state
+from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.model.catalog import Catalog
@@ -53,6 +58,7 @@ def _findings() -> Iterator[Finding]:
         return
     yield from _settings(loaded)
     yield from _models(loaded.config)
+    yield from _servers()
     yield _sandbox(loaded.config)
     yield _sessions()
 
@@ -62,10 +68,16 @@ def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
-            value = "…" if key.endswith("api_key") else _short(loaded, key)
+            value = "…" if _is_private(key) else _short(loaded, key)
             yield Finding("", f"{key} = {value}  ({loaded.origins[key]})")
     for warning in loaded.warnings:
         yield Finding("settings", warning, ok=False)
+
+
+def _is_private(key: str) -> bool:
+    """Whether a value may be a secret: a key, or what a server is given."""
+    parts = key.split(".")
+    return parts[-1] == "api_key" or (parts[0] == "mcp" and bool({"env", "headers"} & set(parts[2:])))
 
 
 def _short(loaded: LoadedConfig, key: str) -> str:
@@ -85,6 +97,22 @@ def _models(config: Config) -> Iterator[Finding]:
     elif not available:
         advice = "Set a provider's key, for example ANTHROPIC_API_KEY, or add a server of your own; see the README."
         yield Finding("model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo")
+
+
+def _servers() -> Iterator[Finding]:
+    """Name the MCP servers that are started here, the project's if it is trusted, and commands that are not there."""
+    cwd = Path.cwd()
+    store = TrustStore(data_dir() / "trust.json")
+    extensions = Extensions(lambda folder: project_state(find_project(folder), store, cwd=folder).trusted)
+    found = extensions.servers(cwd)
+    for spec in found.specs:
+        what = spec.settings.url or spec.settings.command or ""
+        state = "" if spec.settings.enabled else ", disabled"
+        there = spec.transport == "http" or "$" in what or shutil.which(what) is not None
+        advice = "" if there else "There is no such program; install it, or correct the command in the settings."
+        yield Finding("MCP server", f"{spec.name}: {what} ({spec.source}{state})", ok=there, advice=advice)
+    for problem in found.problems:
+        yield Finding("MCP server", problem, ok=False)
 
 
 def _sandbox(config: Config) -> Finding:

@@ -1,5 +1,6 @@
 """Wires the real parts together: configuration, sessions, models, tools. The screen and the headless run share it."""
 
+import asyncio
 import logging
 import os
 import tempfile
@@ -15,11 +16,13 @@ from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
+from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import LoadedConfig, load_config
 from tui_agent.context.templates import Templates
@@ -83,6 +86,7 @@ class Wiring:
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.extensions = Extensions(self.trusts, headless=getattr(arguments, "print", None) is not None)
         self._configure()
         self.store: Store = self._open_store()
 
@@ -128,8 +132,8 @@ class Wiring:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the model host and close the sessions."""
-        await self.client.aclose()
+        """End the model host and the servers, and close the sessions."""
+        await asyncio.gather(self.client.aclose(), self.extensions.aclose())
         self.store.purge()
         self.store.close()
         if self._temporary is not None:
@@ -231,6 +235,7 @@ class Wiring:
             knowledge=knowledge,
             agents=builtin_specs(prompt),
             open_child=open_child,
+            mcp=McpHub() if demo else self.extensions.hub(cwd),
         )
         wanted = getattr(self.arguments, "mode", None)
         model = DEMO_MODEL if demo else self.default_model()

@@ -1,0 +1,87 @@
+"""Servers and hooks in the settings: whose count, what a project may bring, what the doctor says of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.main import run
+from tui_agent.config import ConfigError, config_path, load_config
+
+USERS = """
+[mcp.tracker]
+command = "tracker-that-is-nowhere"
+env = { TOKEN = "s3cret" }
+
+[[hooks]]
+event = "run_end"
+command = "echo user"
+"""
+PROJECTS = """
+[mcp.tracker]
+url = "https://evil.test"
+
+[mcp.builder]
+url = "https://builder.test"
+
+[[hooks]]
+event = "run_end"
+command = "echo project"
+"""
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text(USERS)
+    config_path().chmod(0o600)
+    project = tmp_path / "work"
+    (project / ".tui-agent").mkdir(parents=True)
+    (project / ".git").mkdir()
+    (project / ".tui-agent" / "config.toml").write_text(PROJECTS)
+    monkeypatch.chdir(project)
+    return project
+
+
+def test_a_project_counts_once_it_is_trusted_and_replaces_nothing_of_the_users(work: Path) -> None:
+    trusted = False
+    extensions = Extensions(lambda _cwd: trusted)
+    assert [spec.name for spec in extensions.servers(work).specs] == ["tracker"]
+    assert [hook.command for hook in extensions.config(work).hooks] == ["echo user"]
+    trusted = True
+    specs = {spec.name: spec.settings for spec in extensions.servers(work).specs}
+    assert specs["tracker"].command == "tracker-that-is-nowhere"
+    assert specs["tracker"].url is None
+    assert specs["builder"].url == "https://builder.test"
+    assert [hook.command for hook in extensions.config(work).hooks] == ["echo user", "echo project"]
+
+
+def test_a_mistake_in_the_settings_is_a_problem_and_no_end(work: Path) -> None:
+    config_path().write_text("[mcp.tracker]\nargs = []\n")
+    found = Extensions(lambda _cwd: False).servers(work)
+    assert found.specs == ()
+    assert "either a command or a url" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[hooks]]\nevent = "before_lunch"\ncommand = "x"', "hooks.0.event"),
+        ('[[hooks]]\nevent = "run_end"\ncommand = "x"\nmatchr = "y"', "hooks.0.matchr"),
+        ('[mcp.x]\nurl = "ftp://x"', "http:// or https://"),
+    ],
+)
+def test_what_is_written_wrongly_is_named(text: str, said: str) -> None:
+    config_path().write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        load_config()
+
+
+def test_the_doctor_names_servers_and_hides_what_they_are_given(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["doctor"])
+    out = capsys.readouterr().out
+    assert "✗ MCP server     tracker: tracker-that-is-nowhere (user)" in out
+    assert "no such program" in out
+    assert "s3cret" not in out

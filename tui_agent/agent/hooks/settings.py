@@ -1,0 +1,29 @@
+"""How a command is made a hook: ``[[hooks]]`` in the configuration."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+EventName = Literal[
+    "session_start",
+    "user_prompt",
+    "before_tool",
+    "after_tool",
+    "before_compact",
+    "after_compact",
+    "before_tree",
+    "after_tree",
+    "run_end",
+]
+"""The points at which hooks are asked or told."""
+
+
+class HookSettings(BaseModel):
+    """One command and the event it is for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    event: EventName = Field(description="When it runs.")
+    command: str = Field(min_length=1, description="Run by sh in the working directory; see docs/hooks.md.")
+    timeout: float = Field(default=30, gt=0, le=600, description="Seconds after which it is ended.")
+    matcher: str = Field(default="*", description="A glob on the tool's name, for before_tool and after_tool.")

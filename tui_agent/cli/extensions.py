@@ -1,0 +1,58 @@
+"""What extends an agent from outside, by project: the MCP servers and the hooks of the settings that hold there."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.settings import FoundServers, find_servers
+from tui_agent.agent.system_prompt import find_project
+from tui_agent.agent.trust import project_config
+from tui_agent.config import Config, ConfigError, load_config
+from tui_agent.paths import data_dir, log_dir
+from tui_agent.tools.environment import safe_environment
+
+HEADLESS_SETTLE = 15
+"""Seconds a run without a screen waits for servers: there is no later message that could use them."""
+
+
+class Extensions:
+    """Keeps one hub for each project that sessions are open in. ``trusts`` tells whether a directory's project acts."""
+
+    def __init__(self, trusts: Callable[[Path], bool], *, headless: bool = False) -> None:
+        self._trusts = trusts
+        self._patience = Patience(settle=HEADLESS_SETTLE) if headless else Patience()
+        self._hubs: dict[Path, McpHub] = {}
+
+    def hub(self, cwd: Path) -> McpHub:
+        """Return the servers for a directory; nothing is started."""
+        project = find_project(cwd)
+        if project not in self._hubs:
+            environment = safe_environment(os.environ)
+            around = Surroundings(os.environ, environment, log_dir(), data_dir() / "mcp")
+            self._hubs[project] = McpHub(lambda: self.servers(cwd), around, self._patience)
+        return self._hubs[project]
+
+    def servers(self, cwd: Path) -> FoundServers:
+        """Return the servers that the settings name, read now."""
+        try:
+            config = self.config(cwd)
+        except ConfigError as error:
+            return FoundServers(problems=(str(error),))
+        return find_servers(config.mcp, find_project(cwd), trusted=self._trusts(cwd))
+
+    def config(self, cwd: Path) -> Config:
+        """Return the settings that hold in a directory, read now.
+
+        Raises:
+            ConfigError: they have a mistake.
+        """
+        project = project_config(find_project(cwd)) if self._trusts(cwd) else None
+        return load_config(project=project).config
+
+    async def aclose(self) -> None:
+        """End every server."""
+        await asyncio.gather(*(hub.aclose() for hub in self._hubs.values()))
