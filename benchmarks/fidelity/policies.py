@@ -3,11 +3,12 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from benchmarks.fidelity.traces import COUNTER
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction import CompactionPlan, PlanOptions, compaction_entry, plan_compaction
+from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
 from tui_agent.context.cuts import find_cut
 from tui_agent.context.digest import digest
@@ -259,23 +260,27 @@ class PiLiteral(PiLike):
 
 
 class Ours(Policy):
-    """This product's rules as they are."""
+    """This product's rules as they are. ``fullness`` lowers the threshold, to compare at a rival's size."""
 
     name = "tui-agent"
+    fullness = 1.0
     defaults = ContextSettings()
 
     def __init__(self, window: int, *, summaries: bool) -> None:
         super().__init__(window, summaries=summaries)
-        self.settings = self.defaults
+        compaction = self.defaults.compaction
+        if self.fullness < 1:
+            highest = window - compaction.reserve(window, MAX_OUTPUT)
+            compaction = compaction.model_copy(update={"threshold": round(highest * self.fullness)})
+        self.settings = self.defaults.model_copy(update={"compaction": compaction})
         self._limits = limits_for(window, self.settings.truncation)
         self._born_cut: set[int] = set()
-        self._run_ended = False
 
     def admit(self, entry: Entry) -> Entry:
         """Truncate an output when it is born."""
         if not isinstance(entry, ToolResultEntry):
             return entry
-        keep = "ends" if entry.tool == "bash" else "head"
+        keep: Literal["ends", "head"] = "ends" if entry.tool == "bash" else "head"
         born = truncate(entry.output, keep, self._limits)
         if born.truncation is None:
             return entry
@@ -329,7 +334,21 @@ class Ours(Policy):
 
 
 POLICIES: tuple[type[Policy], ...] = (AppendOnly, OpenCodeLike, PiLike, Ours)
+"""What is compared."""
 LITERAL: tuple[type[Policy], ...] = (OpenCodeLiteral, PiLiteral)
+"""The rivals with the constants of their programs, which fit large windows only."""
+
+
+def _leaner(percent: int) -> type[Ours]:
+    class Leaner(Ours):
+        name = f"tui-agent at {percent} %"
+        fullness = percent / 100
+
+    return Leaner
+
+
+LEANER = tuple(_leaner(percent) for percent in (95, 90, 80, 70))
+"""This product held to a smaller part of the window."""
 
 
 def extract(previous: str, entries: Sequence[Entry], budget: int) -> str:

@@ -1,6 +1,5 @@
 """Replays a trace through a policy and looks, at the same points for all, at what of the future is still there."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.fidelity.policies import Health, Policy
@@ -14,8 +13,10 @@ POINTS = 24
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One replay. Shares are of identifiers the agent uses again; ``kept`` is the mean size of
-    history, in tokens, over all requests after the session has outgrown its budget."""
+    """One replay. Shares are of identifiers the agent uses again.
+
+    ``kept`` is the mean size of history, in tokens, over all requests after the session has outgrown its budget.
+    """
 
     trace: str
     window: int

@@ -22,6 +22,7 @@ from tui_agent.session.entries import (
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 """Recorded sessions, beside the project."""
+RECORDED = "recorded"
 ID_STEP = 10
 """Distance of recorded ids, so that a policy's own entries find room between them."""
 COUNTER = TokenCounter("gpt-4o")
@@ -44,7 +45,7 @@ def all_traces() -> Iterator[Trace]:
     """Yield every recorded and generated trace."""
     recorded = DATA / "pi-large-session.jsonl"
     if recorded.is_file():
-        yield Trace("recorded", _numbered(_recorded(recorded)))
+        yield Trace(RECORDED, _numbered(_recorded(recorded)))
     yield Trace("features", _numbered(_Story(1, files=60).features(tasks=80)))
     yield Trace("one long run", _numbered(_Story(2, files=80).one_run(steps=520)))
     yield Trace("bug hunt", _numbered(_Story(3, files=60).hunt(rounds=120)))
@@ -238,9 +239,7 @@ class _Story:
         call_id = f"call_{self._calls}"
         intent = f"我来看看 {self._symbol(file)}。" if self._chinese else f"Let me look at {self._symbol(file)}."
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=json.dumps(arguments, ensure_ascii=False))
-        self._entries.append(
-            AssistantEntry(parts=(TextPart(text=intent), call), model="demo", finish="tool_calls")
-        )
+        self._entries.append(AssistantEntry(parts=(TextPart(text=intent), call), model="demo", finish="tool_calls"))
         path = arguments.get("path")
         metadata = ToolMetadata(
             path=path,
@@ -251,7 +250,5 @@ class _Story:
         title = path or arguments.get("command") or arguments.get("pattern") or ""
         status = ToolStatus.ERROR if code else ToolStatus.COMPLETED
         self._entries.append(
-            ToolResultEntry(
-                call_id=call_id, tool=tool, status=status, output=output, title=title, metadata=metadata
-            )
+            ToolResultEntry(call_id=call_id, tool=tool, status=status, output=output, title=title, metadata=metadata)
         )

@@ -38,7 +38,8 @@ class ViewWeights:
             return self._count(entry)
         if isinstance(entry, AssistantEntry) and state is EntryState.PRUNED:
             return self._count(entry)
-        return min(self._count(entry), PLACEHOLDER_TOKENS + self._view.kept_chars.get(entry.id, 0) // _CHARS_PER_TOKEN)
+        chars = self._view.kept_chars.get(entry.id, 0) + len(self._view.notes.get(entry.id, ""))
+        return min(self._count(entry), PLACEHOLDER_TOKENS + chars // _CHARS_PER_TOKEN)
 
     def all(self) -> list[int]:
         """Return what each entry of the view takes, in order."""
