@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.report import Row, milliseconds
 from benchmarks.sessions import exchange
 from tui_agent.agent.system_prompt import Place, render_head
-from tui_agent.context.budget import ModelLimits, measure
+from tui_agent.context.budget import Meter, ModelLimits, measure
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import ContextSettings
@@ -33,12 +33,15 @@ def run() -> Iterator[Row]:
     size = len(request_bytes(project(path, traits, templates)))
     yield Row(NAME, f"project() on {ENTRIES:,} entries", projected, "ms", 20, f"a request of {size / 1000:,.0f} kB")
     limits, settings = ModelLimits(MODEL, 1_000_000), ContextSettings()
+    # An agent keeps its meter from one measurement to the next.
+    meter = Meter(limits, settings, counter)
+    first = _seconds(partial(meter.measure, path))
     measured = []
     for number in range(9):
         added = UserEntry(parts=(TextPart(text=f"one more {number}"),))
         path = _recorded((*path, added), counter)
-        measured.append(_seconds(partial(measure, path, limits, settings, counter)))
-    yield Row(NAME, "measure() after one append", milliseconds(measured), "ms", 2)
+        measured.append(_seconds(partial(meter.measure, path)))
+    yield Row(NAME, "measure() after one append", milliseconds(measured), "ms", 2, f"{first * 1000:.0f} ms at first")
     fixed = measure([head], limits, settings, counter).fixed
     yield Row(NAME, "head and all tool schemas", fixed, "tokens", 2_500, f"{len(head.tools)} tools")
 

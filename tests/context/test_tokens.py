@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tiktoken
@@ -144,14 +145,14 @@ def test_special_tokens_in_a_text_are_text():
 
 def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatch):
     monkeypatch.setattr(tokens, "_encoding_folder", lambda: (_ for _ in ()).throw(FileNotFoundError("litellm")))
-    tokens._encoding.cache_clear()
+    tokens._loaded.cache_clear()
     try:
         for kind, text in SAMPLES.items():
             rough = count_text(text)
             assert rough > 0, kind
             assert 0.4 < rough / (len(text) / (1.4 if kind == "cjk" else 4)) < 2
     finally:
-        tokens._encoding.cache_clear()
+        tokens._loaded.cache_clear()
 
 
 # -- messages, tools, images --------------------------------------------------------------------------------
@@ -260,8 +261,19 @@ def test_a_factor_is_learnt_within_a_few_reports():
     assert counter.factor == pytest.approx(1.27, rel=0.02)
 
 
+def test_two_threads_load_an_encoding_once(monkeypatch):
+    loads = []
+    read = tokens._ranks
+    monkeypatch.setattr(tokens, "_ranks", lambda path: (loads.append(path), read(path))[1])
+    tokens._loaded.cache_clear()
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(TokenCounter("openai/gpt-5").text, "text") for _ in range(2)]:
+            assert done.result() == 1
+    assert len(loads) == 1
+
+
 def test_a_loaded_encoding_keeps_nothing_twice():
-    tokens._encoding.cache_clear()
+    tokens._loaded.cache_clear()
     tracemalloc.start()
     try:
         TokenCounter("openai/gpt-5").warm()

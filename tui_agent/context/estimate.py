@@ -42,7 +42,6 @@ class Weights:
         self._counter = counter
         self._asked = asked
         self._answered = view.answered()
-        self._stand_in = counter.messages((_STAND_IN,))
 
     def head(self) -> int:
         """Return the tokens of system messages and tools."""
@@ -75,7 +74,8 @@ class Weights:
         parted = bool(states) and any(r and states.get(r.id) is EntryState.DROPPED for r in results)
         foreign = entry.model != self._asked.model and any(isinstance(p, ReasoningPart) for p in entry.parts)
         tokens = self._stored(entry) if self._is_whole(entry) and not parted and not foreign else self._counted(entry)
-        return tokens + self._stand_in * results.count(None) if None in results else tokens
+        # Asked for only when it is needed: a path whose entries were all counted needs no encoding at all.
+        return tokens + _stand_in_tokens(self._counter) * results.count(None) if None in results else tokens
 
     def _is_whole(self, entry: Entry) -> bool:
         if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(entry.details.pinned):
@@ -151,7 +151,12 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Aske
     answer = entries[0]
     closed = any(entry.kind == "assistant" for entry in entries[1:])
     stand_ins = view.results.get(answer.id, ()).count(None) if closed else 0
-    return sum(map(weights.of, entries[1:])) + stand_ins * counter.messages((_STAND_IN,))
+    return sum(map(weights.of, entries[1:])) + (stand_ins * _stand_in_tokens(counter) if stand_ins else 0)
+
+
+def _stand_in_tokens(counter: TokenCounter) -> int:
+    """Return the uncorrected tokens of the message that stands in for a missing result."""
+    return counter.messages((_STAND_IN,))
 
 
 def _extends(path: Sequence[Entry], before: Estimate) -> bool:

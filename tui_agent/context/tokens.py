@@ -10,6 +10,7 @@ import importlib.util
 import json
 import math
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -60,6 +61,8 @@ EXACT_CHARS = 262_144
 """Longer texts are sampled; nothing this long gets into a request whole."""
 SAMPLES = 64
 
+_LOADING = threading.Lock()
+"""Held while an encoding is looked up, so that a thread that warms it and one that counts don't both load it."""
 _RANKS_AT_ONCE = 1 << 16
 """Bytes of an encoding's file that are read in one go."""
 _ENCODING_FILES = {
@@ -320,9 +323,14 @@ def _count(text: str, name: str) -> int:
     return len(encoding.encode_ordinary(text))
 
 
-@lru_cache(maxsize=2)
 def _encoding(name: str) -> "tiktoken.Encoding | None":
     """Return an encoding, or None when its files are not there; counts are rougher then."""
+    with _LOADING:
+        return _loaded(name)
+
+
+@lru_cache(maxsize=2)
+def _loaded(name: str) -> "tiktoken.Encoding | None":
     try:
         import tiktoken
 
