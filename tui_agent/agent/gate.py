@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tui_agent.agent.channel import EventChannel, Questions
@@ -119,7 +120,8 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
         if need.permission is Permission.BASH and need.detail_kind == "command":
             from tui_agent.tools.shell.needs import command_needs
 
-            found += command_needs(need.pattern, context.cwd, context.project)
+            parts = command_needs(need.pattern, context.cwd, context.project)
+            found += [replace(part, sandboxed=need.sandboxed) for part in parts]
         else:
             found.append(need)
     return tuple(found)

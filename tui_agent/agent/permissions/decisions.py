@@ -83,5 +83,6 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
         Permission.EDIT: "it changes a file",
         Permission.BASH: "it runs a command",
+        Permission.NETWORK: "it wants out of the sandbox to the network",
     }
     return known.get(need.permission, f"the rule “{rule}” asks")
