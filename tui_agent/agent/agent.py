@@ -30,6 +30,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.preparing import Prepared, prepare_command
 from tui_agent.agent.shell import run_shell
 from tui_agent.agent.subagents import Parent, Subagents
+from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.budget import ContextSize
@@ -55,8 +56,6 @@ from tui_agent.session.session import Session
 from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.jobs import Jobs
 
-TITLE_LENGTH = 60
-
 
 class Agent:
     """Works in one session. Everything is called on the event loop's thread."""
@@ -74,6 +73,7 @@ class Agent:
         mode = resumed_mode(view.mode, mode)
         self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=mode)
         self._inspector = ContextInspector(session, ports, self._context)
+        self._titles = Titles(session, ports, self._channel, lambda: self.model)
         self._navigator = Navigator(session, ports, self._channel, model=lambda: self.model)
         self._answerer = Answerer(session, ports, self._channel)
         self._tools = ToolRunner(session, ports, self._channel, self._questions, lambda: self.mode)
@@ -163,8 +163,7 @@ class Agent:
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message: it starts a run, or waits for the next step, with ``follow_up`` for the end of the run."""
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
-        if not self.session.info.title:
-            self._name_session(parts)
+        self._titles.begin(parts)
         self._queue.put(parts, follow_up=follow_up and self.running)
         if self.running:
             self._channel.emit(self._queue.snapshot())
@@ -229,6 +228,14 @@ class Agent:
             self._context.mode = mode
             self._append(ModeChangeEntry(mode=mode))
 
+    def permission_rules(self) -> tuple[Rule, ...]:
+        """Return every permission rule that holds now, from the weakest source to the strongest."""
+        return self._tools.gate.rules()
+
+    def remove_rule(self, rule: Rule) -> bool:
+        """Forget a permission rule until the program ends; False when it is built in or gone."""
+        return self._tools.gate.remove(rule)
+
     async def compact(self, focus: str | None = None) -> Outcome:
         """Summarise the history now, or before the next step when a run is going on.
 
@@ -247,14 +254,6 @@ class Agent:
     def plan_compaction(self) -> CompactionPlan | Refusal:
         """Return what a compaction would do now, or why there is none. No model is called, nothing changes."""
         return self._context.compactor.plan(self._context.order("manual", None))
-    def permission_rules(self) -> tuple[Rule, ...]:
-        """Return every permission rule that holds now, from the weakest source to the strongest."""
-        return self._tools.gate.rules()
-
-    def remove_rule(self, rule: Rule) -> bool:
-        """Forget a permission rule until the program ends; False when it is built in or gone."""
-        return self._tools.gate.remove(rule)
-
 
     async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise without committing: for a preview that may be edited. Cancelling changes nothing."""
@@ -377,6 +376,7 @@ class Agent:
         """Interrupt the run and end what it started. The session stays open; it is the caller's."""
         self.interrupt()
         await self.wait_idle()
+        await self._titles.aclose()
         await self._tools.aclose()
         await self.jobs.aclose()
         self.mcp.close()
@@ -404,8 +404,3 @@ class Agent:
             self._loop.held_back.append(entry)
         else:
             self._channel.emit(EntryAppended(self.session.append(entry)))
-
-    def _name_session(self, parts: tuple[UserPart, ...]) -> None:
-        text = " ".join(part.text for part in parts if isinstance(part, TextPart)).split("\n", 1)[0].strip()
-        if text:
-            self.session.set_title(text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…")

@@ -205,6 +205,13 @@ class JobsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class TitleChanged:
+    """The session has a better title than its first message."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The agent is idle. ``error`` is one sentence for a person when ``reason`` is "error"."""
 
@@ -232,6 +239,7 @@ AgentEvent = (
     | CompactionProgress
     | CompactionEnded
     | LeafMoved
+    | TitleChanged
     | JobsChanged
     | RunEnded
 )

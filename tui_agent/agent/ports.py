@@ -74,6 +74,10 @@ class AgentPorts:
     """Kinds of subagents that can be given tasks."""
     open_child: Callable[[str, int | None], Session] | None = None
     """Opens a session for a subagent, by title and parent entry; None where there are none."""
+    small_model: str | None = None
+    """A cheap model for titles; None is the conversation's."""
+    titles: bool = False
+    """Whether a model is asked for a title."""
     knowledge: Knowledge = field(default_factory=Knowledge)
     """What files tell the agent: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)

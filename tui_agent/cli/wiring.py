@@ -233,6 +233,8 @@ class Wiring:
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(cwd), *self.flag_rules),
             max_steps=config.max_steps,
             knowledge=knowledge,
+            small_model=config.small_model,
+            titles=getattr(self.arguments, "print", None) is None,
             agents=builtin_specs(prompt),
             open_child=open_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd),

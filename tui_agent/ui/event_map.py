@@ -19,6 +19,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
     RunStarted,
+    TitleChanged,
     ToolCallProgress,
     ToolFinished,
     ToolStarted,
@@ -41,7 +42,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
         case RunStarted():
             main.notice.clear()
             main.show_running()
-        case EntryAppended() | LeafMoved():
+        case EntryAppended() | LeafMoved() | TitleChanged():
             main.show_facts()
         case PermissionAsked(request=request):
             view.question.ask(request)

@@ -1,0 +1,109 @@
+"""Gives a session its title: the first line of the first message at once, a better one by a small model later.
+
+The model is asked once, in the background, when the first run is over, so that it delays nothing. What goes wrong is
+logged and nothing else: a session with its first message for a title is fine. A title the user gave is never touched.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.clients import NO_MODEL
+from tui_agent.agent.events import AgentEvent, RunEnded, TitleChanged
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.model.protocol import Finished, ModelError, TextDelta
+from tui_agent.session.entries import TextPart, UserPart
+from tui_agent.session.errors import StoreError
+from tui_agent.session.session import Session
+
+log = logging.getLogger(__name__)
+
+TITLE_LENGTH = 60
+"""Characters of a title."""
+MESSAGE_CHARS = 2_000
+"""Characters of the first message the model is shown."""
+MAX_TOKENS = 30
+SECONDS = 20.0
+"""How long the model may take."""
+
+
+class Titles:
+    """The title of one session. ``model`` returns the conversation's model."""
+
+    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, model: Callable[[], str]) -> None:
+        self._session = session
+        self._ports = ports
+        self._channel = channel
+        self._model = model
+        self._message = ""
+        self._given = ""
+        self._task: asyncio.Task[None] | None = None
+        channel.subscribe(self._on_event)
+
+    def begin(self, parts: Sequence[UserPart]) -> None:
+        """Call the session by its first message, if it has no title yet."""
+        text = " ".join(part.text for part in parts if isinstance(part, TextPart)).strip()
+        if not text or self._session.info.title:
+            return
+        self._message, self._given = text, _short(text.split("\n", 1)[0].strip())
+        self._session.set_title(self._given)
+
+    async def aclose(self) -> None:
+        """Stop asking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _on_event(self, event: AgentEvent) -> None:
+        if not isinstance(event, RunEnded) or event.reason != "done" or not self._message:
+            return
+        message, self._message = self._message, ""
+        model = self._ports.small_model or self._model()
+        if self._ports.titles and model not in {NO_MODEL, DEMO_MODEL} and self._model() != DEMO_MODEL:
+            self._task = asyncio.get_running_loop().create_task(self._improve(message, model))
+
+    async def _improve(self, message: str, model: str) -> None:
+        try:
+            async with asyncio.timeout(SECONDS):
+                title = clean_title(await self._ask(message, model))
+            if title and self._session.info.title == self._given:
+                self._session.set_title(title)
+                self._channel.emit(TitleChanged(title))
+        except (ModelError, StoreError, TimeoutError) as error:
+            log.info("no title from %s: %s", model, error)
+
+    async def _ask(self, message: str, model: str) -> str:
+        request = ModelRequest(
+            model=model,
+            messages=(
+                Message("system", (ContentText(self._ports.prompt("title")),)),
+                Message("user", (ContentText(f"<message>\n{message[:MESSAGE_CHARS]}\n</message>"),)),
+            ),
+            max_output_tokens=MAX_TOKENS,
+            tool_choice="none",
+        )
+        text, finish = "", "error"
+        async with aclosing(self._ports.client.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text += event.text
+                elif isinstance(event, Finished):
+                    finish = event.reason
+        return text if finish == "stop" else ""
+
+
+def clean_title(answer: str) -> str:
+    """Return a model's answer as a title: its one line without quotes and full stop; empty when it is no title."""
+    lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
+    if len(lines) != 1:
+        return ""
+    title = lines[0].removeprefix("Title:").strip().strip("\"'“”«»*#` ").removesuffix(".")
+    return title if 0 < len(title) <= TITLE_LENGTH * 2 and title.isprintable() else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…"
