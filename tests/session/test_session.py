@@ -90,6 +90,8 @@ def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:
     entry = session.append(answered("four", ("c", "ls", "{}")))
     header = reopen(session).skeleton()[1]
     assert header == session.path_headers()[1]
+    for one in (session, reopen(session)):
+        assert one.path_outline()[1] == (header.id, header.kind, header.size)
     assert (header.id, header.parent_id, header.kind, header.preview) == (2, 1, "assistant", "four")
     assert (header.tokens, header.created_at, header.size) == (7, entry.created_at, len("four" + "ls" + "{}"))
 
@@ -127,6 +129,7 @@ def test_the_cached_path_follows_appends_and_moves(session: Session) -> None:
     session.move(1)
     session.append(answered("b2"))
     assert texts(session.path()) == ["a", "b2"] == texts(session.path_headers())
+    assert [outline.id for outline in session.path_outline()] == [1, 4]
     assert texts(session.path(leaf=3)) == ["a", "b", "c"]
     assert session.path(leaf=None) == []
 

@@ -78,7 +78,7 @@ def test_the_spine_knows_the_same_paths(case: tuple[list[EntryHeader], int | Non
     spine = Spine()
     half = len(headers) // 2
     for part in (headers[:half], headers[half:]):
-        spine.extend((one.id, one.parent_id, one.kind) for one in part)
+        spine.extend((one.id, one.parent_id, one.kind, one.size) for one in part)
     assert spine.path(leaf) == ancestors(headers, leaf)
     assert (spine.count, spine.last, spine.reattached) == (len(headers), headers[-1].id, set())
 
@@ -89,7 +89,7 @@ def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
     assert tree.children(headers)[None] == [1, 5]
     assert tree.common_ancestor(headers, 2, 6) is None
     spine = Spine()
-    spine.extend((one.id, one.parent_id, one.kind) for one in headers)
+    spine.extend((one.id, one.parent_id, one.kind, one.size) for one in headers)
     assert spine.path(6) == [1, 2, 5, 6]
     assert spine.reattached == {5}
 

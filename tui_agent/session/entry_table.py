@@ -139,9 +139,9 @@ def entry_count(connection: sqlite3.Connection, session: int) -> int:
 
 
 def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[Any]:
-    """Return (id, parent_id, kind) of the entries with ids from ``first`` to ``last``, ascending."""
+    """Return (id, parent_id, kind, size) of the entries with ids from ``first`` to ``last``, ascending."""
     return connection.execute(
-        "SELECT id, parent_id, kind FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",
+        "SELECT id, parent_id, kind, size FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",
         (session, first, last),
     ).fetchall()
 

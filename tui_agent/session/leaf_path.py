@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tui_agent.session.entries import Entry
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.records import EntryHeader
+from tui_agent.session.records import EntryHeader, EntryOutline
 from tui_agent.session.spine import active_ids
 
 __all__ = ["LeafPath"]
@@ -42,6 +42,10 @@ class LeafPath:
             wanted = active_ids(self._reader.spine(), self.ids(), self._reader.entries)
             self._active = self._reader.entries(wanted)
         return list(self._active)
+
+    def outline(self) -> list[EntryOutline]:
+        """Return the least that is known of every entry, root first; nothing is read for it."""
+        return self._reader.spine().outline(self.ids())
 
     def headers(self) -> list[EntryHeader]:
         """Return all headers that can be read, root first."""

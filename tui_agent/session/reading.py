@@ -10,6 +10,7 @@ from tui_agent.session.database import salvage
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.records import EntryHeader
+from tui_agent.session.rows import size_of
 from tui_agent.session.spine import Spine
 from tui_agent.session.store import Store
 
@@ -90,7 +91,7 @@ class EntryReader:
         """Take in entries that were just committed, without reading them again."""
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
-            self._spine.extend((entry.id, entry.parent_id, entry.kind) for entry in entries)
+            self._spine.extend((entry.id, entry.parent_id, entry.kind, size_of(entry)) for entry in entries)
 
     def skeleton(self) -> list[EntryHeader]:
         """Return all headers, ascending; what was returned before is not read again."""
@@ -99,7 +100,7 @@ class EntryReader:
         if first <= last:
             headers = self._fetch(range(first, last + 1), entry_table.headers)
             new = [header for header in headers if header.id > self._spine.last]
-            self._spine.extend((header.id, header.parent_id, header.kind) for header in new)
+            self._spine.extend((header.id, header.parent_id, header.kind, header.size) for header in new)
             self._skeleton += self._repaired(headers)
         return list(self._skeleton)
 

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from tui_agent.session.entries import ToolCallPart
 
-__all__ = ["DraftText", "EntryHeader", "Holder", "LeafMove", "SearchHit", "SessionInfo"]
+__all__ = ["DraftText", "EntryHeader", "EntryOutline", "Holder", "LeafMove", "SearchHit", "SessionInfo"]
 
 
 class EntryHeader(NamedTuple):
@@ -24,6 +24,15 @@ class EntryHeader(NamedTuple):
     tokens: int
     created_at: int
     size: int
+
+
+class EntryOutline(NamedTuple):
+    """The least that is known of an entry before it is read: enough to estimate how long a path is on screen."""
+
+    id: int
+    kind: str
+    size: int
+    """Characters a reader sees of the entry."""
 
 
 @dataclass(frozen=True, slots=True)

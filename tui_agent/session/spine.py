@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
 from tui_agent.session.entries import CompactionEntry, ContextEditEntry, Entry, PruneEntry
+from tui_agent.session.records import EntryOutline
 
 __all__ = ["Spine", "active_ids"]
 
@@ -16,11 +17,12 @@ _ABSENT, _ROOT = -1, 0
 
 
 class Spine:
-    """Parent and kind of every entry of a session, by id."""
+    """Parent, kind and size of every entry of a session, by id."""
 
     def __init__(self) -> None:
         self._parents = array("q", [_ABSENT])
         self._codes = bytearray(1)
+        self._sizes = array("q", [0])
         self._kinds: list[str] = [""]
         self.count = 0
         """Entries in the spine."""
@@ -32,15 +34,16 @@ class Spine:
         """The greatest id seen, 0 when there is none."""
         return len(self._parents) - 1
 
-    def extend(self, rows: Iterable[tuple[int, int | None, str]]) -> None:
-        """Add (id, parent_id, kind) rows in ascending order, all above `last`."""
-        parents, codes = self._parents, self._codes
+    def extend(self, rows: Iterable[tuple[int, int | None, str, int]]) -> None:
+        """Add (id, parent_id, kind, size) rows in ascending order, all above `last`."""
+        parents, codes, sizes = self._parents, self._codes, self._sizes
         known = {kind: code for code, kind in enumerate(self._kinds)}
         previous = self.last if self.count else _ROOT
-        for entry_id, parent, kind in rows:
+        for entry_id, parent, kind, size in rows:
             while len(parents) < entry_id:
                 parents.append(_ABSENT)
                 codes.append(0)
+                sizes.append(0)
             upper = parent or _ROOT
             if upper and parents[upper] == _ABSENT:
                 self.reattached.add(entry_id)
@@ -51,6 +54,7 @@ class Spine:
                 code = known[kind] = len(self._kinds)
                 self._kinds.append(kind)
             codes.append(code)
+            sizes.append(size)
             self.count += 1
             previous = entry_id
 
@@ -64,6 +68,11 @@ class Spine:
     def kind(self, entry_id: int) -> str:
         """Return an entry's kind."""
         return self._kinds[self._codes[entry_id]]
+
+    def outline(self, ids: Sequence[int]) -> list[EntryOutline]:
+        """Return what is known here of some entries."""
+        kinds, codes, sizes = self._kinds, self._codes, self._sizes
+        return [EntryOutline(entry_id, kinds[codes[entry_id]], sizes[entry_id]) for entry_id in ids]
 
     def path(self, leaf: int | None) -> list[int]:
         """Return the ids from the root to ``leaf``."""

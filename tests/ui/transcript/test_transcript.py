@@ -328,7 +328,7 @@ class FakeAgent:
         self.running = True
         self.live = LiveAnswer(text="so far", reasoning="hm")
 
-    def path_headers(self) -> object:
+    def path_outline(self) -> object:
         return ListSource(self.entries_of_path).headers
 
     def entries(self, ids: list[int]) -> list[Entry]:

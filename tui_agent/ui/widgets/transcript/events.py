@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class SessionPort(Protocol):
     """What the transcript reads of a session."""
 
-    def path_headers(self) -> Sequence[Header]:
-        """Return the headers of the path, root first."""
+    def path_outline(self) -> Sequence[Header]:
+        """Return id, kind and size of the path's entries, root first."""
         ...
 
     def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
@@ -66,7 +66,7 @@ class SessionSource:
 
     def __init__(self, session: SessionPort) -> None:
         self._session = session
-        self.headers: Sequence[Header] = session.path_headers()
+        self.headers: Sequence[Header] = session.path_outline()
 
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Return some entries."""

@@ -77,7 +77,7 @@ class Transcript(BlockPane, can_focus=True):
         """Show what the model sees of the agent's entries now."""
         if self._agent is not None:
             session = self._agent.session
-            self.set_states(states_of(session, session.path_headers()))
+            self.set_states(states_of(session, session.path_outline()))
 
     def set_entries(self, source: EntrySource | None) -> None:
         """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown."""
