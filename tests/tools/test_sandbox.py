@@ -275,6 +275,15 @@ async def test_nothing_else_can_be_changed(walls: Workspace, home: Path, command
 
 
 @works
+async def test_a_repository_is_not_given_another_configuration(walls: Workspace) -> None:
+    result = await walls.call(BASH, command="mkdir evil && echo ../evil > .git/commondir; ls .git")
+    assert "commondir was removed" in result.output
+    assert not (walls.root / ".git" / "commondir").exists()
+    (walls.root / ".git" / "commondir").write_text("../evil\n")  # what a job may have left
+    assert "commondir" not in (await walls.call(BASH, command="ls .git")).output
+
+
+@works
 async def test_secrets_are_not_there(walls: Workspace, home: Path) -> None:
     data = walls.root.parent / "data"
     look = f"cat {home}/.ssh/id_ed25519 {home}/.netrc {data}/sessions.db; ls {home}/.ssh {data}; cat {home}/notes.txt"

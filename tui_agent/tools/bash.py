@@ -5,6 +5,7 @@ import contextlib
 import os
 import shutil
 import signal
+from dataclasses import replace
 from functools import lru_cache
 
 from pydantic import Field
@@ -75,7 +76,11 @@ class BashTool(Tool[BashInput]):
             await run_command(command, context.report, run)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
+        finally:
+            removed = sandbox.tidy(context.project) if sandbox is not None else ""
         output = await asyncio.to_thread(_output, arguments, run, timeout, sandbox)
+        if removed:
+            output = replace(output, footer="\n".join(filter(None, [output.footer, removed])))
         return await finish(output, context)
 
     @staticmethod

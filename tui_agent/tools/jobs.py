@@ -1,6 +1,7 @@
 """Background jobs: commands that go on after their call, listed, read and stopped until the program ends."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from tui_agent.tools.base import ToolError
 from tui_agent.tools.capture import Capture, plain_text
 from tui_agent.tools.process import Command, Reporter, Started, start
+
+log = logging.getLogger(__name__)
 
 MAX_RUNNING = 20
 MAX_ENDED = 50
@@ -215,6 +218,8 @@ class Jobs:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("a job's output could not be stored: %s", error)
         self._on_change()
 
     def _announce_soon(self) -> None:

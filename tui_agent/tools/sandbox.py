@@ -122,9 +122,23 @@ class Sandbox:
 
     def wrap(self, command: Sequence[str], cwd: Path, project: Path, *, network: bool) -> tuple[str, ...]:
         """Return the command line that runs a command inside. Looks at files."""
+        self.tidy(project)
         layout = self._layout(cwd, project, network=network)
         build = seatbelt_command if self.state.kind == "sandbox-exec" else bubblewrap_command
         return build(self.state.program, layout, command)
+
+    @staticmethod
+    def tidy(project: Path) -> str:
+        """Take away what a command left for git to obey outside, and say so; "" when there is nothing.
+
+        ``commondir`` in a repository of its own makes git read another configuration, which may name programs. It
+        is not there before, so it can't be made read-only.
+        """
+        planted = project / ".git" / "commondir"
+        if planted.parent.is_symlink() or not (planted.is_symlink() or planted.is_file()):
+            return ""
+        planted.unlink(missing_ok=True)
+        return "[.git/commondir was removed: it would have given the repository another configuration.]"
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the environment inside: caches that can be written to."""
@@ -138,7 +152,10 @@ class Sandbox:
         if not network and any(sign in output for sign in _NO_NETWORK):
             return "[The sandbox has no network, not even to servers here. If it needs one, set network.]"
         if any(sign in output for sign in _READ_ONLY):
-            return "[In the sandbox only the project and /tmp can be changed, and not .git/config or .git/hooks.]"
+            return (
+                "[In the sandbox only the project and /tmp can be changed, and not .git/config or .git/hooks. "
+                "Ask the user to run what needs more with !.]"
+            )
         return ""
 
     @cached_property
