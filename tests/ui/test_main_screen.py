@@ -11,6 +11,7 @@ import pytest
 from tests.support.ui_app import NOW, STILL, make_stage, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
+    CostKnown,
     Notice,
     QueueChanged,
     RequestStarted,
@@ -202,6 +203,15 @@ async def test_the_host_is_warmed_after_the_first_paint(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await until(lambda: ready, pilot)
         assert ready == [True]
+
+
+async def test_a_cost_added_up_later_is_shown(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.cost = 12.34
+        stage.agent.emit(CostKnown())
+        await pilot.pause()
+        assert "$12.34" in screen_text(stage)
 
 
 async def test_new_closes_the_session_that_was_open(tmp_path: Path) -> None:

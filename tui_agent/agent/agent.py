@@ -11,6 +11,7 @@ from tui_agent.agent.context_inspector import ContextInspector
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
+    CostKnown,
     EntryAppended,
     JobsChanged,
     LiveAnswer,
@@ -56,6 +57,9 @@ from tui_agent.session.session import Session
 from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.jobs import Jobs
 
+FEW_ENTRIES = 2_000
+"""Entries whose costs are added up in a moment too short to notice."""
+
 
 class Agent:
     """Works in one session. Everything is called on the event loop's thread."""
@@ -69,6 +73,7 @@ class Agent:
         self._task: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[Outcome] | None = None
         self._shells: set[asyncio.Task[ShellEntry]] = set()
+        self._costs_are_read = session.info.entry_count <= FEW_ENTRIES
         view = resolve(session.active_path())
         mode = resumed_mode(view.mode, mode)
         self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=mode)
@@ -154,8 +159,11 @@ class Agent:
         return self._inspector.cache_state()
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent in the session on all branches, None when no price is known."""
-        costs = self.session.costs()
+        """Return the US dollars spent in the session on all branches.
+
+        None when no price is known, and for a long session until ``warm`` has added them up.
+        """
+        costs = self.session.costs() if self._costs_are_read else {}
         return sum(costs.values()) if costs else None
 
     # -- what a user does -------------------------------------------------------------------------------------
@@ -365,6 +373,10 @@ class Agent:
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
         await self._context.warm()
+        if not self._costs_are_read:
+            await asyncio.to_thread(self.session.costs)
+            self._costs_are_read = True
+            self._channel.emit(CostKnown())
         self.mcp.start()
 
     async def wait_idle(self) -> None:

@@ -212,6 +212,11 @@ class TitleChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class CostKnown:
+    """What a long session has cost so far was added up."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The agent is idle. ``error`` is one sentence for a person when ``reason`` is "error"."""
 
@@ -241,6 +246,7 @@ AgentEvent = (
     | LeafMoved
     | TitleChanged
     | JobsChanged
+    | CostKnown
     | RunEnded
 )
 

@@ -48,6 +48,7 @@ class ScreenWiring:
         self._last_typed: Callable[[], float] = lambda: 0.0
         self._found: dict[str, ModelSettings] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._getting_ready: Agent | None = None
 
     def watch_typing(self, last_typed: Callable[[], float]) -> None:
         """Know from now on when the user last pressed a key, in seconds since the epoch."""
@@ -142,16 +143,21 @@ class ScreenWiring:
 
     def on_ready(self) -> None:
         """Start what is slow, once the screen is there."""
-        if self._agent is None:
+        if self._agent is None or self._agent is self._getting_ready:
             return
+        self._getting_ready = self._agent
         self._wiring.client.warm(self._agent.model)
         task = asyncio.get_running_loop().create_task(self._get_ready(self._agent))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, agent: Agent) -> None:
-        """Load catalog and encoding when the user pauses: each holds up the screen for a moment."""
-        while time.time() - self._last_typed() < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
+        """Load catalog and encoding when the user pauses: each holds up the screen for a moment.
+
+        The session being opened now is not to wait for them either.
+        """
+        opened = time.time()
+        while time.time() - max(opened, self._last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
         await asyncio.to_thread(self._wiring.catalog.load)
         await agent.warm()

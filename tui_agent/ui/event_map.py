@@ -8,6 +8,7 @@ from tui_agent.agent.events import (
     AnswerDelta,
     CompactionEnded,
     CompactionStarted,
+    CostKnown,
     EntryAppended,
     LeafMoved,
     Notice,
@@ -42,7 +43,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
         case RunStarted():
             main.notice.clear()
             main.show_running()
-        case EntryAppended() | LeafMoved() | TitleChanged():
+        case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown():
             main.show_facts()
         case PermissionAsked(request=request):
             view.question.ask(request)

@@ -1,0 +1,59 @@
+"""What the full-screen program does beside opening sessions."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tui_agent.cli import screen_wiring
+from tui_agent.cli.screen_wiring import ScreenWiring
+from tui_agent.session.session import Session
+
+PAUSE = 0.05
+
+
+class Parts:
+    """Stands in for the wired parts and notes what is asked of them."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.ready = asyncio.Event()
+        self.client = SimpleNamespace(warm=lambda model: self.asked.append(f"host for {model}"))
+        self.catalog = SimpleNamespace(load=lambda: self.asked.append("catalog"))
+
+    def make_agent(self, _session: Session) -> Any:
+        async def warm() -> None:
+            self.asked.append("encoding")
+            self.ready.set()
+
+        return SimpleNamespace(model="m", warm=warm)
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
+    monkeypatch.setattr(screen_wiring, "TYPING_PAUSE", PAUSE)
+    return Parts()
+
+
+def opened(parts: Parts) -> ScreenWiring:
+    wiring = ScreenWiring(cast("Any", parts))
+    wiring.make_agent(object.__new__(Session))
+    return wiring
+
+
+async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(parts: Parts) -> None:
+    began = time.time()
+    opened(parts).on_ready()
+    assert parts.asked == ["host for m"]
+    await asyncio.wait_for(parts.ready.wait(), 10)
+    assert time.time() - began >= PAUSE
+    assert parts.asked == ["host for m", "catalog", "encoding"]
+
+
+async def test_nothing_is_loaded_while_somebody_types(parts: Parts) -> None:
+    typed_until = time.time() + 4 * PAUSE
+    opened(parts).watch_typing(lambda: min(time.time(), typed_until))
+    await asyncio.wait_for(parts.ready.wait(), 10)
+    assert time.time() - typed_until >= PAUSE
