@@ -17,6 +17,7 @@ BENCHMARKS = {
     "streaming": "streaming",
     "idle": "idle",
     "sessions": "sessions",
+    "tree": "tree",
     "context": "context",
     "headless": "headless",
 }

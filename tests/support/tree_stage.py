@@ -164,7 +164,9 @@ class TreeStage:
         await pilot.pause()
 
 
-def tree_stage(tmp_path: Path, script: Sequence[Reply] | Any = (), *, theme: str = "textual-dark", planting: Any = plant) -> TreeStage:
+def tree_stage(
+    tmp_path: Path, script: Sequence[Reply] | Any = (), *, theme: str = "textual-dark", planting: Any = plant
+) -> TreeStage:
     """Return an application that has not been run yet, the session of ``plant`` in it."""
     from dataclasses import replace
 

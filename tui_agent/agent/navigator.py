@@ -8,6 +8,8 @@ from typing import cast
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import EntryAppended, LeafMoved
+from tui_agent.agent.hooks.payloads import AfterTree, SummaryAnswer
+from tui_agent.agent.hooks.preparation import of_move
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import SummaryCalls
 from tui_agent.context.branch_summary import (
@@ -20,7 +22,10 @@ from tui_agent.context.branch_summary import (
 )
 from tui_agent.context.budget import measure
 from tui_agent.context.summariser import SummariserLimits, SummaryFailure, SummaryPrompts, summarise
-from tui_agent.session.entries import BranchSummaryEntry
+from tui_agent.context.templates import Templates
+from tui_agent.session import tree
+from tui_agent.session.entries import BranchSummaryEntry, Entry
+from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.session import Session
 
 
@@ -44,9 +49,8 @@ class Navigator:
         Raises:
             EntryNotFound: there is no such entry.
         """
-        session = self._session
-        target_path = [] if target is None else session.path(target)
-        return plan_move(session.path(), target_path, continue_from_here=continue_from_here)
+        here, there = self._ends(self._session.leaf, target)
+        return plan_move(here, there, continue_from_here=continue_from_here)
 
     async def move(
         self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
@@ -54,14 +58,34 @@ class Navigator:
         """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text says what matters.
 
         Raises:
-            NavigationError: the summary failed; nothing changed.
+            NavigationError: a hook cancelled it, or the summary failed; nothing changed.
         """
+        answer = await self._ask_hooks(plan, focus)
         entry = None
         if focus is not None:
-            entry = await self._summarise(plan, focus, progress)
+            entry = await self._summarise(plan, focus, progress, answer.summary)
         self.go(plan.leaf)
         if entry is not None:
             self._append(entry)
+        hooks = self._ports.hooks
+        told = None if entry is None else entry.summary
+        hooks.tell(AfterTree(about=hooks.about, leaf=plan.leaf, old_leaf=plan.from_id, summary=told))
+
+    async def _ask_hooks(self, plan: MovePlan, focus: str | None) -> SummaryAnswer:
+        """Ask the hooks about a move.
+
+        Raises:
+            NavigationError: one of them does not want it.
+        """
+        hooks = self._ports.hooks
+        if not await hooks.wanted("before_tree"):
+            return SummaryAnswer()
+        settings = self._ports.settings.for_model(self._model())
+        templates = Templates.load(self._ports.prompt)
+        answer = await hooks.before_tree(of_move(plan, focus, hooks.about, settings, templates))
+        if answer.cancel:
+            raise NavigationError(f"A hook cancelled the move: {answer.message or 'no reason given'}")
+        return answer
 
     async def merge(
         self, other: int, *, focus: str = "", progress: Callable[[str], None] | None = None
@@ -71,7 +95,7 @@ class Navigator:
         Raises:
             NavigationError: the other branch holds nothing of its own, or the summary failed; nothing changed.
         """
-        plan = plan_merge(self._session.path(), self._session.path(other))
+        plan = plan_merge(*self._ends(self._session.leaf, other))
         if plan is None:
             raise NavigationError("That branch holds nothing that is not on this one.")
         entry = await self._summarise(plan, focus, progress)
@@ -104,13 +128,35 @@ class Navigator:
         self._channel.emit(LeafMoved(leaf))
         return leaf
 
+    def _ends(self, one: int | None, other: int | None) -> tuple[list[Entry], list[Entry]]:
+        """Return the paths to two entries from the deepest entry they share on: sessions are long, moves are short.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        session = self._session
+        headers = tree.by_id(session.skeleton())
+        for end in (one, other):
+            if end is not None and end not in headers:
+                raise EntryNotFound(end)
+        shared = tree.common_ancestor(headers, one, other)
+        first = 0 if shared is None else shared
+
+        def tail(leaf: int | None) -> list[Entry]:
+            return session.entries([header.id for header in tree.path_to(headers, leaf) if header.id >= first])
+
+        return tail(one), tail(other)
+
     async def _summarise(
-        self, move: MovePlan, focus: str, progress: Callable[[str], None] | None
+        self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
+        """Return the summary of what a move leaves; ``supplied`` is one that needs no model."""
         plan, model, limits = self._plan_summary(move, focus)
         if plan is None:
             return None
         count = self._ports.directory.counter(model).text
+        if supplied:
+            return branch_summary_entry(plan, supplied, count)
         calls = SummaryCalls(self._ports.client, model, progress=progress or (lambda _text: None))
         summary = await calls.run(summarise((plan.task(),), self._prompts, limits, count))
         if isinstance(summary, SummaryFailure):

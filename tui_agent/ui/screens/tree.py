@@ -12,23 +12,18 @@ from textual.containers import Container
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
-from textual.style import Style
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
-from tui_agent.agent.navigator import NavigationError
-from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.format import money, tokens
-from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.summarising import Answer, SummaryDialog
-from tui_agent.ui.services import NavigatingAgent, OpenRequest
+from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
+from tui_agent.ui.services import NavigatingAgent
 from tui_agent.ui.widgets.transcript import messages
-from tui_agent.ui.widgets.transcript.wording import count_text
-from tui_agent.ui.widgets.tree.facts import copy_text, prompt_text
+from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits
+from tui_agent.ui.widgets.tree.heading import KEYS, facts_of_tree, hints
 from tui_agent.ui.widgets.tree.outline import View
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.segments import TreeIndex
@@ -41,22 +36,6 @@ PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
 REFRESH_SECONDS = 0.2
 """Entries that come while the tree is open are shown together after so long."""
-
-HINTS = (
-    ("enter", "go", "app.simulate_key('enter')"),
-    ("←→", "fold", "screen.fold"),
-    ("/", "search", "screen.search"),
-    ("ctrl+o", "filter", "screen.filter"),
-    ("l", "label", "screen.label"),
-    ("m", "merge", "screen.merge"),
-    ("f", "fork", "screen.fork"),
-    ("y", "copy", "screen.copy"),
-    ("u", "undo move", "screen.undo"),
-    ("space", "preview", "screen.preview"),
-    ("?", "keys", "screen.keys"),
-    ("esc", "back", "screen.back"),
-)
-"""Key, what it does, and the action of a click; as many as fit, the last two always."""
 
 
 @dataclass(slots=True)
@@ -105,17 +84,12 @@ class TreeScreen(Screen[None]):
         query: str
         hits: Hits | None
 
-    @dataclass
-    class Moved(Message):
-        """The leaf is elsewhere; what went back into the prompt is in the plan."""
-
-        plan: MovePlan
-
     def __init__(self, main: "MainScreen", agent: NavigatingAgent) -> None:
         super().__init__()
         self._main = main
         self._agent = agent
         self._session = agent.session
+        self._moves = TreeMoves(self, main, agent)
         self._unsubscribe: Callable[[], None] = lambda: None
         self._preview_timer: Timer | None = None
         self._refresh_timer: Timer | None = None
@@ -135,7 +109,7 @@ class TreeScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
         self._unsubscribe = self._agent.subscribe(self._agent_spoke)
-        self._reload(at=self._session.leaf)
+        self.reload(at=self._session.leaf)
         self.session_tree.centre()
         self.call_after_refresh(self._resized)
 
@@ -145,32 +119,16 @@ class TreeScreen(Screen[None]):
 
     # -- showing ----------------------------------------------------------------------------------------------
 
-    def _reload(self, *, at: int | None = None) -> None:
+    def reload(self, *, at: int | None = None) -> None:
+        """Show the session as it is now, the cursor on the entry ``at`` or where it was."""
         session = self._session
         index = TreeIndex(session.skeleton(), session.leaf, session.costs())
         self.session_tree.show(index, session.labels(), at=at)
         self._show_head()
 
     def _show_head(self) -> None:
-        tree = self.session_tree
-        index = tree.outline.index
-        facts = [count_text(len(index.headers), "entry"), count_text(max(index.branches, 1), "branch")]
-        facts.append(f"{tokens(sum(root.tokens for root in index.roots))} tokens")
-        if cost := sum(root.cost for root in index.roots):
-            facts.append(money(cost))
-        if index.leaf is None and index.headers:
-            facts.append("at the beginning, before the first message")
-        facts.append(f"showing {tree.view.filter}")
-        if tree.hits is not None:
-            facts.append(self._hits_text(tree.hits))
         title = Content.styled("Session tree", self.get_visual_style("tree--title", partial=True))
-        self.head.update(Content.assemble(title, "  " + " · ".join(facts)))
-
-    def _hits_text(self, hits: Hits) -> str:
-        hidden = f", {hits.hidden} more hidden by the filter" if hits.hidden else ""
-        if not hits.total:
-            return f"nothing found{hidden}"
-        return f"{count_text(hits.total, 'match')}{hidden}"
+        self.head.update(Content.assemble(title, "  " + " · ".join(facts_of_tree(self.session_tree))))
 
     def on_resize(self) -> None:
         """Place the preview, and as many keys as fit."""
@@ -180,22 +138,10 @@ class TreeScreen(Screen[None]):
         roomy = self.size.width >= 100 or self.size.height >= 32
         shown = roomy if self._wants_preview is None else self._wants_preview
         self.set_class(shown, "-preview")
-        self.keys.update(self._hints(self.size.width - 2))
+        style = self.get_visual_style("tree--key", partial=True)
+        self.keys.update(hints(self.size.width - 2, style))
         if shown:
             self._preview_soon()
-
-    def _hints(self, room: int) -> Content:
-        style = self.get_visual_style("tree--key", partial=True)
-        shown, last = list(HINTS[:-2]), list(HINTS[-2:])
-        width = sum(len(key) + len(label) + 3 for key, label, _ in [*shown, *last])
-        while shown and width > room:
-            key, label, _ = shown.pop()
-            width -= len(key) + len(label) + 3
-        parts: list[Content] = []
-        for key, label, action in (*shown, *last):
-            press = Style.from_meta({"@click": action})
-            parts.append(Content.assemble((key, style + press), (f" {label}", press)))
-        return Content("  ").join(parts)
 
     @on(SessionTree.Highlighted)
     def _highlighted(self) -> None:
@@ -222,7 +168,7 @@ class TreeScreen(Screen[None]):
     def _refresh_tree(self) -> None:
         self._refresh_timer = None
         if self.is_attached:
-            self._reload()
+            self.reload()
 
     def action_preview(self) -> None:
         """Show or hide the preview."""
@@ -272,7 +218,7 @@ class TreeScreen(Screen[None]):
 
     def action_label(self) -> None:
         """Label the entry under the cursor."""
-        if (line := self.session_tree.line) is None or self._refused():
+        if (line := self.session_tree.line) is None or self._moves.refused():
             return
         self._labelling = line.entry
         text = self._session.labels().get(line.entry, "")
@@ -330,22 +276,20 @@ class TreeScreen(Screen[None]):
         try:
             self._session.label(entry_id, text or None)
         except StoreError as error:
-            self._say(error.message)
-        self._reload()
+            self.say(error.message)
+        self.reload()
 
     def action_hit(self, step: int) -> None:
         """Go to the next or previous hit."""
         line = self.session_tree.line
         if self.session_tree.hits is None:
-            self._say("Search with / first.")
+            self.say("Search with / first.")
         elif line is not None:
             self._go_to_hit(self.session_tree.hits, line.entry, step)
 
     def action_typing_hit(self, step: int) -> None:
         """Go to another hit while typing."""
         self.action_hit(step)
-        if self._search is not None and self.session_tree.line is not None:
-            self._search = _Search(self._search.cursor, self._search.entry, self._search.view)
 
     def _go_to_hit(self, hits: Hits, entry_id: int, step: int) -> None:
         """Go some hits on from an entry; with 0 to the first at or after it."""
@@ -361,133 +305,41 @@ class TreeScreen(Screen[None]):
         if target is not None:
             self.session_tree.go_to_entry(target)
 
-    # -- going ------------------------------------------------------------------------------------------------
+    # -- acting -----------------------------------------------------------------------------------------------
 
     @on(SessionTree.Chosen)
     def _chosen(self, message: SessionTree.Chosen) -> None:
         message.stop()
-        self._when_idle(lambda: self._go(message.entry_id, continue_from_here=message.continue_from_here))
+        self._moves.go(message.entry_id, continue_from_here=message.continue_from_here)
 
-    def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
-        if self._refused():
-            return
-        plan = self._agent.plan_move(entry_id, continue_from_here=continue_from_here)
-        if not plan.asks:
-            self._move(plan)
-            return
+    @on(Moved)
+    def _moved(self, message: Moved) -> None:
+        self._moves.arrived(message.plan)
 
-        async def carry_out(focus: str | None, progress: Callable[[str], None]) -> None:
-            await self._agent.carry_out(plan, focus=focus, progress=progress)
-
-        about = f"{count_text(len(plan.abandoned), 'entry')} leave the path. They stay in the tree."
-        self._ask(SummaryDialog("Go without a summary of this branch?", about, tuple(Answer), carry_out), plan)
-
-    def _ask(self, dialog: SummaryDialog, plan: MovePlan) -> None:
-        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
-            if done:
-                self._arrived(plan)
-
-        self.app.push_screen(dialog, answered)
-
-    @work(group="tree-move", exclusive=True, exit_on_error=False)
-    async def _move(self, plan: MovePlan) -> None:
-        try:
-            await self._agent.carry_out(plan)
-        except (NavigationError, StoreError) as error:
-            self._say(str(error))
-        else:
-            self.post_message(self.Moved(plan))
-
-    def on_tree_screen_moved(self, message: Moved) -> None:
-        """Go back to the conversation."""
-        self._arrived(message.plan)
-
-    def _arrived(self, plan: MovePlan) -> None:
-        self._main.undone.clear()
-        self._main.put_back(prompt_text(plan.prompt))
-        self.dismiss()
-
-    def _when_idle(self, act: Callable[[], None]) -> None:
-        """Do something now; while the agent works, offer to interrupt it first."""
-        if not self._agent.running:
-            act()
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer == "interrupt":
-                self._interrupt(act)
-
-        question = "The agent is working. What it has done so far is saved."
-        answers = [("interrupt", "Interrupt it and go"), ("stay", "Let it work")]
-        self.app.push_screen(ChoiceScreen(question, answers), answered)
-
-    @work(group="tree-move", exclusive=True, exit_on_error=False)
-    async def _interrupt(self, act: Callable[[], None]) -> None:
-        self._agent.interrupt()
-        await self._agent.wait_idle()
-        self.call_later(act)
-
-    # -- other actions ----------------------------------------------------------------------------------------
+    @on(Refused)
+    def _refused(self, message: Refused) -> None:
+        self.say(message.reason)
 
     def action_merge(self) -> None:
         """Tell this branch what happened on the highlighted one."""
         line = self.session_tree.line
-        if line is None or self._refused():
-            return
-        if line.active:
-            self._say("This is on the path you are on; highlight another branch.")
-            return
-        self._when_idle(lambda: self._merge(line.segment.last))
-
-    def _merge(self, tip: int) -> None:
-        async def merge(focus: str | None, progress: Callable[[str], None]) -> None:
-            await self._agent.merge_branch(tip, focus=focus or "", progress=progress)
-
-        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
-            if done:
-                self._reload(at=self._session.leaf)
-
-        about = f"A summary of what leads to #{tip} is added where you are. You do not move."
-        answers = (Answer.SUMMARISE, Answer.FOCUS)
-        self.app.push_screen(SummaryDialog("Merge this branch?", about, answers, merge), answered)
+        if line is not None and line.active:
+            self.say("This is on the path you are on; highlight another branch.")
+        elif line is not None:
+            self._moves.merge(line.segment.last)
 
     def action_fork(self) -> None:
         """Go on in a new session that ends at the highlighted entry."""
-        if (line := self.session_tree.line) is None:
-            return
-        entry = line.entry
-        self._when_idle(lambda: self._fork(entry))
-
-    def _fork(self, entry_id: int) -> None:
-        plan = self._agent.plan_move(entry_id)
-        try:
-            info = self._main.services.store.fork(self._session.id, plan.leaf)
-        except StoreError as error:
-            self._say(error.message)
-            return
-        self.dismiss()
-        self._main.run_soon(self._open_fork(info.id, plan))
-
-    async def _open_fork(self, session_id: str, plan: MovePlan) -> None:
-        await self._main.open(OpenRequest(session_id))
-        self._main.put_back(prompt_text(plan.prompt))
+        if (line := self.session_tree.line) is not None:
+            self._moves.fork(line.entry)
 
     def action_undo(self) -> None:
         """Undo the last move."""
-        self._change_moves(self._agent.undo_move)
+        self._moves.undo()
 
     def action_redo(self) -> None:
         """Redo the move undone last."""
-        self._change_moves(self._agent.redo_move)
-
-    def _change_moves(self, change: Callable[[], int | None]) -> None:
-        try:
-            leaf = change()
-        except (NavigationError, StoreError) as error:
-            self._say(str(error))
-            return
-        self._main.undone.clear()
-        self._reload(at=leaf)
+        self._moves.redo()
 
     def action_copy(self) -> None:
         """Copy the text of the highlighted row."""
@@ -514,29 +366,6 @@ class TreeScreen(Screen[None]):
             return self._search is not None
         return super().check_action(action, parameters)
 
-    def _refused(self) -> bool:
-        if self._session.read_only:
-            self._say("This session is open for reading only; f forks it.")
-            return True
-        return False
-
-    def _say(self, sentence: str) -> None:
+    def say(self, sentence: str) -> None:
+        """Tell why something was not done."""
         self.notify(sentence, markup=False, timeout=4)
-
-
-KEYS = """\
-↑ ↓  pgup pgdn  home end    move
-→                           unfold, show the calls of a row, next branch point
-←                           fold, up to where the branch goes off
-enter, double click         go there; a message of yours goes back into the prompt
-shift+enter, c              go there and stay: continue from here
-/                           search all text; n and N next and previous
-ctrl+o                      show: default, no tools, user only, labelled, everything
-space, p                    preview; tab goes into it
-l                           label
-m                           merge: a summary of this branch where you are
-f                           fork: a new session that ends here
-y                           copy
-u, ctrl+r                   undo and redo the last move
-escape                      back, nothing changed"""
-"""All keys, for the help page."""

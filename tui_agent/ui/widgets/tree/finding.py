@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.segments import Segment
 
+_FEW = 1_000
+"""Hits that are looked up one by one."""
+
 
 class Hits:
     """The rows that hold hits, from top to bottom, those in folded branches too.
@@ -17,9 +20,7 @@ class Hits:
         self.ids = frozenset(ids)
         self.hidden = 0
         """Hits the filter hides."""
-        found: dict[int, set[int]] = {}
-        for entry_id in self.ids:
-            self._note(outline, entry_id, found)
+        found = self._few(outline) if len(self.ids) < _FEW else self._many(outline)
         self._order: dict[int, int] = {}
         self._segments: list[Segment] = []
         self._rows: list[list[int]] = []
@@ -38,16 +39,33 @@ class Hits:
                 self.total += len(rows)
         self._places = [self._order[segment.number] for segment in self._segments]
 
-    def _note(self, outline: Outline, entry_id: int, found: dict[int, set[int]]) -> None:
-        place = outline.index.locate(entry_id)
-        if place is None:
-            return
-        rows = outline.rows(place[0])
-        row = bisect_right(rows, place[1], key=lambda row: row.first) - 1
-        if row >= 0 and place[1] <= rows[row].last:
-            found.setdefault(place[0].number, set()).add(row)
-        else:
-            self.hidden += 1
+    def _few(self, outline: Outline) -> dict[int, set[int]]:
+        """Return the numbers of the rows by segment, each hit looked up."""
+        found: dict[int, set[int]] = {}
+        for entry_id in self.ids:
+            place = outline.index.locate(entry_id)
+            if place is None:
+                continue
+            rows = outline.rows(place[0])
+            row = bisect_right(rows, place[1], key=lambda row: row.first) - 1
+            if row >= 0 and place[1] <= rows[row].last:
+                found.setdefault(place[0].number, set()).add(row)
+            else:
+                self.hidden += 1
+        return found
+
+    def _many(self, outline: Outline) -> dict[int, set[int]]:
+        """Return the same by one look at every entry, which is faster when most words are in most entries."""
+        found: dict[int, set[int]] = {}
+        ids = self.ids
+        for segment in outline.index.segments:
+            numbers = outline.row_numbers(segment)
+            rows = [number for header, number in zip(segment.headers, numbers, strict=True) if header.id in ids]
+            if rows:
+                self.hidden += rows.count(-1)
+                if shown := set(rows) - {-1}:
+                    found[segment.number] = shown
+        return found
 
     def number(self, place: tuple[Segment, int]) -> int:
         """Return how many hits stand above a place, a segment and an offset in it."""

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import is_
 from typing import NamedTuple
 
 from tui_agent.ui.widgets.tree.rows import Filter, Row, rows_of
@@ -96,9 +97,13 @@ class Outline:
         """``base`` is an earlier outline of the same index, whose rows are taken over where they are the same."""
         self.index = index
         self.view = view
-        self._rows: list[list[Row]] = self._rows_from(base)
-        self._below: list[int] = [len(rows) for rows in self._rows]
-        self._shown: list[list[Segment]] = [[] for _ in self._rows]
+        self.by_segment: list[list[Row]] = self._rows_from(base)
+        """The rows of each segment, folded or not."""
+        self._numbers: dict[int, list[int]] = {}
+        if base is not None and self.has_rows_of(base):
+            self._numbers = base._numbers  # noqa: SLF001 - another of the same class
+        self._below: list[int] = [len(rows) for rows in self.by_segment]
+        self._shown: list[list[Segment]] = [[] for _ in self.by_segment]
         self._placed: list[_Placed] = []
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
@@ -119,7 +124,7 @@ class Outline:
         changed = {
             found[0].number for run in base.view.opened ^ view.opened if (found := index.locate(run)) is not None
         }
-        rows = list(base._rows)  # noqa: SLF001 - another of the same class
+        rows = list(base.by_segment)
         for number in changed:
             rows[number] = rows_of(index.segments[number].headers, view.filter, view.labels, view.opened)
         return rows
@@ -132,7 +137,7 @@ class Outline:
                 self._shown[segment.number] += self._stand_ins(child)
 
     def _stand_ins(self, segment: Segment) -> list[Segment]:
-        return [segment] if self._rows[segment.number] else self._shown[segment.number]
+        return [segment] if self.by_segment[segment.number] else self._shown[segment.number]
 
     def _place(self) -> None:
         roots = [shown for root in self.index.roots for shown in self._stand_ins(root)]
@@ -140,7 +145,7 @@ class Outline:
         line = 0
         while stack:
             segment, lead, rest, head = stack.pop()
-            rows, place = self._rows[segment.number], len(self._placed)
+            rows, place = self.by_segment[segment.number], len(self._placed)
             is_head = head < 0
             can_fold = is_head and bool(lead) and self._below[segment.number] > 1
             is_folded = can_fold and self._is_folded(segment)
@@ -247,7 +252,7 @@ class Outline:
         while segment is not None:
             place = self._place_of.get(segment.number)
             hides = place is None or self._placed[place].is_folded
-            rows = self._rows[segment.number]
+            rows = self.by_segment[segment.number]
             if first and place is not None and found is not None and rows and found[1] <= rows[0].last:
                 hides = False
             if hides and rows:
@@ -265,9 +270,28 @@ class Outline:
             stack += segment.children[::-1]
         return order
 
+    def has_rows_of(self, other: "Outline") -> bool:
+        """Whether another outline has the same rows, though folded in another way."""
+        return self.by_segment is other.by_segment or (
+            len(self.by_segment) == len(other.by_segment) and all(map(is_, self.by_segment, other.by_segment))
+        )
+
+    def row_numbers(self, segment: Segment) -> list[int]:
+        """Return for each entry of a segment which row shows it, -1 for those the filter hides."""
+        numbers = self._numbers.get(segment.number)
+        if numbers is None:
+            numbers = [-1] * len(segment.headers)
+            for number, (first, last, _) in enumerate(self.by_segment[segment.number]):
+                if first == last:
+                    numbers[first] = number
+                else:
+                    numbers[first : last + 1] = [number] * (last + 1 - first)
+            self._numbers[segment.number] = numbers
+        return numbers
+
     def rows(self, segment: Segment) -> list[Row]:
         """Return all rows of a segment, folded or not."""
-        return self._rows[segment.number]
+        return self.by_segment[segment.number]
 
 
 def _first(row: Row) -> int:

@@ -23,7 +23,7 @@ from tui_agent.ui.widgets.tree.wording import Words, pieces
 
 _PREFIX: Final = "session-tree--"
 _STYLES: Final = (
-    "text", "faint", "guide", "mark", "user", "assistant", "tool", "call", "label", "here", "match", "off", "cursor",
+    "text", "faint", "guide", "mark", "user", "assistant", "tool", "aside", "label", "here", "match", "cursor",
 )  # fmt: skip
 _MARK: Final = "• "
 
@@ -119,8 +119,8 @@ class SessionTree(ScrollView, can_focus=True):
 
     def _apply(self, outline: Outline, entry: int | None, *, on_fold: bool = False) -> None:
         top = self.cursor - round(self.scroll_y)
-        self.outline = outline
-        if self.hits is not None:
+        before, self.outline = self.outline, outline
+        if self.hits is not None and (outline.index is not before.index or not outline.has_rows_of(before)):
             self.hits = Hits(outline, self.hits.ids)
         y = outline.find(entry)
         line = outline.line(y)
@@ -303,8 +303,6 @@ class SessionTree(ScrollView, can_focus=True):
 
     def _draw(self, line: Line, width: int, at: int) -> Strip:
         over = ("cursor",) if at == self.cursor else ()
-        if not line.active:
-            over = ("off", *over)
         tail = self._words.tail(line, width, is_here=at == self.outline.here)
         used = 1 + cells(line.guide) + len(_MARK)
         tail_width = sum(cells(text) for text, _ in tail)
@@ -313,6 +311,8 @@ class SessionTree(ScrollView, can_focus=True):
         room = width - used - tail_width - (2 if tail else 0) - 1
         runs: list[Run] = [(" ", "text"), (line.guide, "guide"), (_MARK if line.active else "  ", "mark")]
         text = self._words.text(line, max(room, 0))
+        if not line.active:
+            text = [(part, "aside" if style == "text" else style) for part, style in text]
         is_hit = self.hits is not None and self._is_hit(line)
         runs += self._marked(text) if is_hit else text
         used += sum(cells(part) for part, _ in text)

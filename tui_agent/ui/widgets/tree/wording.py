@@ -131,6 +131,7 @@ class Words:
         results = [header for header in headers if header.kind == "tool_result"]
         runs: list[Run] = []
         for position, header in enumerate(results):
+            between: list[Run] = [(" · ", "faint")] if runs else []
             sign = " · ● " if runs else "● "
             text = _call(sanitize.line(header.preview))
             left = len(results) - position
@@ -139,7 +140,7 @@ class Words:
             if runs and need > room:
                 runs.append((crop(more, room), "faint"))
                 break
-            runs += [(sign, "tool"), (crop(text, max(room - cells(sign), 0)), "call")]
+            runs += [*between, ("● ", "tool"), (crop(text, max(room - cells(sign), 0)), "aside")]
             room -= cells(sign) + cells(text)
         return runs
 

@@ -1,0 +1,101 @@
+"""The session tree, in a headless app with a real agent on a real store: opening, moving, searching."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from benchmarks.report import Row, milliseconds
+from tests.support.big_session import fill
+from tests.support.tree_stage import TreeStage, tree_stage
+from tui_agent.session.session import Session
+
+NAME = "tree"
+SIZE = (120, 40)
+SIZES = (50_000, 100_000)
+QUERIES = ("l", "lo", "log", "logi", "login", "login r", "login re", "redirect", "n412", "zzz")
+
+
+def run() -> Iterator[Row]:
+    """Measure trees of 50,000 and 100,000 entries; takes about a minute, most of it to fill them."""
+    for entries in SIZES:
+        yield from asyncio.run(_measured(entries))
+
+
+async def _measured(entries: int) -> list[Row]:
+    rows: list[Row] = []
+    async with _running(entries) as (stage, pilot):
+        opening = [await _opened(stage, pilot) for _ in range(5)]
+        first, again = opening[0] * 1000, milliseconds(opening[1:])
+        rows.append(Row(NAME, f"open {entries:,} entries", first, "ms", 300, f"to painted; {again:.0f} ms again"))
+        await stage.open(pilot)
+        tree = stage.tree
+        moving = [await _painted(stage, lambda: tree.action_move(-1)) for _ in range(31)]
+        rows.append(Row(NAME, f"move the cursor, {entries:,} entries", milliseconds(moving), "ms", 20, "to painted"))
+        paging = [await _painted(stage, lambda: tree.action_page(-1)) for _ in range(11)]
+        rows.append(Row(NAME, f"page up, {entries:,} entries", milliseconds(paging), "ms", 50, "to painted"))
+        folding = [await _painted(stage, tree.action_close) for _ in range(5)]
+        rows.append(Row(NAME, f"fold or jump, {entries:,} entries", milliseconds(folding), "ms", 50, "to painted"))
+        filtering = [await _painted(stage, stage.screen.action_filter) for _ in range(5)]
+        rows.append(Row(NAME, f"change the filter, {entries:,} entries", milliseconds(filtering), "ms", 300))
+        searching = [await _searched(stage, query) for query in QUERIES]
+        note = f"slowest {max(searching) * 1000:.0f} ms; key to hits marked"
+        rows.append(Row(NAME, f"a key in search, {entries:,} entries", milliseconds(searching), "ms", 50, note))
+    return rows
+
+
+@asynccontextmanager
+async def _running(entries: int) -> AsyncIterator[tuple[TreeStage, Pilot[int]]]:
+    def plant(session: Session) -> dict[str, int]:
+        fill(session, entries, branch_every=5_000, compact_every=2_000)
+        return {}
+
+    with tempfile.TemporaryDirectory() as directory:
+        stage = tree_stage(Path(directory), planting=plant)
+        async with stage.stage.run(SIZE) as pilot:
+            yield stage, pilot
+
+
+async def _opened(stage: TreeStage, pilot: Pilot[Any]) -> float:
+    """Return the seconds from the command until the tree is painted; then close it."""
+    start = time.perf_counter()
+    await stage.stage.main.run_command("tree", "")
+    while not (stage.is_open and stage.screen.is_mounted and stage.tree.size.height):
+        await asyncio.sleep(0)
+    await _refreshed(stage)
+    seconds = time.perf_counter() - start
+    stage.screen.dismiss()
+    await pilot.pause()
+    return seconds
+
+
+async def _painted(stage: TreeStage, action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    await _refreshed(stage)
+    return time.perf_counter() - start
+
+
+async def _searched(stage: TreeStage, query: str) -> float:
+    """Return the seconds from a changed query until its hits are marked."""
+    screen = stage.screen
+    if not screen.field.display:
+        screen.action_search()
+    before = screen.session_tree.hits
+    start = time.perf_counter()
+    screen.field.value = query
+    while screen.session_tree.hits is before:
+        await asyncio.sleep(0.0005)
+    await _refreshed(stage)
+    return time.perf_counter() - start
+
+
+async def _refreshed(stage: TreeStage) -> None:
+    done = asyncio.Event()
+    stage.tree.call_after_refresh(done.set)
+    await done.wait()

@@ -1,0 +1,235 @@
+"""The rows of the tree: what is on screen in which order, whatever the tree looks like."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui_agent.session.records import EntryHeader
+from tui_agent.ui.widgets.tree.finding import Hits
+from tui_agent.ui.widgets.tree.outline import DEEPEST, Outline, View, What
+from tui_agent.ui.widgets.tree.rows import Filter, rows_of
+from tui_agent.ui.widgets.tree.segments import TreeIndex
+
+KINDS = ("user", "assistant", "tool_result", "compaction", "system", "checkpoint", "model_change")
+
+
+def header(entry_id: int, parent: int | None, kind: str = "user", preview: str = "", tokens: int = 1) -> EntryHeader:
+    return EntryHeader(entry_id, parent, kind, preview or f"{kind} {entry_id}", tokens, 0, 10)
+
+
+def chain(*kinds: str, first: int = 1, parent: int | None = None) -> list[EntryHeader]:
+    found: list[EntryHeader] = []
+    for number, kind in enumerate(kinds, first):
+        preview = 'grep {"a": 1}' if kind == "call" else ""
+        found.append(header(number, parent, kind.replace("call", "assistant"), preview))
+        parent = number
+    return found
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[EntryHeader]:
+    """Draw headers with ascending ids; some ids are missing, some parents are roots."""
+    found: list[EntryHeader] = []
+    entry_id = 0
+    for _ in range(draw(st.integers(0, 40))):
+        entry_id += draw(st.integers(1, 2))
+        choices: list[int | None] = [None, *(one.id for one in found)]
+        parent = found[-1].id if found and draw(st.integers(0, 3)) else draw(st.sampled_from(choices))
+        preview = 'grep {"a": 1}' if draw(st.booleans()) else "said"
+        found.append(header(entry_id, parent, draw(st.sampled_from(KINDS)), preview))
+    return found
+
+
+def lines(outline: Outline) -> list[tuple[int, int]]:
+    found = [outline.line(y) for y in range(outline.total)]
+    return [line.ids for line in found if line is not None and line.what is not What.FOLD]
+
+
+def unfolded(index: TreeIndex, view: View) -> Outline:
+    return Outline(index, View(view.filter, view.labels, {segment.key: False for segment in index.segments}))
+
+
+def leaf_of(headers: Sequence[EntryHeader]) -> int | None:
+    return headers[len(headers) // 2].id if headers else None
+
+
+@settings(max_examples=50)
+@given(trees())
+def test_every_entry_has_one_row_when_everything_is_shown(headers: list[EntryHeader]) -> None:
+    outline = unfolded(TreeIndex(headers, leaf_of(headers)), View(Filter.EVERYTHING))
+    assert sorted(first for first, _ in lines(outline)) == [one.id for one in headers]
+
+
+@settings(max_examples=50)
+@given(trees())
+def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryHeader]) -> None:
+    index = TreeIndex(headers, leaf_of(headers))
+    outline = Outline(index, View(Filter.EVERYTHING))
+    for one in headers:
+        shown = Outline(index, outline.revealing(one.id), outline)
+        line = shown.line(shown.find(one.id))
+        assert line is not None
+        assert line.what is not What.FOLD
+        assert line.ids == (one.id, one.id)
+
+
+@settings(max_examples=50)
+@given(trees(), st.sampled_from(list(Filter)))
+def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: Filter) -> None:
+    outline = unfolded(TreeIndex(headers, None), View(wanted, {one.id: "x" for one in headers[::3]}))
+    place = {entry: y for y, (first, last) in enumerate(lines(outline)) for entry in (first, last)}
+    for one in headers:
+        if one.id in place and one.parent_id in place:
+            assert place[one.parent_id] <= place[one.id]
+
+
+@settings(max_examples=50)
+@given(trees(), st.data())
+def test_folding_keeps_the_order_of_what_is_left(headers: list[EntryHeader], data: st.DataObject) -> None:
+    index = TreeIndex(headers, leaf_of(headers))
+    whole = unfolded(index, View())
+    keys = data.draw(st.sets(st.sampled_from([one.key for one in index.segments]))) if index.segments else set()
+    folds = {one.key: one.key in keys for one in index.segments}
+    folded = Outline(index, View(folds=folds), whole)
+    left = lines(folded)
+    rest = iter(lines(whole))
+    assert all(one in rest for one in left), "a subsequence"
+    assert Outline(index, View(folds=dict.fromkeys(folds, False)), folded).total == whole.total
+
+
+@settings(max_examples=50)
+@given(trees())
+def test_totals_are_those_of_the_branch(headers: list[EntryHeader]) -> None:
+    index = TreeIndex(headers, None, {one.id: 0.5 for one in headers})
+    below: dict[int, int] = {one.id: 1 for one in headers}
+    for one in reversed(headers):
+        if one.parent_id in below:
+            below[one.parent_id] += below[one.id]
+    for segment in index.segments:
+        assert segment.count == below[segment.key]
+        assert segment.tokens == segment.count
+        assert segment.cost == pytest.approx(segment.count * 0.5)
+
+
+@settings(max_examples=50)
+@given(trees())
+def test_the_path_to_the_leaf_is_marked(headers: list[EntryHeader]) -> None:
+    leaf = leaf_of(headers)
+    index = TreeIndex(headers, leaf)
+    parents = {one.id: one.parent_id for one in headers}
+    path: set[int] = set()
+    while leaf in parents:
+        path.add(leaf)
+        leaf = parents[leaf]
+    assert {one.id for one in headers if index.is_active(one.id)} == path
+
+
+@settings(max_examples=50)
+@given(trees(), st.data())
+def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data: st.DataObject) -> None:
+    outline = Outline(TreeIndex(headers, leaf_of(headers)), View())
+    ids = data.draw(st.sets(st.sampled_from([one.id for one in headers]))) if headers else set()
+    hits = Hits(outline, ids)
+    whole = unfolded(outline.index, View())
+    rows = lines(whole)
+    held = [
+        last
+        for first, last in rows
+        if any(first <= entry <= last and whole.line(whole.find(entry)).ids == (first, last) for entry in ids)  # type: ignore[union-attr]
+    ]
+    assert [hits.entry(number) for number in range(hits.total)] == held[: hits.total]
+    assert hits.total <= len(held)
+    if hits.total:
+        assert hits.entry(-1) == hits.entry(hits.total - 1)
+
+
+def drawn(outline: Outline) -> list[str]:
+    found = []
+    for y in range(outline.total):
+        line = outline.line(y)
+        assert line is not None
+        text = "⊞" if line.what is What.FOLD else str(line.entry)
+        found.append(f"{line.guide}{text}")
+    return found
+
+
+def test_only_branch_points_indent() -> None:
+    trunk = chain("user", "assistant")
+    one = chain("user", "assistant", first=3, parent=2)
+    other = chain("user", "assistant", first=5, parent=2)
+    index = TreeIndex([*trunk, *one, *other], 4)
+    assert drawn(Outline(index, View())) == ["1", "2", "├─3", "│ 4", "└─5", "  6"]
+
+
+def test_a_branch_that_was_left_is_folded_at_first() -> None:
+    trunk, other = chain("user", "assistant"), chain("user", "assistant", "user", first=3, parent=1)
+    index = TreeIndex([*trunk, *other], 2)
+    assert drawn(Outline(index, View())) == ["1", "├─2", "└─3", "  ⊞"]
+    assert drawn(Outline(index, View().folded(3, folded=False))) == ["1", "├─2", "└─3", "  4", "  5"]
+
+
+def test_a_branch_the_filter_hides_takes_its_branch_point_along() -> None:
+    trunk = chain("user", "assistant")
+    tools, answer = chain("tool_result", first=3, parent=2), chain("user", "assistant", first=4, parent=2)
+    index = TreeIndex([*trunk, *tools, *answer], 5)
+    assert drawn(Outline(index, View(Filter.NO_TOOLS))) == ["1", "2", "4", "5"]
+
+
+def test_branches_of_an_entry_that_is_hidden_hang_where_it_would() -> None:
+    trunk, quiet = chain("user"), chain("checkpoint", first=2, parent=1)
+    one, other = chain("user", first=3, parent=2), chain("user", first=4, parent=2)
+    index = TreeIndex([*trunk, *quiet, *one, *other], 3)
+    assert drawn(Outline(index, View())) == ["1", "├─3", "└─4"]
+
+
+def test_several_roots_are_branches_of_nothing() -> None:
+    index = TreeIndex([*chain("user", "assistant"), *chain("user", first=3)], 3)
+    assert drawn(Outline(index, View())) == ["├─1", "│ 2", "└─3"]
+
+
+def test_calls_in_a_row_are_one_row_and_open_call_by_call() -> None:
+    headers = chain("user", "call", "tool_result", "checkpoint", "call", "tool_result", "assistant")
+    rows = rows_of(headers, Filter.DEFAULT, {})
+    assert [(row.first, row.last, row.is_run) for row in rows] == [(0, 0, False), (1, 5, True), (6, 6, False)]
+    opened = rows_of(headers, Filter.DEFAULT, {}, {2})
+    assert [(row.first, row.is_run) for row in opened] == [(0, False), (2, True), (5, True), (6, False)]
+    assert [row.first for row in rows_of(headers, Filter.NO_TOOLS, {})] == [0, 6]
+    assert [row.first for row in rows_of(headers, Filter.USER_ONLY, {})] == [0]
+    assert [row.first for row in rows_of(headers, Filter.LABELLED, {3: "x"})] == [2]
+
+
+def test_an_answer_that_says_something_before_its_calls_has_a_row() -> None:
+    headers = [*chain("user", "assistant"), *chain("tool_result", first=3, parent=2)]
+    assert [row.first for row in rows_of(headers, Filter.DEFAULT, {})] == [0, 1, 2]
+
+
+def test_very_deep_trees_stay_on_screen() -> None:
+    headers = [header(1, None)]
+    for level in range(2_000):
+        headers += [header(level * 2 + 2, headers[-1].id if level else 1)]
+        headers += [header(level * 2 + 3, headers[-1].parent_id)]
+    index = TreeIndex(headers, headers[-1].id)
+    outline = Outline(index, View(Filter.EVERYTHING))
+    deepest = outline.line(outline.here)
+    assert deepest is not None
+    assert len(deepest.guide) <= 2 * DEEPEST
+    assert deepest.guide.startswith("‥")
+
+
+def test_jumps_between_branch_points() -> None:
+    trunk = chain("user", "assistant", "user")
+    one, other = chain("user", "assistant", first=4, parent=3), chain("user", first=6, parent=3)
+    outline = Outline(TreeIndex([*trunk, *one, *other], 5), View())
+    assert drawn(outline) == ["1", "2", "3", "├─4", "│ 5", "└─6"]
+    assert [outline.branch_point_below(y) for y in range(6)] == [2, 2, 3, 4, 5, 5]
+    assert [outline.head_of(y) for y in range(6)] == [0, 0, 0, 3, 3, 5]
+    assert [outline.branch_point_above(y) for y in (3, 4, 5)] == [2, 2, 2]
+
+
+def test_the_leaf_is_shown_at_the_nearest_row_when_it_has_none() -> None:
+    index = TreeIndex(chain("user", "assistant", "model_change"), 3)
+    assert Outline(index, View()).here == 1
+    assert Outline(index, View(Filter.EVERYTHING)).here == 2
+    assert Outline(TreeIndex(chain("user"), None), View()).here == -1

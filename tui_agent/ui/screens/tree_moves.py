@@ -1,0 +1,165 @@
+"""What the tree screen does to a session: go, merge, fork, undo. It asks first when there is something to lose."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from tui_agent.agent.navigator import NavigationError
+from tui_agent.context.branch_summary import MovePlan
+from tui_agent.session.errors import StoreError
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.summarising import Answer, SummaryDialog
+from tui_agent.ui.services import NavigatingAgent, OpenRequest
+from tui_agent.ui.widgets.transcript.wording import count_text
+from tui_agent.ui.widgets.tree.facts import prompt_text
+
+if TYPE_CHECKING:
+    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.ui.screens.tree import TreeScreen
+
+
+@dataclass
+class Moved(Message):
+    """The leaf is elsewhere; what went back into the prompt is in the plan."""
+
+    plan: MovePlan
+
+
+@dataclass
+class Refused(Message):
+    """Nothing happened, for a reason."""
+
+    reason: str
+
+
+class TreeMoves:
+    """Changes one session on behalf of one tree screen. Until the agent has done something, nothing has changed."""
+
+    def __init__(self, screen: "TreeScreen", main: "MainScreen", agent: NavigatingAgent) -> None:
+        self._screen = screen
+        self._main = main
+        self._agent = agent
+
+    # -- going ------------------------------------------------------------------------------------------------
+
+    def go(self, entry_id: int, *, continue_from_here: bool) -> None:
+        """Go to an entry; a message of the user is taken back into the prompt, unless one continues from it."""
+        if not self.refused():
+            self._when_idle(lambda: self._go(entry_id, continue_from_here=continue_from_here))
+
+    def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
+        plan = self._agent.plan_move(entry_id, continue_from_here=continue_from_here)
+        if not plan.asks:
+            self._screen.run_worker(self._carry_out(plan), group="tree-move", exclusive=True)
+            return
+
+        async def carry_out(focus: str | None, progress: Callable[[str], None]) -> None:
+            await self._agent.carry_out(plan, focus=focus, progress=progress)
+
+        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
+            if done:
+                self.arrived(plan)
+
+        about = f"{count_text(len(plan.abandoned), 'entry')} leave the path. They stay in the tree."
+        dialog = SummaryDialog("Summarise what you leave?", about, tuple(Answer), carry_out)
+        self._screen.app.push_screen(dialog, answered)
+
+    async def _carry_out(self, plan: MovePlan) -> None:
+        try:
+            await self._agent.carry_out(plan)
+        except (NavigationError, StoreError) as error:
+            self._screen.post_message(Refused(str(error)))
+        else:
+            self._screen.post_message(Moved(plan))
+
+    def arrived(self, plan: MovePlan) -> None:
+        """Go back to the conversation, with what is to be edited in the prompt."""
+        self._main.undone.clear()
+        self._screen.dismiss()
+        self._main.put_back(prompt_text(plan.prompt))
+
+    # -- merging and forking ----------------------------------------------------------------------------------
+
+    def merge(self, tip: int) -> None:
+        """Tell this branch what happened on the way to the tip of another one."""
+        if not self.refused():
+            self._when_idle(lambda: self._merge(tip))
+
+    def _merge(self, tip: int) -> None:
+        async def merge(focus: str | None, progress: Callable[[str], None]) -> None:
+            await self._agent.merge_branch(tip, focus=focus or "", progress=progress)
+
+        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
+            if done:
+                self._screen.reload(at=self._agent.session.leaf)
+
+        about = f"A summary of what leads to #{tip} is added where you are. You do not move."
+        dialog = SummaryDialog("Merge this branch?", about, (Answer.SUMMARISE, Answer.FOCUS), merge)
+        self._screen.app.push_screen(dialog, answered)
+
+    def fork(self, entry_id: int) -> None:
+        """Go on in a new session that ends at an entry; a message of the user is to be edited there."""
+        self._when_idle(lambda: self._fork(entry_id))
+
+    def _fork(self, entry_id: int) -> None:
+        plan = self._agent.plan_move(entry_id)
+        try:
+            info = self._main.services.store.fork(self._agent.session.id, plan.leaf)
+        except StoreError as error:
+            self._screen.say(error.message)
+            return
+        self._screen.dismiss()
+        self._main.run_soon(self._open(info.id, plan))
+
+    async def _open(self, session_id: str, plan: MovePlan) -> None:
+        await self._main.open(OpenRequest(session_id))
+        self._main.put_back(prompt_text(plan.prompt))
+
+    # -- undoing ----------------------------------------------------------------------------------------------
+
+    def undo(self) -> None:
+        """Undo the last move."""
+        self._change(self._agent.undo_move)
+
+    def redo(self) -> None:
+        """Redo the move undone last."""
+        self._change(self._agent.redo_move)
+
+    def _change(self, change: Callable[[], int | None]) -> None:
+        try:
+            leaf = change()
+        except (NavigationError, StoreError) as error:
+            self._screen.say(str(error))
+            return
+        self._main.undone.clear()
+        self._screen.reload(at=leaf)
+
+    # -- when -------------------------------------------------------------------------------------------------
+
+    def refused(self) -> bool:
+        """Say so when the session can't be changed."""
+        if self._agent.session.read_only:
+            self._screen.say("This session is open for reading only; f goes on in a copy.")
+            return True
+        return False
+
+    def _when_idle(self, act: Callable[[], None]) -> None:
+        """Do something now; while the agent works, offer to interrupt it first."""
+        if not self._agent.running:
+            act()
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer == "interrupt":
+                self._screen.run_worker(self._interrupt(act), group="tree-move", exclusive=True)
+
+        question = "The agent is working. What it has done so far is saved."
+        answers = [("interrupt", "Interrupt it and go on here"), ("stay", "Let it work")]
+        self._screen.app.push_screen(ChoiceScreen(question, answers), answered)
+
+    async def _interrupt(self, act: Callable[[], None]) -> None:
+        self._agent.interrupt()
+        await self._agent.wait_idle()
+        self._screen.call_later(act)
