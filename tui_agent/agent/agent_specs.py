@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, parse_document
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.agent.permissions import Action, Rule, RuleError, rules_from_table
+from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
 from tui_agent.tools.base import Tool
 
 PARENTS = (".tui-agent",)
@@ -40,7 +40,8 @@ class AgentSpec:
     tools: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ()
     max_steps: int | None = None
-    of_project: bool = False
+    of_user: bool = False
+    """From a file, the user's or the project's."""
 
     @property
     def primary(self) -> bool:
@@ -79,19 +80,27 @@ def builtin_specs(prompt: Callable[[str], str]) -> tuple[AgentSpec, ...]:
 
 
 def load_specs(
-    folders: Folders, prompt: Callable[[str], str], files: FileCache | None = None, problems: list[str] | None = None
+    folders: Folders,
+    prompt: Callable[[str], str],
+    files: FileCache | None = None,
+    problems: list[str] | None = None,
+    *,
+    trusted: Callable[[], bool] = lambda: True,
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
 
-    A file of the same name replaces a built-in one; of two the user's own wins. What cannot be used is left out and
-    said in ``problems``.
+    A file of the same name replaces a built-in one; of two the user's own wins. The project's are left out while it is
+    not ``trusted``. What cannot be used is left out and said in ``problems``.
     """
     files, problems = files or FileCache(), [] if problems is None else problems
     found = {spec.name: spec for spec in builtin_specs(prompt)}
     sources = [(folder, True) for folder in reversed(folders.of_project("agents", PARENTS))]
     sources += [(folder, False) for folder in folders.of_user("agents")]
     for folder, of_project in sources:
-        for path in _markdown(folder):
+        paths = _markdown(folder)
+        if paths and of_project and not trusted():
+            continue
+        for path in paths:
             try:
                 spec = _spec(path, files, of_project=of_project)
             except DocumentError as error:
@@ -120,7 +129,7 @@ def _spec(path: Path, files: FileCache, *, of_project: bool) -> AgentSpec | None
         return None
     document = parse_document(file.text)
     name = document.text("name") or path.stem.lower()
-    if not name.replace("-", "").replace("_", "").isalnum() or name in {"build", "plan"}:
+    if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")
     description = document.text("description")
     if not description:
@@ -134,7 +143,7 @@ def _spec(path: Path, files: FileCache, *, of_project: bool) -> AgentSpec | None
         tools=_tools(document),
         rules=_rules(document, of_project=of_project),
         max_steps=_steps(document),
-        of_project=of_project,
+        of_user=True,
     )
 
 

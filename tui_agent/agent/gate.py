@@ -38,7 +38,9 @@ class Gate:
 
     def rules(self) -> tuple[Rule, ...]:
         """Return every rule that holds, in order of rising strength."""
-        return (*DEFAULT_RULES, *self._ports.rules, *self.session_rules)
+        chosen = self._ports.knowledge.primary(self._mode())
+        of_agent = () if chosen is None else chosen.rules
+        return (*DEFAULT_RULES, *self._ports.rules, *of_agent, *self.session_rules)
 
     def remove(self, rule: Rule) -> bool:
         """Forget a rule until the program ends; built-in ones stay. Returns whether there was such a rule."""

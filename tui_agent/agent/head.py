@@ -84,13 +84,18 @@ class Head:
         ports, knowledge = self._ports, self._ports.knowledge
         place = Place(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
         spec: AgentSpec | None = knowledge.primary(mode)
+        tools = self.tools(model, mode)
         return render_head(
             ports.prompt if spec is None or spec.prompt is None else _prompt_of(spec.prompt, ports),
-            self.tools(model, mode),
+            tools,
             place,
             model=model,
             mode=mode,
-            sections=knowledge.sections(ports.directory.limits(model).window, ports.directory.counter(model).text),
+            sections=knowledge.sections(
+                ports.directory.limits(model).window,
+                ports.directory.counter(model).text,
+                subagents=any(tool.name == "task" for tool in tools),
+            ),
         )
 
     def _tell_of_changes(self, head: SystemEntry) -> None:

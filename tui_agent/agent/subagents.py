@@ -15,6 +15,7 @@ from tui_agent.agent.events import AgentEvent, EntryAppended, PermissionAsked, R
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.view import DEFAULT_MODE
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport, ToolError
@@ -45,8 +46,14 @@ class Subagents:
         self, parent: Parent, specs: Sequence[AgentSpec], open_child: Callable[[str, int | None], Session]
     ) -> None:
         self._parent = parent
-        self._specs = {spec.name: spec for spec in specs if spec.subagent}
+        self._built_in = tuple(specs)
         self._open_child = open_child
+
+    @property
+    def _specs(self) -> dict[str, AgentSpec]:
+        """The kinds there are now: files may have been added since the agent was made."""
+        found = (*self._built_in, *self._parent.ports.knowledge.specs)
+        return {spec.name: spec for spec in {spec.name: spec for spec in found}.values() if spec.subagent}
 
     def names(self) -> dict[str, str]:
         """Return the kinds there are, each with what it is for."""
@@ -98,7 +105,10 @@ class Subagents:
             # A list of tools names what the agent may use; servers' tools change and are not in it.
             mcp=ports.mcp if spec.tools is None else McpHub(),
         )
-        worker = Agent(session, own, model=spec.model or self._parent.model(), mode=self._parent.mode())
+        mode = self._parent.mode()
+        if ports.knowledge.primary(mode) is not None:
+            mode = DEFAULT_MODE  # the mode is another agent's name, whose prompt and tools are not this one's
+        worker = Agent(session, own, model=spec.model or self._parent.model(), mode=mode)
         worker.share_rules(self._parent.session_rules)
         return worker
 

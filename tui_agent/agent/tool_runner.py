@@ -105,6 +105,7 @@ class ToolRunner:
         self._archive = SessionArchive(session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
+        self._mode = mode
         self.gate = Gate(ports, channel, questions, mode)
         self.subagents: SubagentHost | None = None
         self.jobs: Jobs | None = None
@@ -154,7 +155,9 @@ class ToolRunner:
         return call
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
-        return (*self._ports.tools, *self._ports.mcp.known())
+        tools = (*self._ports.tools, *self._ports.mcp.known())
+        chosen = self._ports.knowledge.primary(self._mode())
+        return tools if chosen is None else chosen.choose(tools)
 
     async def _run_together(self, calls: list[_Call]) -> None:
         tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]

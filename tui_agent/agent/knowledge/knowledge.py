@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 NAMED_PROBLEMS = 3
 """Problems that are named in one notice."""
+MOST_AGENTS = 20
+AGENT_CHARS = 200
+"""How many kinds of agents the head lists, and how much it says of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class Knowledge:
                 self._instructions.load(problems),
                 MappingProxyType(skills),
                 commands,
-                load_specs(folders, self._prompt, self._files, problems),
+                load_specs(folders, self._prompt, self._files, problems, trusted=self._trusted),
                 (
                     *(CommandRow(item.name, item.description, item.argument_hint) for item in commands),
                     *(CommandRow(f"{SKILL_PREFIX}{item.name}", item.description, "[TASK]") for item in skills.values()),
@@ -159,11 +162,16 @@ class Knowledge:
             return ()
         return self._instructions.nearby(paths, shown | {item.name for item in self.instructions})
 
-    def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
-        """Return the head's sections: the list of skills, bounded for a window in tokens, and the instructions."""
+    def sections(self, window: int, count: Callable[[str], int], *, subagents: bool = False) -> tuple[str, ...]:
+        """Return the head's sections: the list of skills, bounded for a window in tokens, and the instructions.
+
+        With ``subagents`` the user's own kinds of them are listed too; the tool tells of the built-in ones.
+        """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         skills = list_skills(self.skills.values(), self._prompt("skills"), budget, count)
-        return (*([skills] if skills else []), *(item.section for item in self.instructions))
+        own = [spec for spec in self.specs if spec.of_user and spec.subagent] if subagents else []
+        lists = [skills, _list_agents(own)]
+        return (*filter(None, lists), *(item.section for item in self.instructions))
 
     def skill_message(self, name: str, request: str) -> tuple[UserPart, ...] | None:
         """Return the message with which a user has a skill used; None when there is no such skill. Reads its folder."""
@@ -172,3 +180,10 @@ class Knowledge:
             return None
         text = request or fill(self._prompt("skill_message"), name=name)
         return (TextPart(text=text), FilePart(path=f"{SKILL_PREFIX}{name}", text=skill.text()))
+
+
+def _list_agents(specs: Sequence[AgentSpec]) -> str:
+    if not specs:
+        return ""
+    rows = "\n".join(f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in specs[:MOST_AGENTS])
+    return f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>"

@@ -1,0 +1,127 @@
+"""Kinds of agents: built in, and from the user's and the project's files."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.knowledge import EXAMPLES, folders, knowledge, write
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
+from tui_agent.agent.permissions import Action, decide
+from tui_agent.resources import prompt
+from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.tools.registry import builtin_tools
+
+
+def specs(tmp_path: Path, problems: list[str] | None = None) -> dict[str, AgentSpec]:
+    return {spec.name: spec for spec in load_specs(folders(tmp_path), prompt, problems=problems)}
+
+
+def test_general_and_explore_are_always_there_and_explore_only_reads(tmp_path: Path) -> None:
+    built_in = specs(tmp_path)
+    assert list(built_in) == ["general", "explore"]
+    assert all(spec.subagent and not spec.primary and spec.prompt for spec in built_in.values())
+    tools = builtin_tools()
+    assert built_in["general"].choose(tools) == tools
+    assert {tool.name for tool in built_in["explore"].choose(tools)} == {"read", "grep", "glob", "ls"}
+    assert all(tool.read_only for tool in built_in["explore"].choose(tools))
+
+
+def test_a_file_says_everything_about_an_agent(tmp_path: Path) -> None:
+    text = (
+        "---\ndescription: plans\nmode: primary\nmodel: openai/gpt\ntools: Read, grep*\nmax-steps: 7\n"
+        "permissions:\n  edit: deny\n  bash:\n    git*: allow\n---\nYou plan.\n"
+    )
+    write(tmp_path / "config/agents/planner.md", text)
+    planner = specs(tmp_path)["planner"]
+    assert (planner.description, planner.model, planner.prompt) == ("plans", "openai/gpt", "You plan.")
+    assert planner.primary
+    assert not planner.subagent
+    assert planner.max_steps == 7
+    assert planner.allows("read")
+    assert planner.allows("grep_all")
+    assert not planner.allows("edit")
+    assert decide(PermissionNeed(Permission.EDIT, "a.py"), planner.rules).action is Action.DENY
+    assert decide(PermissionNeed(Permission.BASH, "git log"), planner.rules).action is Action.ALLOW
+
+
+def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(tmp_path: Path) -> None:
+    for folder, text in (("project/.tui-agent", "project's"), ("config", "user's")):
+        write(tmp_path / folder / "agents/explore.md", f"---\ndescription: {text}\n---\nprompt")
+    write(tmp_path / "project/.tui-agent/agents/general.md", "---\ndescription: project's general\n---\nprompt")
+    found = specs(tmp_path)
+    assert found["explore"].description == "user's"
+    assert found["general"].description == "project's general"
+    untrusted = load_specs(folders(tmp_path), prompt, trusted=lambda: False)
+    assert [spec.description for spec in untrusted][1] == "user's"
+    assert "project" not in untrusted[0].description
+
+
+@pytest.mark.parametrize(
+    ("front", "reason"),
+    [
+        ("mode: primary", "no description"),
+        ("description: d\nmode: boss", "none of primary, subagent, all"),
+        ("description: d\npermissions: deny", "must be a table"),
+        ("description: d\npermissions:\n  edit: maybe", "use allow, ask or deny"),
+        ("description: d\nmax-steps: many", "no number"),
+        ("description: d\nname: plan", "cannot be an agent's name"),
+    ],
+)
+def test_a_mistake_is_said_and_the_agent_left_out(tmp_path: Path, front: str, reason: str) -> None:
+    write(tmp_path / "config/agents/bad.md", f"---\n{front}\n---\nprompt")
+    problems: list[str] = []
+    assert list(specs(tmp_path, problems)) == ["general", "explore"]
+    assert reason in problems[0]
+    assert "agents/bad.md" in problems[0]
+
+
+def test_an_agent_of_the_project_can_forbid_but_not_allow(tmp_path: Path) -> None:
+    text = "---\ndescription: d\npermissions:\n  bash: {}\n---\nprompt"
+    write(tmp_path / "project/.tui-agent/agents/strict.md", text.format("deny"))
+    write(tmp_path / "project/.tui-agent/agents/sly.md", text.format("allow"))
+    problems: list[str] = []
+    assert list(specs(tmp_path, problems)) == ["general", "explore", "strict"]
+    assert "can only deny" in problems[0]
+
+
+async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path: Path) -> None:
+    text = (
+        "---\ndescription: d\nmode: primary\ntools: [read, ls]\npermissions:\n  read: {secret*: deny}\n---\nYou review."
+    )
+    write(tmp_path / "config/agents/reviewer.md", text)
+    client = ScriptedClient(
+        [
+            Reply("One."),
+            Reply(calls=(Call("bash", '{"command": "ls"}'), Call("read", '{"path": "secret.txt"}'))),
+            Reply("k"),
+        ]
+    )
+    harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
+    write(tmp_path / "project/secret.txt", "x")
+    await harness.say("hi")
+    harness.agent.change_mode("reviewer")
+    await harness.say("review")
+    heads = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    assert heads[0].blocks[0] == prompt("system")
+    assert heads[1].blocks[0] == "You review."
+    assert [tool.name for tool in client.requests[1].tools] == ["read", "ls"]
+    unknown, denied = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert "There is no tool 'bash'" in unknown.output
+    assert denied.status is ToolStatus.DENIED
+
+
+def test_the_example_agent_is_a_good_one(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/agents").symlink_to(EXAMPLES / "agents")
+    problems: list[str] = []
+    reviewer = find_spec("reviewer", load_specs(folders(tmp_path), prompt, problems=problems))
+    assert problems == []
+    assert reviewer is not None
+    assert reviewer.primary
+    assert reviewer.subagent
+    assert decide(PermissionNeed(Permission.BASH, "git diff HEAD~1"), reviewer.rules).action is Action.ALLOW
+    assert decide(PermissionNeed(Permission.BASH, "rm -rf ."), reviewer.rules).action is Action.DENY
+    assert not reviewer.allows("edit")

@@ -1,0 +1,179 @@
+"""The user's own commands: which there are, how they are filled in, and what they may run."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.knowledge import EXAMPLES, knowledge, skill, write
+from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.preparing import CommandError, Prepared, prepare
+from tui_agent.session.entries import FilePart, TextPart
+
+
+def agent(tmp_path: Path, **arguments: object) -> Agent:
+    return make_agent(tmp_path, ScriptedClient([Reply("k")]), knowledge=knowledge(tmp_path, **arguments)).agent
+
+
+def text(prepared: Prepared | None) -> str:
+    assert prepared is not None
+    (first, *_rest) = prepared.parts
+    assert isinstance(first, TextPart)
+    return first.text
+
+
+async def filled(tmp_path: Path, template: str, arguments: str = "") -> str:
+    write(tmp_path / "config/commands/try.md", template)
+    return text(await agent(tmp_path).prepare_command("try", arguments))
+
+
+# -- which ------------------------------------------------------------------------------------------------------
+
+
+def test_commands_come_from_the_user_and_the_project_and_the_users_win(tmp_path: Path) -> None:
+    write(tmp_path / "config/commands/review.md", "---\ndescription: mine\nargument-hint: '[X]'\n---\nmine")
+    write(tmp_path / "project/.claude/commands/review.md", "theirs")
+    write(tmp_path / "project/.tui-agent/commands/git/commit.md", "Write a commit\nmessage.")
+    skill(tmp_path / "project/.agents/skills")
+    rows = agent(tmp_path).commands()
+    assert [(row.name, row.description, row.argument) for row in rows] == [
+        ("git:commit", "Write a commit message.", ""),
+        ("review", "mine", "[X]"),
+        ("skill:release", "Use it to release.", "[TASK]"),
+    ]
+
+
+def test_a_bad_file_is_said_and_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "config/commands/1st.md", "text")
+    write(tmp_path / "config/commands/empty.md", "---\ndescription: d\n---\n")
+    loaded = knowledge(tmp_path)
+    assert loaded.commands == ()
+    problem = loaded.take_problems()
+    assert problem is not None
+    assert "1st.md" in problem
+    assert "empty.md" in problem
+
+
+# -- filling in -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "expected"),
+    [
+        ("Fix $ARGUMENTS now", "the bug", "Fix the bug now"),
+        ("Compare $1 with $2, not $3", "'a b' c", "Compare a b with c, not"),
+        ("No slot", "added at the end", "No slot\n\nadded at the end"),
+        ("No slot", "", "No slot"),
+        ("costs $10 or $1x", "a", "costs $10 or $1x\n\na"),
+        ("unclosed $1", "it's fine", "unclosed it's"),
+    ],
+)
+async def test_arguments(tmp_path: Path, template: str, arguments: str, expected: str) -> None:
+    assert await filled(tmp_path, template, arguments) == expected
+
+
+async def test_what_a_command_prints_is_put_in(tmp_path: Path) -> None:
+    assert await filled(tmp_path, "Say !`echo hello` and !`echo there` loud") == "Say hello and there loud"
+
+
+async def test_arguments_are_data_to_the_shell_and_never_a_command(tmp_path: Path) -> None:
+    template = 'Got !`printf \'%s|\' "$1" "$ARGUMENTS"`'
+    assert await filled(tmp_path, template, "'$(touch x);a' b") == "Got $(touch x);a|'$(touch x);a' b|"
+    assert await filled(tmp_path, "$ARGUMENTS", "!`touch y`") == "!`touch y`"
+    assert not (tmp_path / "project/x").exists()
+    assert not (tmp_path / "project/y").exists()
+
+
+async def test_files_are_attached_when_template_or_user_names_them_but_not_when_output_does(tmp_path: Path) -> None:
+    for name in ("rules.md", "mine.md", "printed.md"):
+        write(tmp_path / "project" / name, name)
+    write(tmp_path / "config/commands/try.md", "By @rules.md: !`echo @printed.md` $1")
+    prepared = await agent(tmp_path).prepare_command("try", "@mine.md")
+    assert prepared is not None
+    assert [part.path for part in prepared.parts if isinstance(part, FilePart)] == ["rules.md", "mine.md"]
+    assert "@printed.md" in text(prepared)
+
+
+async def test_model_and_agent_go_with_the_message(tmp_path: Path) -> None:
+    write(tmp_path / "config/agents/reviewer.md", "---\ndescription: d\nmode: primary\n---\nYou review.")
+    write(tmp_path / "config/commands/try.md", "---\nmodel: openai/x\nagent: reviewer\n---\nGo")
+    prepared = await agent(tmp_path).prepare_command("try", "")
+    assert prepared == Prepared((TextPart(text="Go"),), None, "openai/x", "reviewer")
+
+
+async def test_an_agent_that_is_not_there_is_said(tmp_path: Path) -> None:
+    write(tmp_path / "config/commands/try.md", "---\nagent: nobody\n---\nGo")
+    with pytest.raises(CommandError, match="agent “nobody”"):
+        await agent(tmp_path).prepare_command("try", "")
+
+
+# -- trust ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_projects_command_runs_something_only_where_it_is_trusted(tmp_path: Path) -> None:
+    write(tmp_path / "project/.tui-agent/commands/run.md", "Ran !`touch ran; echo it`")
+    write(tmp_path / "project/.tui-agent/commands/say.md", "Just text")
+    untrusted = agent(tmp_path)
+    with pytest.raises(CommandError, match="trust the project first"):
+        await untrusted.prepare_command("run", "")
+    assert not (tmp_path / "project/ran").exists()
+    assert text(await untrusted.prepare_command("say", "")) == "Just text"
+    assert text(await agent(tmp_path, trusted=lambda: True).prepare_command("run", "")) == "Ran it"
+
+
+# -- typed ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_message_that_begins_with_a_name_is_that_command(tmp_path: Path) -> None:
+    write(tmp_path / "config/commands/try.md", "Try $ARGUMENTS")
+    skill(tmp_path / "config/skills", body="Bump.")
+    made = agent(tmp_path)
+    assert text(await prepare("/try this\nand that", made.session, made.ports)) == "Try this\nand that"
+    assert text(await prepare("/unknown this", made.session, made.ports)) == "/unknown this"
+    assert text(await prepare("/usr/lib is full", made.session, made.ports)) == "/usr/lib is full"
+    used = await prepare("/skill:release now", made.session, made.ports)
+    assert [part.type for part in used.parts] == ["text", "file"]
+
+
+async def test_what_is_piped_in_is_added_and_not_looked_into(tmp_path: Path) -> None:
+    write(tmp_path / "config/commands/try.md", "Try $ARGUMENTS")
+    write(tmp_path / "project/a.md", "a")
+    made = agent(tmp_path)
+    prepared = await prepare("/try it", made.session, made.ports, piped="+ @a.md !`ls`")
+    assert prepared.parts == (TextPart(text="Try it\n\n+ @a.md !`ls`"),)
+    prepared = await prepare("see @a.md", made.session, made.ports, piped="#1")
+    assert prepared.parts == (TextPart(text="see @a.md\n\n#1"), FilePart(path="a.md", text="a"))
+    assert text(await prepare("", made.session, made.ports, piped="only this")) == "only this"
+
+
+async def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "config/commands/try.md", "One")
+    made = agent(tmp_path)
+    assert text(await made.prepare_command("try", "")) == "One"
+    write(path, "Two now")
+    assert text(await made.prepare_command("try", "")) == "Two now"
+    path.unlink()
+    assert await made.prepare_command("try", "") is None
+
+
+# -- the example ------------------------------------------------------------------------------------------------
+
+
+async def test_the_example_command_works(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/commands").symlink_to(EXAMPLES / "commands")
+    made = agent(tmp_path)
+    project = write(tmp_path / "project/CONTRIBUTING.md", "Use tabs.").parent
+    for arguments in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "1"],
+    ):
+        subprocess.run(["git", *arguments], cwd=project, check=True)
+    write(project / "CONTRIBUTING.md", "Use spaces.")
+    prepared = await made.prepare_command("review", "")
+    assert "1 file changed" in text(prepared)
+    assert prepared is not None
+    assert prepared.parts[1:] == (FilePart(path="CONTRIBUTING.md", text="Use spaces."),)
