@@ -147,6 +147,15 @@ def test_a_rule_may_name_a_tool() -> None:
     assert refusal_of_tool("recall", DEFAULT_RULES) is None
 
 
+def test_permissions_are_not_taken_for_tools_of_the_same_name() -> None:
+    outside = need("external_directory", "/etc")
+    assert decide(outside, DEFAULT_RULES, "read").action is Action.ASK
+    only_git = rules_from_table({"bash": {"*": "deny", "git *": "allow"}}, "user")
+    assert refusal_of_tool("bash", only_git) is None
+    assert action(command("git push"), *only_git) is Action.ALLOW
+    assert action(command("make"), *only_git) is Action.DENY
+
+
 MODES = {
     "edit": {"build": "ask", "auto-edit": "allow", "plan": "deny", "yolo": "allow"},
     "make": {"build": "ask", "auto-edit": "ask", "plan": "deny", "yolo": "allow"},

@@ -10,6 +10,7 @@ from typing import Any
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import CompactionEnded, CompactionProgress
+from tui_agent.cli.output import say
 from tui_agent.cli.wiring import Wiring
 from tui_agent.context.budget import ContextSize, ModelLimits
 from tui_agent.context.compaction import Refusal
@@ -82,7 +83,7 @@ def run_tree(arguments: Namespace) -> int:
                 print(json.dumps({**row, "leaf": header.id == leaf}, ensure_ascii=False))
             return 0
         for line in tree_lines(headers, labels, active, leaf):
-            print(line)
+            say(line)
     return 0
 
 
@@ -116,7 +117,7 @@ async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
 
     def on_event(event: object) -> None:
         if isinstance(event, CompactionProgress) and sys.stderr.isatty():
-            print(event.text, end="", file=sys.stderr, flush=True)
+            say(event.text, end="", file=sys.stderr)
         elif isinstance(event, CompactionEnded):
             ended.append(event)
 
@@ -133,7 +134,7 @@ async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
 async def _preview(agent: Agent, arguments: Namespace) -> int:
     drafted = await agent.draft_compaction(arguments.focus)
     if isinstance(drafted, Refusal | SummaryFailure):
-        print(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
+        say(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
         return 1
     commit = agent.weigh_compaction(drafted)
     plan = drafted.plan

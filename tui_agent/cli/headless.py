@@ -23,6 +23,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.preparing import prepare
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
+from tui_agent.cli.output import say
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
@@ -49,7 +50,7 @@ class HeadlessRun:
         """
         prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
         if prepared.problem:
-            print(prepared.problem, file=self._err)
+            say(prepared.problem, file=self._err)
         if prepared.model is not None:
             self._agent.change_model(prepared.model)
         if prepared.mode is not None:
@@ -72,7 +73,6 @@ class HeadlessRun:
             print(json.dumps(event_json(event), ensure_ascii=False), file=self._out, flush=True)
         match event:
             case PermissionAsked(request=request):
-                self._denied.append(f"{request.tool} {request.title}")
                 # Answered from outside the event, as a person would.
                 asyncio.get_running_loop().call_soon(
                     self._agent.answer_permission,
@@ -81,28 +81,38 @@ class HeadlessRun:
                 )
             case EntryAppended(entry=AssistantEntry() as answer) if answer.text:
                 self._answer = answer.text
+            case EntryAppended(entry=ToolResultEntry(status=ToolStatus.DENIED) as result):
+                self._denied.append(f"{result.tool} {result.title}")
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result):
-                self._acted = self._acted or bool(result.metadata.modified_files) or result.tool == "bash"
+                changed = bool(result.metadata.modified_files)
+                self._acted = self._acted or changed or (result.tool == "bash" and self._does_more_than_read(result))
             case RetryScheduled(seconds=seconds, reason=reason) if not self._as_json:
-                print(f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
+                say(f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
             case Notice(message=text) if not self._as_json:
-                print(text, file=self._err)
+                say(text, file=self._err)
             case RunEnded() if not self._ended.done():
                 self._ended.set_result(event)
             case _:
                 pass
 
+    def _does_more_than_read(self, result: ToolResultEntry) -> bool:
+        """Whether a command that ran needed to be allowed."""
+        from tui_agent.tools.shell.needs import command_needs
+
+        ports = self._agent.ports
+        return any(not need.harmless for need in command_needs(result.title, ports.cwd, ports.project))
+
     def _report(self, ended: RunEnded) -> int:
         if not self._as_json and self._answer:
-            print(self._answer, file=self._out, flush=True)
+            say(self._answer, file=self._out)
         if ended.reason == "interrupted":
             return EXIT_INTERRUPTED
         if ended.error:
-            print(ended.error, file=self._err)
+            say(ended.error, file=self._err)
             return EXIT_STOPPED if ended.reason == "stopped" else EXIT_FAILED
         if self._denied and not self._acted:
             what = ", ".join(dict.fromkeys(self._denied))
-            print(
+            say(
                 f"Not allowed: {what}. Allow it with --allow, for example --allow edit --allow 'bash:*'.",
                 file=self._err,
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
+from tui_agent.cli.output import say
 
 MAX_STDIN_CHARS = 2_000_000
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError"}
@@ -118,5 +119,5 @@ def _sentence(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+    say(message, file=sys.stderr)
     return code

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tui_agent.cli.output import say
 from tui_agent.paths import data_dir
+from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -55,7 +57,7 @@ def _list(store: Store, arguments: Namespace) -> int:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
     for info in found:
         held = "  open elsewhere" if info.held_by else ""
-        print(f"{short_id(info)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  {_name(info)}{held}")
+        say(f"{short_id(info)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  {one_line(_name(info))}{held}")
     return 0
 
 
@@ -65,7 +67,7 @@ def _search(store: Store, arguments: Namespace) -> int:
         if arguments.json:
             print(json.dumps(asdict(hit), ensure_ascii=False))
         else:
-            print(f"{hit.session_id}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
+            say(f"{hit.session_id}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
     if not hits and not arguments.json:
         print(f"Nothing found for “{arguments.query}”.")
     return 0
@@ -77,7 +79,7 @@ def _show(store: Store, arguments: Namespace) -> int:
         if arguments.json:
             print(entry.model_dump_json())
         elif text := _readable(entry):
-            print(f"#{entry.id} {text}\n")
+            say(f"#{entry.id} {text}\n")
     return 0
 
 
@@ -87,13 +89,13 @@ def _delete(store: Store, arguments: Namespace) -> int:
         if not sys.stdin.isatty():
             print("Deleting is for good; add --yes.", file=sys.stderr)
             return 2
-        answer = input(f"Delete “{_name(info)}” with {info.entry_count} entries for good? [y/N] ")
+        answer = input(f"Delete “{one_line(_name(info))}” with {info.entry_count} entries for good? [y/N] ")
         if answer.strip().lower() not in {"y", "yes"}:
             print("Kept.")
             return 0
     store.delete(info.id)
     store.purge()
-    print(f"Deleted “{_name(info)}”.")
+    say(f"Deleted “{one_line(_name(info))}”.")
     return 0
 
 

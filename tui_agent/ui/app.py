@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import ClassVar
@@ -12,11 +12,13 @@ from rich.text import Text
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
 
 from tui_agent.resources import style_path
 from tui_agent.ui import clipboard, terminal
+from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
 
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 STYLES = ("app.tcss", "transcript.tcss", "prompt.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets in the order they are read."""
 
+HARMLESS = Harmless()
 QUIT_WINDOW = 2.0
 """Seconds in which a second ctrl+c quits."""
 
@@ -170,6 +173,10 @@ class TuiAgentApp(App[int]):
         where = f" Details are in {files[0]}." if files else ""
         self.bell()
         self.panic(Text(f"tui-agent ran into a mistake of its own and had to stop. Your session is saved.{where}"))
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Let nothing that a terminal would act on through, whatever widget draws it."""
+        return [*super().get_line_filters(), HARMLESS]
 
     # -- palette ----------------------------------------------------------------------------------------------
 

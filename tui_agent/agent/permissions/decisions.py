@@ -37,7 +37,7 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
     """Return the rule that forbids a tool as such, also where a call needs nothing else."""
     last: Rule | None = None
     for rule in sorted(rules, key=lambda rule: STRENGTH[rule.source]):
-        if rule.pattern == "*" and rule.permission != "*" and rule.is_about(tool):
+        if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool):
             last = rule
     return last if last is not None and last.action is Action.DENY else None
 

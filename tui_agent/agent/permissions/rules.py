@@ -57,7 +57,7 @@ class Rule:
 
         A rule that allows has to match the need as it is; one against it also matches its other spellings.
         """
-        if not self.is_about(need.permission.value) and not (tool and self.is_about(tool)):
+        if not self.is_about(need.permission.value) and not self.names_tool(tool):
             return False
         texts = (need.pattern,) if self.action is Action.ALLOW else (need.pattern, *need.aliases)
         return any(self._fits(text, need.permission) for text in texts)
@@ -65,6 +65,10 @@ class Rule:
     def is_about(self, name: str) -> bool:
         """Whether the rule names a permission or tool."""
         return fnmatchcase(name, self.permission)
+
+    def names_tool(self, tool: str) -> bool:
+        """Whether the rule names a tool. ``read`` and others are permissions, whatever tools are called."""
+        return bool(tool) and self.permission not in set(Permission) and fnmatchcase(tool, self.permission)
 
     def _fits(self, text: str, permission: Permission) -> bool:
         if self.literal:

@@ -1,0 +1,158 @@
+"""Modes in a whole agent: what runs, what the model is told, and what a session remembers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import MODEL, Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.session.entries import ModeChangeEntry, SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.session import Session
+
+
+def call(tool: str, **arguments: object) -> Call:
+    return Call(tool, json.dumps(arguments))
+
+
+WRITE = call("write", path="a.txt", content="x\n")
+
+
+def results(harness: Harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+def asked(harness: Harness) -> list[str]:
+    return [event.request.title for event in harness.of(PermissionAsked)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "questions", "made"), [("build", 2, True), ("auto-edit", 1, True), ("plan", 0, False), ("yolo", 0, True)]
+)
+async def test_what_a_mode_asks_about_and_lets_happen(tmp_path: Path, mode: str, questions: int, made: bool) -> None:
+    client = ScriptedClient([Reply(calls=(WRITE, call("bash", command="cp a.txt b.txt"))), Reply("Done.")])
+    harness = make_agent(tmp_path, client)
+    harness.agent.change_mode(mode)
+    await harness.say("go")
+    assert len(asked(harness)) == questions
+    assert (tmp_path / "project" / "b.txt").exists() is made
+
+
+async def test_plan_mode_refuses_in_code_and_says_so_to_the_model(tmp_path: Path) -> None:
+    calls = (
+        WRITE,
+        call("bash", command="touch b.txt"),
+        call("bash", command="ls > c.txt"),
+        call("bash", command="ls -a"),
+    )
+    client = ScriptedClient([Reply(calls=calls), Reply("A plan.")])
+    everything = Rule("*", "*", Action.ALLOW, "flag")
+    harness = make_agent(tmp_path, client, rules=(everything,))
+    harness.agent.change_mode("plan")
+    await harness.say("go")
+    statuses = [result.status for result in results(harness)]
+    assert statuses == [ToolStatus.DENIED, ToolStatus.DENIED, ToolStatus.DENIED, ToolStatus.COMPLETED]
+    assert "plan mode" in results(harness)[0].output
+    assert list((tmp_path / "project").iterdir()) == []
+
+
+async def test_the_head_tells_of_plan_mode_only_while_it_is_on(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("One."), Reply("Two."), Reply("Three.")]))
+    for mode in ("build", "plan", "build"):
+        harness.agent.change_mode(mode)
+        await harness.say("go")
+    heads = ["\n".join(entry.blocks) for entry in harness.path() if isinstance(entry, SystemEntry)]
+    assert [("Plan mode" in head) for head in heads] == [False, True, False]
+
+
+async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("One."), Reply("Two.")]))
+
+    def opened_again() -> str:
+        session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1, read_only=True)
+        return Agent(session, harness.agent.ports, model=MODEL).mode
+
+    harness.agent.change_mode("auto-edit")
+    await harness.say("go")
+    before = harness.session.leaf
+    assert opened_again() == "auto-edit"
+    harness.agent.change_mode("yolo")
+    await harness.say("go")
+    assert [entry.mode for entry in harness.path() if isinstance(entry, ModeChangeEntry)] == ["auto-edit", "yolo"]
+    assert opened_again() == "build"
+    there = harness.session.leaf
+    harness.agent.move(before)
+    assert harness.agent.mode == "auto-edit"
+    harness.agent.move(there)
+    assert harness.agent.mode == "build"
+
+
+async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> None:
+    commit = call("bash", command="git commit --allow-empty -m x")
+    client = ScriptedClient(
+        [Reply(calls=(commit,)), Reply(calls=(commit,)), Reply("Done."), Reply(calls=(commit,)), Reply("Done.")]
+    )
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.SESSION))
+    await harness.say("go")
+    assert len(asked(harness)) == 1
+    assert harness.of(PermissionAsked)[0].request.rules == ("allow bash: git commit *",)
+    assert "Until the program ends: allow bash: git commit *." in [event.message for event in harness.of(Notice)]
+    made = [rule for rule in harness.agent.permission_rules() if rule.source == "session"]
+    assert [str(rule) for rule in made] == ["allow bash: git commit *"]
+    assert harness.agent.remove_rule(made[0])
+    assert not harness.agent.remove_rule(made[0])
+    await harness.say("again")
+    assert len(asked(harness)) == 2
+
+
+async def test_always_for_one_part_does_not_allow_the_rest(tmp_path: Path) -> None:
+    replies = [
+        Reply(calls=(call("bash", command="git commit --allow-empty -m x && rm -rf tmp"),)),
+        Reply(calls=(call("bash", command="git commit --allow-empty -m y"),)),
+        Reply(calls=(call("bash", command="rm -rf other"),)),
+        Reply("Done."),
+    ]
+    harness = make_agent(tmp_path, ScriptedClient(replies), answer=PermissionAnswer(Decision.SESSION))
+    await harness.say("go")
+    assert asked(harness) == ["git commit --allow-empty -m x && rm -rf tmp", "rm -rf other"]
+
+
+async def test_calls_side_by_side_ask_once_when_one_answer_allows_both(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in "ab":
+        (outside / name).write_text(name)
+    calls = tuple(call("read", path=str(outside / name)) for name in "ab")
+    harness = make_agent(
+        tmp_path, ScriptedClient([Reply(calls=calls), Reply("Done.")]), answer=PermissionAnswer(Decision.SESSION)
+    )
+    await harness.say("go")
+    assert len(asked(harness)) == 1
+    assert [result.status for result in results(harness)] == [ToolStatus.COMPLETED] * 2
+
+
+async def test_an_hour_of_work_asks_a_handful_of_questions(tmp_path: Path) -> None:
+    """Sixty rounds as agents go about a task, every question answered with always."""
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "tests").mkdir()
+    for name in ("src/app.py", "tests/test_app.py", "README.md"):
+        (project / name).write_text("def handler():\n    return 0\n")
+    replies: list[Reply] = []
+    for step in range(60):
+        replies += [
+            Reply(calls=(call("grep", pattern="handler"), call("bash", command="git status --short; ls -la src"))),
+            Reply(calls=(call("read", path="src/app.py"), call("bash", command=f"sed -n '1,{step + 1}p' README.md"))),
+            Reply(calls=(call("write", path=f"src/part{step}.py", content=f"x = {step}\n"),)),
+            Reply(calls=(call("bash", command=f"python3 -m compileall -q src/part{step}.py 2>&1 | tail -5"),)),
+            Reply(calls=(call("bash", command=f"git add -A && git commit -q -m 'part {step}' && git log -1 --stat"),)),
+        ]
+    replies.append(Reply("Done."))
+    harness = make_agent(tmp_path, ScriptedClient(replies), answer=PermissionAnswer(Decision.SESSION), max_steps=1_000)
+    ended = await harness.say("build it")
+    assert ended.reason == "done"
+    assert len(results(harness)) == 60 * 7
+    assert len(asked(harness)) == 3, asked(harness)

@@ -1,0 +1,53 @@
+"""Rules kept in the user's configuration, and the project's own settings."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.cli.rules import forget_rule, keep_rule
+from tui_agent.config import ConfigError, load_config
+
+
+def permissions(path: Path) -> object:
+    return tomllib.loads(path.read_text()).get("permissions")
+
+
+def test_a_rule_of_a_session_is_kept_beside_those_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('model = "a/b"\n[permissions]\nbash = "ask"\n')
+    assert keep_rule(Rule("bash", "git commit *", Action.ALLOW, "session"), path) is None
+    assert keep_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", literal=True), path) is None
+    assert permissions(path) == {"bash": {"*": "ask", "git commit *": "allow", "rm [*].tmp": "allow"}}
+    assert load_config(path, {}).config.model == "a/b"
+
+
+def test_a_rule_is_removed_from_where_it_is_kept_or_said_why_not(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[permissions]\nedit = "allow"\nbash = {"rm *" = "deny", "*" = "ask"}\n')
+    assert forget_rule(Rule("bash", "rm *", Action.DENY, "user"), path) is None
+    assert forget_rule(Rule("edit", "*", Action.ALLOW, "user"), path) is None
+    assert permissions(path) == {"bash": {"*": "ask"}}
+    assert "environment" in (forget_rule(Rule("read", "*", Action.DENY, "user"), path) or "")
+    assert ".tui-agent/config.toml" in (forget_rule(Rule("bash", "*", Action.ALLOW, "project"), path) or "")
+    assert forget_rule(Rule("bash", "x", Action.ALLOW, "session"), path) is None
+
+
+def test_a_trusted_projects_settings_stand_between_the_users_and_the_environment(tmp_path: Path) -> None:
+    path, project = tmp_path / "config.toml", tmp_path / "project.toml"
+    path.write_text('model = "user/model"\nmax_steps = 7\n[permissions]\nbash = {"rm *" = "deny"}\n')
+    project.write_text('model = "project/model"\nmax_steps = 9\n[permissions]\nbash = {"rm *" = "allow"}\n')
+    loaded = load_config(path, {"TUI_AGENT_MAX_STEPS": "11"}, project=project)
+    assert (loaded.config.model, loaded.origin("model")) == ("project/model", "project")
+    assert loaded.config.max_steps == 11
+    assert loaded.config.permissions == {"bash": {"rm *": "deny"}}
+    assert loaded.project_permissions == {"bash": {"rm *": "allow"}}
+    assert load_config(path, {}).config.model == "user/model"
+
+
+def test_a_mistake_in_a_projects_file_names_that_file(tmp_path: Path) -> None:
+    project = tmp_path / "project.toml"
+    project.write_text("max_steps = 0\n")
+    with pytest.raises(ConfigError, match=str(project)):
+        load_config(tmp_path / "config.toml", {}, project=project)

@@ -1,0 +1,46 @@
+"""Whatever widget draws it: nothing a terminal would act on reaches the screen."""
+
+from pathlib import Path
+
+from textual.widgets import Static
+
+from tests.support.ui_app import make_stage
+from tui_agent.safe_text import ACTING
+
+EVIL = "left\x1b]0;owned\x07\x1b[2J\u202eright"
+
+
+def drawn(stage: object) -> str:
+    return "".join(
+        segment.text
+        for strip in stage.app.screen._compositor.render_strips()  # type: ignore[attr-defined]
+        for segment in strip
+    )
+
+
+async def test_a_widget_that_forgets_to_make_its_text_harmless_does_no_harm(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await stage.app.screen.mount(Static(EVIL, markup=False))
+        stage.app.notify(EVIL, markup=False)
+        await pilot.pause()
+        await pilot.pause()
+        text = drawn(stage)
+        assert "right" in text
+        assert ACTING.search(text) is None
+
+
+async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((120, 30)) as pilot:
+        stage.agent.session.set_title(EVIL)
+        stage.main.show_facts()
+        stage.main.say(EVIL)
+        await pilot.pause()
+        text = drawn(stage)
+        assert text.count("left␛]0;owned") == 2
+        assert ACTING.search(text) is None
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        await pilot.pause()
+        assert ACTING.search(drawn(stage)) is None
