@@ -221,6 +221,25 @@ def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
     assert ids(found.kept)[-1] == huge.id
 
 
+def outputs(tokens: int) -> PathBuilder:
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    for number in range(12):
+        build.run("read", {"path": f"{number}.py"}, "x" * 300, tokens=tokens)
+    return build
+
+
+def test_clearing_old_outputs_is_offered_where_that_is_enough_and_worth_it():
+    found = plan(outputs(1_700))
+    assert isinstance(found, Refusal)
+    assert found.prune is not None
+    assert found.prune.keep_chars == 0
+    assert found.prune.tokens_freed > 8_000
+    little = plan(outputs(150))
+    assert isinstance(little, Refusal)
+    assert little.prune is None
+
+
 def test_pruned_results_count_as_placeholders():
     build = PathBuilder()
     build.user("go", tokens=50)

@@ -45,6 +45,8 @@ class RefusalReason(StrEnum):
     FIXED_OVERHEAD = "fixed_overhead"
     PINNED = "pinned"
     NO_PROGRESS = "no_progress"
+    CANCELLED = "cancelled"
+    """A hook of the user's did not want it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def plan_compaction(
     oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else None
     if not before:
         message = f"There is nothing before the newest {total:,} tokens, and {keep:,} tokens are kept in any case."
-        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or pruned)
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or _worthwhile(pruned, settings, size))
     if oversized is not None and before + keep <= settings.compaction.target_of_budget * size.budget:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
@@ -314,6 +316,12 @@ def _thin_out(view: ContextView, settings: ContextSettings, budget: int, count: 
         return None
     rules = PruneRules(settings.prune, budget, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)
+
+
+def _worthwhile(prune: PrunePlan | None, settings: ContextSettings, size: ContextSize) -> PrunePlan | None:
+    """Return the prune if it is worth breaking the cache without a compaction."""
+    enough = prune is not None and prune.tokens_freed >= settings.prune.worthwhile_tokens(size.budget)
+    return prune if enough else None
 
 
 def _cut_oversized(
