@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from tui_agent.agent.answer import Answerer
@@ -21,6 +22,7 @@ from tui_agent.agent.events import (
     QueueChanged,
     RunEnded,
 )
+from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
@@ -65,9 +67,10 @@ class Agent:
     """Works in one session. Everything is called on the event loop's thread."""
 
     def __init__(self, session: Session, ports: AgentPorts, *, model: str, mode: str = "build") -> None:
+        self._channel = EventChannel()
+        ports = replace(ports, hooks=ports.hooks.bound(self._about, self._channel.emit))
         self.session = session
         self.ports = ports
-        self._channel = EventChannel()
         self._questions = Questions(self._channel)
         self._queue = MessageQueue()
         self._task: asyncio.Task[RunEnded] | None = None
@@ -378,6 +381,7 @@ class Agent:
             self._costs_are_read = True
             self._channel.emit(CostKnown())
         self.mcp.start()
+        await self.ports.hooks.warm()
 
     async def wait_idle(self) -> None:
         """Wait until the run that is going on has ended."""
@@ -392,6 +396,7 @@ class Agent:
         await self._tools.aclose()
         await self.jobs.aclose()
         self.mcp.close()
+        await self.ports.hooks.aclose()
 
     # -- runs ---------------------------------------------------------------------------------------------------
 
@@ -409,6 +414,11 @@ class Agent:
         """Tell that the run ended; whoever hears it finds the agent idle."""
         ended = RunEnded("interrupted") if task.cancelled() else task.result()
         self._channel.emit(ended)
+
+    def _about(self) -> About:
+        """Tell hooks where it happens."""
+        info, places = self.session.info, {"cwd": str(self.ports.cwd), "project": str(self.ports.project)}
+        return About(session=info.id, parent=info.parent_session, model=self.model, **places)
 
     def _append(self, entry: Entry) -> None:
         """Append now, or before the next step, when an entry in between could part a call from its result."""

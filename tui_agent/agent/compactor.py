@@ -9,10 +9,19 @@ from dataclasses import dataclass
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, EntryAppended
+from tui_agent.agent.hooks.payloads import SummaryAnswer
+from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import Spent, SummaryCalls
 from tui_agent.context.budget import ContextSize, estimate_tokens, measure
-from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, Trigger, plan_compaction
+from tui_agent.context.compaction import (
+    CompactionPlan,
+    PlanOptions,
+    Refusal,
+    RefusalReason,
+    Trigger,
+    plan_compaction,
+)
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
 from tui_agent.context.digest import digest
 from tui_agent.context.ladder import Commit, Measures, plan_commit
@@ -68,6 +77,8 @@ class Outcome:
     pruned: bool = False
     refused: bool = False
     steps: tuple[str, ...] = ()
+    cancelled: bool = False
+    """A hook of the user's did not want it."""
 
 
 class Compactor:
@@ -109,10 +120,23 @@ class Compactor:
         plan = self.plan(order)
         if isinstance(plan, Refusal):
             return plan
+        answer = await self._ask_hooks(plan)
+        if answer.cancel:
+            why = f"A hook cancelled it: {answer.message or 'no reason given'}"
+            return Refusal(RefusalReason.CANCELLED, why)
+        size = self._size(order.model, self._session.active_path())
+        if answer.summary:
+            return Draft(plan, answer.summary, size, None, Spent())
         summary, model, spent = await self._summary(plan, order)
         if isinstance(summary, SummaryFailure):
             return summary
-        return Draft(plan, summary, self._size(order.model, self._session.active_path()), model, spent)
+        return Draft(plan, summary, size, model, spent)
+
+    async def _ask_hooks(self, plan: CompactionPlan) -> SummaryAnswer:
+        hooks = self._ports.hooks
+        if not await hooks.wanted("before_compact"):
+            return SummaryAnswer()
+        return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
     def weigh(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
@@ -146,7 +170,8 @@ class Compactor:
     def _refused(self, refusal: Refusal) -> Outcome:
         """Take what a refusal offers instead of a summary: cutting oversized outputs."""
         if refusal.prune is None:
-            return Outcome(refusal.message, refused=True)
+            cancelled = refusal.reason is RefusalReason.CANCELLED
+            return Outcome(refusal.message, refused=True, cancelled=cancelled)
         self._append([refusal.prune.entry()])
         return Outcome(pruned=True)
 
@@ -181,6 +206,8 @@ class Compactor:
     def _append(self, entries: Iterable[Entry]) -> None:
         for entry in self._session.append_many(entries):
             self._channel.emit(EntryAppended(entry))
+            if isinstance(entry, CompactionEntry):
+                self._ports.hooks.tell(after_compaction(entry, self._ports.hooks.about))
 
     def _settings(self, model: str) -> ContextSettings:
         return self._ports.settings.for_model(model)

@@ -153,7 +153,7 @@ class ContextKeeper:
             raise ContextFullError(error.message)
         held = self._hold("overflow")
         outcome = Outcome(held.value) if held else await self.compact("overflow")
-        if outcome.problem:
+        if outcome.problem and not outcome.cancelled:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
             raise ContextFullError(f"{error.message} {outcome.problem}")
@@ -202,7 +202,8 @@ class ContextKeeper:
     async def _compact_when_due(self, size: ContextSize) -> None:
         trigger: Trigger = "model_switch" if self._model_switched() else "threshold"
         held = self._hold(trigger)
-        problem = held.value if held else (await self.compact(trigger)).problem
+        outcome = Outcome(held.value) if held else await self.compact(trigger)
+        problem = outcome.problem
         if problem is None:
             return
         size = self.size()
@@ -210,7 +211,7 @@ class ContextKeeper:
             if held is None:
                 self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "/compact"))
             return
-        if held is not Hold.OFF:
+        if held is not Hold.OFF and not outcome.cancelled:
             problem = (await self._compact_by_rule(trigger, problem)).problem
         if problem is not None:
             raise ContextFullError(f"{_full(self.size())} {problem}")

@@ -156,6 +156,14 @@ class QueueChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageRefused:
+    """A hook kept a message of the user's out of the conversation; ``text`` is what they typed."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something the user should know that is no entry. ``action`` names a command that helps."""
 
@@ -239,6 +247,7 @@ AgentEvent = (
     | PermissionSettled
     | RetryScheduled
     | QueueChanged
+    | MessageRefused
     | Notice
     | CompactionStarted
     | CompactionProgress

@@ -57,15 +57,24 @@ class Gate:
         return decide_in_mode(need, self.rules(), self._mode(), tool)
 
     async def refusal(
-        self, call_id: str, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed]
+        self,
+        call_id: str,
+        tool: Tool[Any],
+        arguments: ToolInput,
+        needs: Sequence[PermissionNeed],
+        *,
+        allowed_by_hook: bool = False,
     ) -> str | None:
-        """Return None when the call may run, otherwise what to tell the model."""
+        """Return None when the call may run, otherwise what to tell the model.
+
+        A hook that allows it answers the question the user would be asked, and nothing else.
+        """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
         decided = self._asked(tool.name, needs)
         if isinstance(decided, str):
             return decided
-        if not decided:
+        if not decided or allowed_by_hook:
             return None
         async with self._one_at_a_time:
             asked = self._asked(tool.name, needs)

@@ -12,12 +12,14 @@ matters: started anew on the same path it goes on from there.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.context_keeper import ContextFullError, ContextKeeper
-from tui_agent.agent.events import EntryAppended, RunEnded, RunStarted
+from tui_agent.agent.events import EntryAppended, MessageRefused, RunEnded, RunStarted
+from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
@@ -45,6 +47,8 @@ class Loop:
     held_back: list[Entry] = field(default_factory=list)
     """Entries made beside the run that wait until every call has its result."""
     step: int = 0
+    greeting: str = ""
+    """What hooks want the model to be told with the first message."""
 
     async def run(self) -> RunEnded:
         """Work until there is nothing left to do, and say how it ended."""
@@ -66,6 +70,7 @@ class Loop:
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)
+        self._tell_hooks(ended)
         return ended
 
     async def _work(self) -> RunEnded:
@@ -74,7 +79,7 @@ class Loop:
         while True:
             self._append_held_back()
             self.context.ensure_head()
-            self._take_messages()
+            await self._take_messages()
             if self._nothing_left():
                 return RunEnded("done", steps=self.step)
             await self.context.make_room()
@@ -107,19 +112,52 @@ class Loop:
         if entry is not None:
             self._append(entry)
 
-    def _take_messages(self) -> None:
-        """Append what the user sent: steering at once, a follow-up only when the work at hand is done."""
+    async def _take_messages(self) -> None:
+        """Append what the user sent: steering at once, a follow-up only when the work at hand is done.
+
+        Raises:
+            StopRunError: a hook refused all that the run was to begin with.
+        """
         working = self.step > 0 and not self._nothing_left()
         waiting = self.queue.snapshot()
-        for message in self.queue.take_steering():
-            self._append(_user(message, mid_run=working))
+        await self._admit(self.queue.take_steering(), mid_run=working)
         if self._nothing_left() and (follow_up := self.queue.take_follow_up()):
-            self._append(_user(follow_up, mid_run=False))
+            await self._admit([follow_up], mid_run=False)
         if self._is_cut_off():
             # A request may not end in an answer, and half of one is no end.
             self._append(_synthetic("continue", self.ports.prompt("continue")))
         if self.queue.snapshot() != waiting:
             self.channel.emit(self.queue.snapshot())
+
+    async def _admit(self, messages: Sequence[QueuedMessage], *, mid_run: bool) -> None:
+        """Append the messages that no hook refuses, each followed by what hooks tell the model about it."""
+        refused = ""
+        for index, message in enumerate(messages):
+            try:
+                self.greeting += await self.ports.hooks.session_start(resumed=bool(self.session.info.first_message))
+                answer = await self.ports.hooks.user_prompt(message.text, mid_run=mid_run)
+            except asyncio.CancelledError:
+                self.queue.put_back(messages[index:])
+                raise
+            if answer.block:
+                refused = answer.message or "no reason given"
+                self.channel.emit(MessageRefused(message.text, refused))
+                continue
+            self._append(_user(message, mid_run=mid_run))
+            told = "\n\n".join(filter(None, [self.greeting, answer.context]))
+            self.greeting = ""
+            if told:
+                self._append(_synthetic("hook", f"<hook-context>\n{told}\n</hook-context>"))
+        if refused and self.step == 0:
+            raise StopRunError(f"A hook refused the message: {refused}")
+
+    def _tell_hooks(self, ended: RunEnded) -> None:
+        path = reversed(self.session.active_path())
+        answer = next((entry.text for entry in path if isinstance(entry, AssistantEntry)), "")
+        hooks = self.ports.hooks
+        hooks.tell(
+            RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=answer)
+        )
 
     def _nothing_left(self) -> bool:
         """Whether the newest message is an answer that asks for nothing."""

@@ -1,6 +1,7 @@
 """The messages a user sends while the agent works: for its next step (steering) or for when it is done."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui_agent.agent.events import QueueChanged
@@ -38,6 +39,10 @@ class MessageQueue:
         taken = [message for message in self._messages if not message.follow_up]
         self._messages = deque(message for message in self._messages if message.follow_up)
         return taken
+
+    def put_back(self, messages: Sequence[QueuedMessage]) -> None:
+        """Put messages that were taken to the front again, in their order."""
+        self._messages.extendleft(reversed(messages))
 
     def take_follow_up(self) -> QueuedMessage | None:
         """Remove and return the oldest follow-up."""

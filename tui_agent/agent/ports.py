@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
@@ -82,6 +83,8 @@ class AgentPorts:
     """What files tell the agent: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)
     """Servers whose tools join ``tools`` where a head is rendered."""
+    hooks: Hooks = field(default_factory=Hooks)
+    """What of the user's is asked and told at fixed points; an agent binds them to its session."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random

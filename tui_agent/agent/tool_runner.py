@@ -26,6 +26,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.gate import Gate, needs_of
+from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.session.entries import (
@@ -177,19 +178,38 @@ class ToolRunner:
             return
         context = self._context(call)
         try:
-            needs = await asyncio.to_thread(needs_of, call.tool, call.arguments, context)
-            refusal = await self.gate.refusal(call.part.call_id, call.tool, call.arguments, needs)
+            checked = await check_call(self._ports.hooks, call.part.call_id, call.tool, call.arguments)
+            refusal = checked.refusal or await self._refusal(call, call.tool, checked, context)
             if refusal is not None:
                 self._append(call, ToolStatus.DENIED, ToolResult(refusal))
                 return
-            result = await self._execute(call, call.tool, call.arguments, context)
+            result = await self._execute(call, call.tool, checked, context)
         except ToolError as error:
             self._append(call, ToolStatus.ERROR, ToolResult(str(error)))
         else:
             self._append(call, ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
 
-    async def _execute(self, call: _Call, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
-        self._channel.emit(ToolStarted(call.part.call_id, tool.name, tool.title(arguments), call.part.arguments))
+    async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
+        call.arguments = checked.arguments
+        needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
+        return await self.gate.refusal(
+            call.part.call_id, tool, checked.arguments, needs, allowed_by_hook=checked.allowed
+        )
+
+    async def _execute(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> ToolResult:
+        """Run a call that may; what it could not do comes back as a result, so that hooks see that too."""
+        title = tool.title(checked.arguments)
+        written = call.part.arguments if checked.changed is None else checked.changed
+        self._channel.emit(ToolStarted(call.part.call_id, tool.name, title, written))
+        began = self._ports.clock()
+        try:
+            result = await self._run_tool(tool, checked.arguments, context)
+        except ToolError as error:
+            result = ToolResult(str(error), is_error=True)
+        seconds = (self._ports.clock() - began) / 1_000
+        return await add_to_result(self._ports.hooks, call.part.call_id, tool, checked, result, seconds)
+
+    async def _run_tool(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
         task = asyncio.ensure_future(tool.run(arguments, context))
         try:
             return await asyncio.shield(task)

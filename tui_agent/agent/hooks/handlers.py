@@ -1,0 +1,245 @@
+"""The two kinds of hooks: a command that reads and writes JSON, and a function of an installed package."""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from tui_agent.agent.hooks.payloads import ANSWERS, Answer, Payload, refusal
+from tui_agent.agent.hooks.settings import HookSettings
+from tui_agent.tools.environment import command_environment
+from tui_agent.tools.process_table import MARK
+from tui_agent.tools.process_tree import end_tree
+
+log = logging.getLogger(__name__)
+
+ENTRY_POINTS = "tui_agent.hooks"
+"""The group of entry points that name a module or object with functions called like the events."""
+FUNCTION_SECONDS = 30
+REFUSED = 2
+"""The exit code with which a command refuses."""
+MAX_OUTPUT = 1_000_000
+"""Bytes a command may write."""
+_AFTER_EXIT = 0.2
+"""Seconds to wait for the rest of the output; what a command left in the background may hold it open."""
+
+
+class HookError(Exception):
+    """A hook did not do its work; the message says why, to a person."""
+
+
+class Handler(Protocol):
+    """A hook."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def handles(self, event: str, tool: str) -> bool:
+        """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
+        ...
+
+    async def __call__(self, payload: Payload) -> Answer:
+        """Ask it.
+
+        Raises:
+            HookError: it failed, or took too long.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandHook:
+    """A command of the settings. ``environment`` is the one it gets, secrets taken out."""
+
+    settings: HookSettings
+    cwd: Path
+    environment: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The command, shortened."""
+        command = " ".join(self.settings.command.split())
+        return command if len(command) <= 60 else f"{command[:59]}…"
+
+    def handles(self, event: str, tool: str) -> bool:
+        """Whether the settings name the event, and the tool where there is one."""
+        return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
+
+    async def __call__(self, payload: Payload) -> Answer:
+        """Run it with the payload on its standard input and read its answer."""
+        try:
+            code, out, errors = await self._run(payload.model_dump_json().encode())
+        except OSError as error:
+            raise HookError(f"it could not be started: {error.strerror or error}") from None
+        said = " ".join(errors.decode("utf-8", "replace").split())
+        if code == REFUSED and (refused := refusal(payload.event, said or "no reason given")) is not None:
+            return refused
+        if code != 0:
+            raise HookError(f"it ended with {code}{f': {said[:300]}' if said else ''}")
+        text = out.decode("utf-8", "replace").strip()
+        if not text:
+            return ANSWERS[payload.event]()
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            raise HookError(f"what it wrote is no JSON: {text[:80]!r}") from None
+        return checked(payload.event, answer)
+
+    async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
+        mark = secrets.token_hex(8)
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", self.settings.command, cwd=self.cwd,
+            env={**command_environment(self.environment), MARK: mark},
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            start_new_session=True, limit=MAX_OUTPUT,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                out, errors = await _talk(process, given)
+        except BaseException as error:
+            await asyncio.shield(_end(process, mark))
+            if isinstance(error, TimeoutError):
+                raise HookError(f"it took longer than {self.settings.timeout:g} s and was ended") from None
+            raise
+        return process.returncode or 0, out, errors
+
+
+async def _talk(process: asyncio.subprocess.Process, given: bytes) -> tuple[bytes, bytes]:
+    """Write and read until the command has ended.
+
+    Raises:
+        HookError: it wrote too much.
+    """
+    assert process.stdin is not None  # noqa: S101 - all three are pipes
+    assert process.stdout is not None  # noqa: S101
+    assert process.stderr is not None  # noqa: S101
+    out, errors = bytearray(), bytearray()
+    readers = [
+        asyncio.ensure_future(_read(process.stdout, out)),
+        asyncio.ensure_future(_read(process.stderr, errors)),
+    ]
+    writer = asyncio.ensure_future(_write(process.stdin, given))
+    ended = asyncio.ensure_future(process.wait())
+    try:
+        while not ended.done():
+            waiting: list[asyncio.Future[Any]] = [ended, *(task for task in readers if not task.done())]
+            await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
+            for task in readers:
+                if task.done():
+                    task.result()
+        await asyncio.wait(readers, timeout=_AFTER_EXIT)
+    finally:
+        for left in (*readers, writer, ended):
+            left.cancel()
+    return bytes(out), bytes(errors)
+
+
+async def _read(stream: asyncio.StreamReader, into: bytearray) -> None:
+    while chunk := await stream.read(65_536):
+        into += chunk
+        if len(into) > MAX_OUTPUT:
+            raise HookError(f"it wrote more than {MAX_OUTPUT:,} bytes")
+
+
+async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        stream.write(data)
+        await stream.drain()
+    stream.close()
+
+
+async def _end(process: asyncio.subprocess.Process, mark: str) -> None:
+    await end_tree(process.pid, mark)
+    await process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionHook:
+    """The functions of an installed package, by event; plain or ``async``."""
+
+    name: str
+    functions: Mapping[str, Callable[[Any], Any]]
+    timeout: float = FUNCTION_SECONDS
+
+    def handles(self, event: str, tool: str) -> bool:
+        """Whether there is a function for the event."""
+        del tool
+        return event in self.functions
+
+    async def __call__(self, payload: Payload) -> Answer:
+        """Call it; a plain function runs in a thread, where it goes on by itself if it takes too long."""
+        function = self.functions[payload.event]
+        try:
+            async with asyncio.timeout(self.timeout):
+                if inspect.iscoroutinefunction(function):
+                    answer = await function(payload)
+                else:
+                    answer = await asyncio.to_thread(function, payload)
+        except TimeoutError:
+            raise HookError(f"it took longer than {self.timeout:g} s") from None
+        except Exception as error:  # somebody else's code: it may fail in any way
+            raise HookError(f"{type(error).__name__}: {error}") from error
+        return checked(payload.event, answer)
+
+
+def checked(event: str, answer: object) -> Answer:
+    """Return an answer as the model of its event.
+
+    Raises:
+        HookError: it does not fit.
+    """
+    expected = ANSWERS[event]
+    if answer is None:
+        return expected()
+    if isinstance(answer, BaseModel):
+        answer = answer.model_dump()
+    try:
+        return expected.model_validate(answer)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the answer"
+        raise HookError(f"its answer does not fit: {where}: {first['msg']}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The hooks there are, and what is wrong with others."""
+
+    handlers: tuple[Handler, ...] = ()
+    problems: tuple[str, ...] = field(default_factory=tuple)
+
+
+def from_entry_points(points: Iterable[EntryPoint]) -> Loaded:
+    """Return the hooks of installed packages, by name. Imports them; run it in a thread."""
+    found: list[Handler] = []
+    problems: list[str] = []
+    for point in sorted(points, key=lambda point: point.name):
+        try:
+            offered = point.load()
+        except Exception as error:  # somebody else's code: importing it may fail in any way
+            log.warning("hook %s", point.name, exc_info=error)
+            problems.append(f"The hook {point.name} cannot be loaded: {type(error).__name__}: {error}.")
+            continue
+        functions = {event: getattr(offered, event) for event in ANSWERS if callable(getattr(offered, event, None))}
+        if functions:
+            found.append(FunctionHook(point.name, functions))
+        else:
+            problems.append(f"The hook {point.name} has no function named like an event: {', '.join(ANSWERS)}.")
+    return Loaded(tuple(found), tuple(problems))
+
+
+def from_settings(settings: Iterable[HookSettings], cwd: Path, environment: Mapping[str, str]) -> Loaded:
+    """Return the hooks of the settings, in their order."""
+    return Loaded(tuple(CommandHook(row, cwd, environment) for row in settings))

@@ -1,0 +1,190 @@
+"""The hooks of one session: asked in their order, each failure told to the user, the default going on."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from tui_agent.agent.events import Notice
+from tui_agent.agent.hooks.handlers import Handler, HookError, Loaded
+from tui_agent.agent.hooks.payloads import (
+    About,
+    AfterCompact,
+    AfterTool,
+    AfterToolAnswer,
+    AfterTree,
+    Answer,
+    BeforeCompact,
+    BeforeTool,
+    BeforeToolAnswer,
+    BeforeTree,
+    Payload,
+    RunEnd,
+    SessionStart,
+    SessionStartAnswer,
+    SummaryAnswer,
+    UserPrompt,
+    UserPromptAnswer,
+)
+
+LEAST_SUMMARY = 20
+"""Characters; a shorter summary says nothing."""
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
+
+
+class Hooks:
+    """Asks the hooks that ``load`` gives; there are none without it. ``bound`` makes them those of one session."""
+
+    def __init__(
+        self,
+        load: Callable[[], Loaded] | None = None,
+        about: Callable[[], About] = About,
+        report: Callable[[Notice], None] = lambda _notice: None,
+    ) -> None:
+        self._load = load
+        self._about = about
+        self._report = report
+        self._handlers: tuple[Handler, ...] | None = () if load is None else None
+        self._telling: set[asyncio.Task[None]] = set()
+        self._began = False
+
+    def bound(self, about: Callable[[], About], report: Callable[[Notice], None]) -> "Hooks":
+        """Return the same hooks for a session."""
+        return Hooks(self._load, about, report)
+
+    @property
+    def about(self) -> About:
+        """Where it happens now."""
+        return self._about()
+
+    async def warm(self) -> None:
+        """Load the hooks, in a thread because they may import packages; done once."""
+        if self._handlers is None and self._load is not None:
+            loaded = await asyncio.to_thread(self._load)
+            if self._handlers is None:
+                self._handlers = loaded.handlers
+                for problem in loaded.problems:
+                    self._report(Notice(problem, "warning"))
+
+    async def wanted(self, event: str, tool: str = "") -> bool:
+        """Whether any hook wants an event; what costs time to prepare is prepared only then."""
+        await self.warm()
+        return any(handler.handles(event, tool) for handler in self._handlers or ())
+
+    # -- asked ----------------------------------------------------------------------------------------------
+
+    async def session_start(self, *, resumed: bool) -> str:
+        """Return what the model is to be told before the first message; asked once."""
+        if self._began or not await self.wanted("session_start"):
+            return ""
+        self._began = True
+        answers = await self._ask(SessionStart(about=self.about, resumed=resumed), SessionStartAnswer)
+        return "\n\n".join(answer.context for answer in answers if answer.context.strip())
+
+    async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
+        """Ask about a message: the first refusal counts, what is to be told is put together."""
+        if not await self.wanted("user_prompt"):
+            return UserPromptAnswer()
+        payload = UserPrompt(about=self.about, prompt=prompt, mid_run=mid_run)
+        answers = await self._ask(payload, UserPromptAnswer, stop=lambda answer: answer.block)
+        if answers and answers[-1].block:
+            return answers[-1]
+        return UserPromptAnswer(context="\n\n".join(row.context for row in answers if row.context.strip()))
+
+    async def before_tool(self, payload: BeforeTool) -> BeforeToolAnswer:
+        """Ask about a call: each hook sees the arguments as the one before left them, the first refusal counts."""
+        await self.warm()
+        allowed, changed = False, None
+        for handler in self._handlers or ():
+            if not handler.handles("before_tool", payload.tool):
+                continue
+            answer = await self._ask_one(handler, payload, BeforeToolAnswer)
+            if answer is None:
+                continue
+            if answer.decision == "deny":
+                return answer
+            allowed = allowed or answer.decision == "allow"
+            if answer.arguments is not None:
+                changed = answer.arguments
+                payload = payload.model_copy(update={"arguments": changed})
+        return BeforeToolAnswer(decision="allow" if allowed else None, arguments=changed)
+
+    async def after_tool(self, payload: AfterTool) -> str:
+        """Return what is to be added to a call's output."""
+        answers = await self._ask(payload, AfterToolAnswer, tool=payload.tool)
+        return "\n\n".join(answer.append for answer in answers if answer.append.strip())
+
+    async def before_compact(self, payload: BeforeCompact) -> SummaryAnswer:
+        """Ask about a compaction: the first that cancels or brings a summary counts."""
+        return await self._summary(payload)
+
+    async def before_tree(self, payload: BeforeTree) -> SummaryAnswer:
+        """Ask about a move; a summary counts only where the user wants one."""
+        answer = await self._summary(payload)
+        return answer if answer.cancel or payload.wants_summary else SummaryAnswer()
+
+    async def _summary(self, payload: BeforeCompact | BeforeTree) -> SummaryAnswer:
+        for handler in self._handlers or ():
+            if not handler.handles(payload.event, ""):
+                continue
+            answer = await self._ask_one(handler, payload, SummaryAnswer)
+            if answer is None or not (answer.cancel or answer.summary):
+                continue
+            if not answer.cancel and len(answer.summary.strip()) < LEAST_SUMMARY:
+                self._failed(handler, payload.event, "its summary says nothing")
+                continue
+            return answer
+        return SummaryAnswer()
+
+    # -- told -----------------------------------------------------------------------------------------------
+
+    def tell(self, payload: AfterCompact | AfterTree | RunEnd) -> None:
+        """Tell of what happened, in the background."""
+        if self._load is not None:
+            task = asyncio.get_running_loop().create_task(self._tell(payload))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def aclose(self) -> None:
+        """Wait until everybody was told; their time limits hold."""
+        if self._telling:
+            await asyncio.wait(self._telling)
+
+    async def _tell(self, payload: Payload) -> None:
+        await self.warm()
+        await self._ask(payload, Answer)
+
+    # -- asking ---------------------------------------------------------------------------------------------
+
+    async def _ask(
+        self,
+        payload: Payload,
+        expected: type[AnswerT],
+        *,
+        tool: str = "",
+        stop: Callable[[AnswerT], bool] = lambda _answer: False,
+    ) -> list[AnswerT]:
+        await self.warm()
+        answers: list[AnswerT] = []
+        for handler in self._handlers or ():
+            if handler.handles(payload.event, tool):
+                answer = await self._ask_one(handler, payload, expected)
+                if answer is not None:
+                    answers.append(answer)
+                    if stop(answer):
+                        break
+        return answers
+
+    async def _ask_one(self, handler: Handler, payload: Payload, expected: type[AnswerT]) -> AnswerT | None:
+        """Return a hook's answer, None when it failed: that is told, and no reason to stop."""
+        try:
+            answer = await handler(payload)
+        except HookError as error:
+            self._failed(handler, payload.event, str(error))
+            return None
+        if answer.notice.strip():
+            self._report(Notice(answer.notice.strip()))
+        return answer if isinstance(answer, expected) else None
+
+    def _failed(self, handler: Handler, event: str, why: str) -> None:
+        self._report(Notice(f"The {event} hook “{handler.name}” failed: {why}. Went on without it.", "warning"))

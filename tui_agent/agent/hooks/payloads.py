@@ -1,0 +1,257 @@
+"""What hooks are given and what they may answer: the schema of the JSON that commands read and write.
+
+``python -m tui_agent.agent.hooks.payloads`` prints it as JSON schemas.
+"""
+
+import json
+import sys
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# -- what hooks are given -----------------------------------------------------------------------------------
+
+
+class About(_Record):
+    """Where it happens. ``parent`` is the session a subagent works for, None in a user's own session."""
+
+    session: str = ""
+    parent: str | None = None
+    cwd: str = ""
+    project: str = ""
+    model: str = ""
+
+
+class EntryText(_Record):
+    """One entry of the session and what a summariser reads of it."""
+
+    id: int
+    kind: str
+    text: str
+
+
+class Files(_Record):
+    """Files read and modified so far, cumulative over earlier summaries, the longest untouched first."""
+
+    read: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+
+
+class SessionStart(_Record):
+    """Before the first message of this program in a session. ``resumed``: the session held messages already."""
+
+    event: Literal["session_start"] = "session_start"
+    about: About
+    resumed: bool
+
+
+class UserPrompt(_Record):
+    """Before a message of the user enters the conversation; ``mid_run`` while the agent works."""
+
+    event: Literal["user_prompt"] = "user_prompt"
+    about: About
+    prompt: str
+    mid_run: bool
+
+
+class BeforeTool(_Record):
+    """Before a call is checked against the rules and runs."""
+
+    event: Literal["before_tool"] = "before_tool"
+    about: About
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+class AfterTool(_Record):
+    """After a call ran. ``output`` is what the model is shown, ``seconds`` how long it took."""
+
+    event: Literal["after_tool"] = "after_tool"
+    about: About
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    output: str
+    is_error: bool
+    seconds: float
+
+
+class BeforeCompact(_Record):
+    """Before the history is summarised: everything the summary would be made of.
+
+    ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are what is summarised,
+    ``conversation`` is their text as a summariser would read it, entries before ``first_kept_id`` leave the model's
+    view. Sizes are tokens; ``budget`` is what the history may take at all, ``summary_tokens`` what the summary may.
+    """
+
+    event: Literal["before_compact"] = "before_compact"
+    about: About
+    trigger: str
+    focus: str | None
+    entries: tuple[EntryText, ...]
+    turn_prefix: tuple[EntryText, ...]
+    conversation: str
+    previous_summary: str
+    files: Files
+    first_kept_id: int | None
+    tokens_before: int
+    tokens_summarised: int
+    tokens_kept: int
+    budget: int
+    summary_tokens: int
+    settings: dict[str, Any]
+
+
+class AfterCompact(_Record):
+    """After a compaction was committed as entry ``entry``. ``model`` is None when no model wrote the summary."""
+
+    event: Literal["after_compact"] = "after_compact"
+    about: About
+    entry: int
+    trigger: str
+    summary: str
+    first_kept_id: int | None
+    tokens_before: int
+    tokens_after: int
+    model: str | None
+
+
+class BeforeTree(_Record):
+    """Before the leaf moves. ``leaf`` is where it goes, ``old_leaf`` where it was, ``entries`` what leaves the path.
+
+    ``wants_summary`` tells whether the user asked for a summary of that, ``focus`` what it should keep.
+    """
+
+    event: Literal["before_tree"] = "before_tree"
+    about: About
+    leaf: int | None
+    old_leaf: int | None
+    common_ancestor: int | None
+    wants_summary: bool
+    focus: str
+    entries: tuple[EntryText, ...]
+    conversation: str
+    files: Files
+    settings: dict[str, Any]
+
+
+class AfterTree(_Record):
+    """After the leaf moved. ``summary`` is what the branch was told of the one that was left, None for nothing."""
+
+    event: Literal["after_tree"] = "after_tree"
+    about: About
+    leaf: int | None
+    old_leaf: int | None
+    summary: str | None
+
+
+class RunEnd(_Record):
+    """After the agent became idle; ``answer`` is the last thing it said."""
+
+    event: Literal["run_end"] = "run_end"
+    about: About
+    reason: str
+    error: str | None
+    steps: int
+    answer: str
+
+
+Payload = (
+    SessionStart | UserPrompt | BeforeTool | AfterTool | BeforeCompact | AfterCompact | BeforeTree | AfterTree | RunEnd
+)
+
+
+# -- what hooks may answer ----------------------------------------------------------------------------------
+
+
+class Answer(_Record):
+    """What every hook may answer: ``notice`` is shown to the user."""
+
+    notice: str = ""
+
+
+class SessionStartAnswer(Answer):
+    """``context`` is told to the model before the first message."""
+
+    context: str = ""
+
+
+class UserPromptAnswer(Answer):
+    """``block`` keeps the message out, with ``message`` as the reason; ``context`` is told to the model with it."""
+
+    block: bool = False
+    message: str = ""
+    context: str = ""
+
+
+class BeforeToolAnswer(Answer):
+    """``deny`` refuses the call and tells the model ``message``; ``allow`` answers a question for the user.
+
+    ``allow`` never overrules a rule that denies. ``arguments`` takes the place of the call's.
+    """
+
+    decision: Literal["allow", "deny"] | None = None
+    message: str = ""
+    arguments: dict[str, Any] | None = None
+
+
+class AfterToolAnswer(Answer):
+    """``append`` is added to what the model is shown."""
+
+    append: str = ""
+
+
+class SummaryAnswer(Answer):
+    """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's."""
+
+    cancel: bool = False
+    message: str = ""
+    summary: str = ""
+
+
+ANSWERS: dict[str, type[Answer]] = {
+    "session_start": SessionStartAnswer,
+    "user_prompt": UserPromptAnswer,
+    "before_tool": BeforeToolAnswer,
+    "after_tool": AfterToolAnswer,
+    "before_compact": SummaryAnswer,
+    "after_compact": Answer,
+    "before_tree": SummaryAnswer,
+    "after_tree": Answer,
+    "run_end": Answer,
+}
+"""The answer that belongs to each event."""
+
+
+def refusal(event: str, message: str) -> Answer | None:
+    """Return the answer that refuses what an event is about; None where nothing can be refused any more."""
+    match event:
+        case "user_prompt":
+            return UserPromptAnswer(block=True, message=message)
+        case "before_tool":
+            return BeforeToolAnswer(decision="deny", message=message)
+        case "before_compact" | "before_tree":
+            return SummaryAnswer(cancel=True, message=message)
+        case _:
+            return None
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return, for each event, the JSON schemas of what a hook is given and of what it may answer."""
+    given: list[type[BaseModel]] = [
+        SessionStart, UserPrompt, BeforeTool, AfterTool, BeforeCompact, AfterCompact, BeforeTree, AfterTree, RunEnd,
+    ]  # fmt: skip
+    return {
+        name: {"given": model.model_json_schema(), "answer": answer.model_json_schema()}
+        for model, (name, answer) in zip(given, ANSWERS.items(), strict=True)
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(schemas(), indent=1) + "\n")
