@@ -1,0 +1,167 @@
+"""Rules that can be looked at and taken back, modes in the status line, and the question about a project's things."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fake_agent import FakeAgent
+from tests.support.ui_app import Stage, make_stage, until
+from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
+from tui_agent.agent.trust import Item, Untrusted
+from tui_agent.ui.screens.permissions import PermissionsScreen
+from tui_agent.ui.screens.trust import TrustScreen
+
+RULES = (
+    *DEFAULT_RULES,
+    Rule("bash", "rm *", Action.DENY, "user"),
+    Rule("bash", "npm *", Action.ALLOW, "project"),
+    Rule("bash", "git commit *", Action.ALLOW, "session"),
+)
+
+
+@dataclass
+class RuledAgent(FakeAgent):
+    """A fake agent with rules."""
+
+    rules: list[Rule] = field(default_factory=lambda: list(RULES))
+
+    def permission_rules(self) -> tuple[Rule, ...]:
+        return tuple(self.rules)
+
+    def remove_rule(self, rule: Rule) -> bool:
+        self.rules.remove(rule)
+        return True
+
+
+def screen_text(stage: Stage) -> str:
+    strips = stage.app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+def ruled_stage(tmp_path: Path, **services: Any) -> Stage:
+    agents: list[RuledAgent] = []
+
+    def make_agent(session: Any) -> RuledAgent:
+        agents.append(RuledAgent(session))
+        return agents[-1]
+
+    stage = make_stage(tmp_path, make_agent=make_agent, **services)
+    stage.agents = agents  # type: ignore[assignment]
+    return stage
+
+
+async def run_command(stage: Stage, pilot: Any, name: str, argument: str = "") -> None:
+    await stage.main.run_command(name, argument)
+    await pilot.pause()
+
+
+async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp_path: Path) -> None:
+    stage = ruled_stage(tmp_path)
+    async with stage.run((120, 30)) as pilot:
+        await run_command(stage, pilot, "permissions")
+        await until(lambda: isinstance(stage.app.screen, PermissionsScreen), pilot)
+        lines = [
+            line for line in screen_text(stage).splitlines() if any(a in line for a in ("allow ", "deny ", "ask "))
+        ]
+        shown = [" ".join(line.split()) for line in lines]
+        assert shown[:5] == [
+            "allow bash git commit * this session, until the program ends",
+            "allow bash npm * .tui-agent/config.toml of this project",
+            "deny bash rm * your config.toml",
+            "allow read * built in",
+            "ask * * built in",
+        ]
+        await pilot.press(*"deny")
+        await pilot.pause()
+        assert "git commit" not in screen_text(stage)
+
+
+@pytest.mark.parametrize(
+    ("downs", "forgotten", "left"),
+    [(0, "git commit *", 4), (2, "rm *", 4)],
+)
+async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, left: int) -> None:
+    asked: list[Rule] = []
+    stage = ruled_stage(tmp_path, forget_rule=asked.append)
+    async with stage.run((120, 30)) as pilot:
+        await run_command(stage, pilot, "permissions")
+        await pilot.press(*["down"] * downs, "enter")
+        await pilot.pause()
+        assert "Remove it from" in screen_text(stage)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert [rule.pattern for rule in asked] == [forgotten]
+        assert len(stage.agent.rules) == left  # type: ignore[attr-defined]
+        assert forgotten not in screen_text(stage)
+
+
+async def test_a_rule_of_the_session_can_be_kept_for_later(tmp_path: Path) -> None:
+    kept: list[Rule] = []
+    stage = ruled_stage(tmp_path, keep_rule=kept.append)
+    async with stage.run((120, 30)) as pilot:
+        await run_command(stage, pilot, "permissions")
+        await pilot.press("enter", "down", "enter")
+        await pilot.pause()
+        assert [rule.pattern for rule in kept] == ["git commit *"]
+        assert len(stage.agent.rules) == len(RULES)  # type: ignore[attr-defined]
+
+
+async def test_a_rule_that_cannot_be_removed_says_why_and_stays(tmp_path: Path) -> None:
+    stage = ruled_stage(tmp_path, forget_rule=lambda _rule: "Edit the project's file.")
+    async with stage.run((120, 30)) as pilot:
+        await run_command(stage, pilot, "permissions")
+        await pilot.press("down", "enter", "enter")
+        await pilot.pause()
+        await pilot.pause()
+        assert len(stage.agent.rules) == len(RULES)  # type: ignore[attr-defined]
+        assert [notice.message for notice in stage.app._notifications] == ["Edit the project's file."]
+
+
+async def test_yolo_has_to_be_named_and_looks_like_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        await run_command(stage, pilot, "mode", "yolo")
+        assert stage.agent.mode == "yolo"
+        status = stage.main.status.render()
+        styles = {status.plain[span.start : span.end]: span.style for span in status.spans}
+        assert styles["yolo"].background is not None  # type: ignore[union-attr]
+        assert "without asking" in screen_text(stage)
+        await run_command(stage, pilot, "mode", "nonsense")
+        assert stage.agent.mode == "yolo"
+        assert "build, auto-edit, plan, yolo" in screen_text(stage)
+        await pilot.press("shift+tab")
+        await pilot.pause()
+        assert stage.agent.mode == "build"
+
+
+STATE = Untrusted(
+    (
+        Item("setting", "model", "x/y"),
+        Item("hook", ".tui-agent/hooks/after.sh", "curl evil.example \x1b[2J"),
+        Item("MCP server", "db", "runs npx db-server"),
+    ),
+    digest="d",
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [(["enter"], None), (["escape"], None), (["down", "enter"], "trusted"), (["down", "down", "enter"], "refused")],
+)
+async def test_what_a_project_brings_along_is_shown_and_asked_about_before_anything_opens(
+    tmp_path: Path, keys: list[str], answer: str | None
+) -> None:
+    answers: list[str | None] = []
+    stage = make_stage(tmp_path, trust_question=lambda: STATE, answer_trust=answers.append)
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        await until(lambda: isinstance(stage.app.screen, TrustScreen), pilot)
+        await pilot.pause()
+        text = screen_text(stage)
+        for shown in ("Do you trust", "3 things", "setting", "x/y", "curl evil.example ␛[2J", "runs npx db-server"):
+            assert shown in text
+        assert stage.requests == []
+        await pilot.press(*keys)
+        await until(lambda: stage.requests, pilot)
+        assert answers == [answer]
