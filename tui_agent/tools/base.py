@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
@@ -232,9 +233,7 @@ class Tool(ABC, Generic[InputT]):
 
     def schema(self) -> ToolSchema:
         """Return the tool as the model is told of it, without the noise pydantic adds to a schema."""
-        return ToolSchema(
-            name=self.name, description=self.description, parameters=_slim(self.Input.model_json_schema())
-        )
+        return ToolSchema(name=self.name, description=self.description, parameters=_parameters(self.Input))
 
 
 _NOISE = frozenset(
@@ -242,6 +241,13 @@ _NOISE = frozenset(
 )
 """Left out of schemas: every token is paid on every request, some providers refuse bounds, and a call that breaks
 one is told so."""
+
+
+@cache
+def _parameters(accepted: type[ToolInput]) -> dict[str, Any]:
+    """Return what a tool takes as a JSON schema; kept, because every step of a run asks for those of all tools."""
+    parameters: dict[str, Any] = _slim(accepted.model_json_schema())
+    return parameters
 
 
 def _slim(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
