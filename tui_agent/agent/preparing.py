@@ -74,7 +74,10 @@ async def prepare_command(name: str, arguments: str, session: Session, ports: Ag
 
 async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
     if command.of_project and command.runs_commands and not ports.knowledge.trusted:
-        raise CommandError(f"/{command.name} came with the project and runs commands; trust the project first: /trust.")
+        raise CommandError(
+            f"/{command.name} came with the project and runs commands: trust the project first, "
+            "when you are asked at the start or with --trust."
+        )
     mode = command.agent
     if mode is not None and mode != "build" and ports.knowledge.primary(mode) is None:
         raise CommandError(f"/{command.name} wants the agent “{mode}”, and there is none of that name.")

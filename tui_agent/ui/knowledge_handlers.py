@@ -12,10 +12,18 @@ if TYPE_CHECKING:
 
 async def own_command(name: str, main: MainScreen, argument: str) -> None:
     """Send the message of a command of the user's own; what it runs holds nothing up."""
-    main.run_soon(_send_own(name, main, argument))
+    main.run_soon(_send_own(main, name, argument, f"There is no command /{name} any more."))
 
 
-async def _send_own(name: str, main: MainScreen, argument: str) -> None:
+def unknown(main: MainScreen, name: str, argument: str, complaint: str) -> None:
+    """Send a command that nobody knew a moment ago, because its file is new; otherwise say the complaint."""
+    if isinstance(main.agent, CommandingAgent):
+        main.run_soon(_send_own(main, name, argument, complaint))
+    else:
+        main.say(complaint, "warning")
+
+
+async def _send_own(main: MainScreen, name: str, argument: str, complaint: str) -> None:
     from tui_agent.agent.preparing import CommandError
 
     agent: object = main.agent
@@ -27,7 +35,7 @@ async def _send_own(name: str, main: MainScreen, argument: str) -> None:
         main.say(str(error), "warning")
         return
     if prepared is None:
-        main.say(f"There is no command /{name} any more.", "warning")
+        main.say(complaint, "warning")
     else:
         main.send_prepared(prepared)
 

@@ -19,6 +19,7 @@ from textual.containers import Container
 from textual.screen import Screen
 
 from tui_agent.agent.mentions import has_mention
+from tui_agent.ui import knowledge_handlers
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
 from tui_agent.ui.format import one_line, short_path
 from tui_agent.ui.prompting.completion import CommandName
@@ -307,7 +308,7 @@ class MainScreen(Screen[None]):
         if (command := find(name, commands)) is None:
             close = close_names(name, commands)
             meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
-            self.say(f"There is no command /{one_line(name, 40)}. {meant}", "warning")
+            knowledge_handlers.unknown(self, name, arguments, f"There is no command /{one_line(name, 40)}. {meant}")
             return
         await command.handler(self, arguments)
 

@@ -1,0 +1,82 @@
+"""What files tell the agent, through the whole program: what a provider is really sent."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.knowledge import skill, write
+from tests.support.model_server import ModelServer, Turn
+from tests.support.place import Place
+from tui_agent.context.tokens import TokenCounter
+
+FIRST_REQUEST_TOKENS = 2_500
+"""QUALITY.md's limit for the first request with every built-in tool."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(place: Place) -> Iterator[None]:
+    """Take away what a test puts beside the configuration: the place is shared."""
+    yield
+    (place.root / "config/AGENTS.md").unlink(missing_ok=True)
+    for folder in ("config/commands", "config/prompts", ".claude"):
+        shutil.rmtree(place.root / folder, ignore_errors=True)
+
+
+def sent(server: ModelServer) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(server.calls[-1].body)
+    return body
+
+
+def test_the_first_request_with_everything_built_in_is_small(place: Place, warm_server: ModelServer) -> None:
+    skill(place.project / ".agents/skills")
+    warm_server.play(Turn(text="Hello."))
+    assert place.run("-p", "hi").returncode == 0
+    body = sent(warm_server)
+    tools = [tool["function"] for tool in body["tools"]]
+    assert {"read", "bash", "task", "skill", "todo", "recall"} <= {tool["name"] for tool in tools}
+    counter = TokenCounter("openai/gpt-4o")
+    text = json.dumps({"tools": body["tools"], "messages": body["messages"]}, ensure_ascii=False)
+    assert counter.text(text) <= FIRST_REQUEST_TOKENS
+
+
+def test_instructions_commands_skills_and_files_reach_the_model(place: Place, warm_server: ModelServer) -> None:
+    write(place.project / "AGENTS.md", "Use tabs in this project.")
+    write(place.root / "config/AGENTS.md", "The user prefers short answers.")
+    write(place.root / "config/commands/explain.md", "Explain @notes.txt to !`echo a child`. $ARGUMENTS")
+    write(place.project / "notes.txt", "relativity")
+    skill(place.root / ".claude/skills", "slides", "Use it for slides.")
+    warm_server.play(Turn(text="Well."))
+    assert place.run("-p", "/explain slowly").returncode == 0
+    messages = json.dumps(sent(warm_server)["messages"], ensure_ascii=False)
+    for piece in ("Use tabs in this project.", "prefers short answers", "- slides: Use it for slides."):
+        assert piece in messages
+    assert "to a child. slowly" in messages
+    assert "relativity" in messages
+
+
+def test_a_missing_file_is_said_and_the_message_sent(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(text="Which?"))
+    done = place.run("-p", "look at @src/gone.py")
+    assert done.returncode == 0
+    assert "no such file: src/gone.py" in done.stderr
+    assert "@src/gone.py" in json.dumps(sent(warm_server)["messages"])
+
+
+def test_a_project_nobody_trusts_runs_nothing(place: Place, warm_server: ModelServer) -> None:
+    write(place.project / ".tui-agent/commands/run.md", "Ran !`touch ran`")
+    done = place.run("-p", "/run")
+    assert done.returncode == 1
+    assert "trust the project first" in done.stderr
+    assert not (place.project / "ran").exists()
+
+
+def test_the_users_own_prompt_replaces_the_programs(place: Place, warm_server: ModelServer) -> None:
+    write(place.root / "config/prompts/system.md", "You are a parrot.")
+    warm_server.play(Turn(text="Hello."))
+    assert place.run("-p", "hi").returncode == 0
+    messages = json.dumps(sent(warm_server)["messages"])
+    assert "You are a parrot." in messages
+    assert "You are tui-agent" not in messages

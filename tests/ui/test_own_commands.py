@@ -1,0 +1,151 @@
+"""Commands, skills and agents of the user's own, as they are met on the screen."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.fake_agent import FakeCompactingAgent
+from tests.support.ui_app import Stage, make_stage, until, write
+from tui_agent.agent.events import TitleChanged
+from tui_agent.agent.knowledge.knowledge import CommandRow
+from tui_agent.agent.preparing import CommandError, Prepared
+from tui_agent.resources import prompt
+from tui_agent.session.entries import TextPart
+from tui_agent.ui.screens.report import ReportScreen
+
+ROWS = (
+    CommandRow("review", "look at the change", "[BRANCH]"),
+    CommandRow("help", "must not hide the real one"),
+    CommandRow("skill:pdf", "reads and fills in PDFs", "[TASK]"),
+)
+
+
+@dataclass
+class KnowingAgent(FakeCompactingAgent):
+    """A fake agent with commands; what they make is said by ``prepared``."""
+
+    prepared: dict[str, Prepared | Exception] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def commands(self) -> tuple[CommandRow, ...]:
+        return ROWS
+
+    async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
+        self.asked.append((name, arguments))
+        found = self.prepared.get(name)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def agents(self) -> tuple[CommandRow, ...]:
+        return (CommandRow("reviewer", "reviews"),)
+
+    def choose_agent(self, name: str) -> bool:
+        if name != "reviewer":
+            return False
+        self.change_mode(name)
+        return True
+
+
+def make(tmp_path: Path, **prepared: Prepared | Exception) -> tuple[Stage, list[KnowingAgent]]:
+    agents: list[KnowingAgent] = []
+
+    def make_agent(session: Any) -> KnowingAgent:
+        agents.append(KnowingAgent(session, prepared=dict(prepared)))
+        return agents[-1]
+
+    return make_stage(tmp_path, make_agent=make_agent), agents
+
+
+async def enter(pilot: Any, text: str) -> None:
+    await write(pilot, f"{text} ")
+    await pilot.press("enter")
+    await pilot.pause()
+
+
+def offered(stage: Stage) -> list[str]:
+    popup = stage.main.popup
+    return [str(option.prompt).split()[0] for option in popup.options] if popup.is_open else []
+
+
+async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None:
+    stage, _agents = make(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "/rev")
+        assert offered(stage)[0] == "/review"
+        stage.main.prompt.reset()
+        names = [command.name for command in stage.main.commands]
+        assert names[-2:] == ["review", "skill:pdf"]
+        assert names.count("help") == 1
+        titles = [command.title for command in stage.app.get_system_commands(stage.main)]
+        assert "/review" in titles
+        await enter(pilot, "/help")
+        screen = stage.app.screen
+        assert isinstance(screen, ReportScreen)
+        shown = "\n".join(str(widget.render()) for widget in screen.query("Static"))
+        assert "/review [BRANCH]" in shown
+        assert "/skill:pdf [TASK]" in shown
+
+
+async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path: Path) -> None:
+    parts = (TextPart(text="Review it."),)
+    stage, agents = make(tmp_path, review=Prepared(parts, "Not attached: x.md.", "openai/x", "reviewer"))
+    async with stage.run() as pilot:
+        await enter(pilot, "/review main branch")
+        await until(lambda: agents[0].sent, pilot)
+        assert agents[0].asked == [("review", "main branch")]
+        assert agents[0].sent == [(parts, False)]
+        assert (agents[0].model, agents[0].mode) == ("openai/x", "reviewer")
+        await pilot.pause()
+        assert "Not attached: x.md." in [str(toast.message) for toast in stage.app._notifications]
+
+
+async def test_why_one_cannot_be_used_is_said(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path, review=CommandError("Trust it first."))
+    async with stage.run() as pilot:
+        await enter(pilot, "/review")
+        await until(lambda: "Trust it first." in str(stage.main.notice.render()), pilot)
+        assert agents[0].sent == []
+
+
+async def test_a_command_whose_file_is_new_works_and_a_wrong_name_is_said(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path, fresh=Prepared((TextPart(text="New."),)))
+    async with stage.run() as pilot:
+        await enter(pilot, "/fresh")
+        await until(lambda: agents[0].sent, pilot)
+        await enter(pilot, "/revview")
+        await until(lambda: "Did you mean /review" in str(stage.main.notice.render()), pilot)
+
+
+async def test_init_asks_for_agents_md(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path)
+    async with stage.run() as pilot:
+        await enter(pilot, "/init mention the linter")
+        assert agents[0].sent == [(f"{prompt('init')}\n\nmention the linter", False)]
+
+
+async def test_agent_changes_to_another_kind_and_lists_them(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path)
+    async with stage.run() as pilot:
+        await enter(pilot, "/agent reviewer")
+        assert agents[0].mode == "reviewer"
+        assert stage.main.status.mode == "reviewer"
+        await enter(pilot, "/agent nobody")
+        assert "There are: build, reviewer." in str(stage.main.notice.render())
+
+
+async def test_skills_are_listed_with_what_they_are_for(tmp_path: Path) -> None:
+    stage, _agents = make(tmp_path)
+    async with stage.run() as pilot:
+        await enter(pilot, "/skills")
+        shown = "\n".join(str(widget.render()) for widget in stage.app.screen.query("Static"))
+        assert "reads and fills in PDFs" in shown
+        assert "look at the change" not in shown
+
+
+async def test_a_new_title_is_shown(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path)
+    async with stage.run() as pilot:
+        agents[0].session.set_title("Fix the race")
+        agents[0].emit(TitleChanged("Fix the race"))
+        await until(lambda: stage.main.header.title == "Fix the race", pilot)
