@@ -1,5 +1,6 @@
 """The rules of the interface that need no screen."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellInt
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.run_state import RunState, describe
 from tui_agent.ui.terminal import background_is_light, know_enter_keys, title_sequence
-from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers
+from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers, until_change, warmth
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,25 @@ def test_numbers_say_when_they_are_estimated_and_high() -> None:
 
 def test_an_assumed_window_is_said() -> None:
     size = ContextSize(0, 0, 10, 32_768, 0, None, None, estimated=True, window_origin="assumed")
-    assert extras(GaugeReading(size, 0.92, 0.004)) == ["$0.0040", "cache 92%", "window assumed"]
+    assert extras(GaugeReading(size, 0.92, 0.004), 0) == ["$0.0040", "cache 92%", "window assumed"]
+
+
+def test_a_size_over_the_window_says_why() -> None:
+    size = ContextSize(0, 0, 40_000, 32_768, 0, None, None, estimated=True, window_origin="assumed")
+    assert extras(GaugeReading(size), 0) == ["window assumed"]
+    assert extras(GaugeReading(replace(size, window_origin="catalog")), 0) == ["estimated"]
+    assert extras(GaugeReading(replace(size, window_origin="catalog", estimated=False)), 0) == ["full"]
+
+
+@pytest.mark.parametrize(("left", "text", "change"), [(300, "warm 5m", 60), (61, "warm 2m", 1), (60, "warm 1m", 60)])
+def test_the_warmth_is_told_in_minutes_and_changes_once_a_minute(left: float, text: str, change: float) -> None:
+    assert warmth(left) == text
+    assert until_change(left) == change
+
+
+def test_a_cold_cache_never_changes() -> None:
+    assert warmth(-1) == "cold"
+    assert until_change(0) is None
 
 
 # -- what goes on -------------------------------------------------------------------------------------------

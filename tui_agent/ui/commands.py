@@ -84,12 +84,13 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "compact",
         "summarise the history now",
-        handlers.compact,
+        context_handlers.compact,
         "Compact",
         key="f4",
         argument="[FOCUS]",
         needs=CompactingAgent,
     ),
+    Command("prune", "clear old tool outputs from the context", context_handlers.prune, "Prune", needs=InspectedAgent),
     Command(
         "context",
         "what fills the context window",

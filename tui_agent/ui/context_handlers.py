@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.services import InspectedAgent
+from tui_agent.ui.services import CompactingAgent, DraftingAgent, InspectedAgent
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
@@ -17,6 +17,53 @@ async def context(main: MainScreen, _argument: str) -> None:
     agent: object = main.agent
     if isinstance(agent, InspectedAgent):
         main.app.push_screen(ContextScreen(agent, main.services.reread_cost))
+
+
+async def compact(main: MainScreen, argument: str) -> None:
+    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays."""
+    agent: object = main.agent
+    if not isinstance(agent, CompactingAgent):
+        return
+    if argument or not isinstance(agent, DraftingAgent) or agent.running:
+        main.run_soon(agent.compact(argument or None))
+        return
+    from tui_agent.ui.screens.compact import CompactScreen
+
+    main.app.push_screen(CompactScreen(agent))
+
+
+async def prune(main: MainScreen, _argument: str) -> None:
+    """Clear old tool outputs, after a look at which and at what that costs."""
+    from tui_agent.ui import plans
+    from tui_agent.ui.format import plural
+    from tui_agent.ui.screens.choice import ChoiceScreen
+    from tui_agent.ui.widgets.context_map.price import Edit, plan_edit
+
+    agent: object = main.agent
+    if not isinstance(agent, InspectedAgent):
+        return
+    if agent.running:
+        main.say("The agent is working: press Escape first.", "warning")
+        return
+    plan = agent.plan_prune()
+    if plan is None:
+        main.say("There is no old tool output that is worth clearing.")
+        return
+    blocks, warm = agent.context_map().blocks, agent.cache_state().warm
+    targets = set(plan.targets)
+    places = [at for at, block in enumerate(blocks) if block.origin and block.origin[0] in targets]
+    planned = plan_edit(blocks, places, "mask")
+    edit = planned if isinstance(planned, Edit) else None
+    dollars = main.services.reread_cost(agent.model, edit.reread) if warm and edit else None
+
+    def answered(answer: str | None) -> None:
+        if answer == "prune" and agent.prune():
+            main.say(f"{plural(len(plan.targets), 'output')} cleared; /undo brings them back.")
+
+    price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
+    question = f"Clear {plural(len(plan.targets), 'old tool output')}?"
+    details = f"{plans.prune_text(plan, blocks)}\n\n{price}"
+    main.app.push_screen(ChoiceScreen(question, [("prune", "Clear"), ("keep", "Keep")], details), answered)
 
 
 async def restore(main: MainScreen, entry_id: int) -> None:
@@ -36,6 +83,9 @@ async def restore(main: MainScreen, entry_id: int) -> None:
     ]
     if not hidden:
         main.say("Nothing of it is out of the context any more.")
+        return
+    if agent.session.read_only:
+        main.say("This session is open for reading only; /fork goes on in a copy.", "warning")
         return
     for target in hidden:
         agent.edit_context(target, "restore")

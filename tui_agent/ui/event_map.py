@@ -7,6 +7,7 @@ from tui_agent.agent.events import (
     AgentEvent,
     AnswerDelta,
     CompactionEnded,
+    CompactionProgress,
     CompactionStarted,
     CostKnown,
     EntryAppended,
@@ -25,11 +26,15 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
+from tui_agent.ui.format import tokens
 from tui_agent.ui.run_state import Phase, RunState
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
     from tui_agent.ui.widgets.session_view import SessionView
+
+INTERRUPTED = "Interrupted."
+COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
 RETRY = ("ctrl+r", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
@@ -57,10 +62,15 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
         case Notice(message=message, severity=severity, action=action):
             remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
             main.say(message, severity, remedy)
+        case CompactionStarted(tokens_before=tokens_before):
+            view.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens …", key="compaction")
+            main.refresh_bindings()
         case CompactionEnded(error=error):
+            view.transcript.withdraw_notice("compaction")
             if error:
-                main.say(error, "warning")
+                main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
             main.show_facts()
+            main.refresh_bindings()
         case RunEnded():
             _run_ended(main, view, event)
 
@@ -105,12 +115,24 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case RetryScheduled():
             detail = f"attempt {event.attempt} of {event.attempts}"
             return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
-        case CompactionStarted():
-            return RunState(Phase.COMPACTING, now)
-        case CompactionEnded():
-            return RunState(Phase.WAITING, now)
+        case CompactionStarted() | CompactionProgress() | CompactionEnded():
+            return _compacting(state, event, now)
         case RunEnded():
             return RunState(since=now)
+        case _:
+            return state
+
+
+def _compacting(
+    state: RunState, event: CompactionStarted | CompactionProgress | CompactionEnded, now: float
+) -> RunState:
+    match event:
+        case CompactionStarted():
+            return RunState(Phase.COMPACTING, now, in_run=state.active)
+        case CompactionProgress(text=text) if state.phase is Phase.COMPACTING:
+            return replace(state, words=state.words + text.count(" ") + text.count("\n"))
+        case CompactionEnded():
+            return RunState(Phase.WAITING, now) if state.in_run else RunState(since=now)
         case _:
             return state
 

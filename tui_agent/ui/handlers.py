@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.ui.format import one_line
-from tui_agent.ui.services import CompactingAgent, NavigatingAgent, OpenHow, OpenRequest
+from tui_agent.ui.services import NavigatingAgent, OpenHow, OpenRequest
 
 if TYPE_CHECKING:
     from tui_agent.session.entries import Entry
     from tui_agent.ui.screens.main import MainScreen
-
-MODES = ("build", "plan")
-"""Modes that ``/mode`` without a name goes through."""
+    from tui_agent.ui.services import SessionPort
 
 
 async def new(main: MainScreen, _argument: str) -> None:
@@ -61,19 +59,6 @@ async def model(main: MainScreen, argument: str) -> None:
         main.use_model(argument)
     elif main.agent is not None:
         main.app.push_screen(ModelPicker(main.services.models, main.agent.model), main.use_model)
-
-
-async def mode(main: MainScreen, argument: str) -> None:
-    """Use another mode; without a name the next one."""
-    if main.agent is None:
-        return
-    if argument and argument not in MODES:
-        main.say(f"There is no mode “{argument}”; use {' or '.join(MODES)}.", "warning")
-        return
-    current = main.agent.mode
-    following = MODES[(MODES.index(current) + 1) % len(MODES)] if current in MODES else MODES[0]
-    main.agent.change_mode(argument or following)
-    main.show_facts()
 
 
 async def tree(main: MainScreen, _argument: str) -> None:
@@ -127,7 +112,7 @@ async def undo(main: MainScreen, _argument: str) -> None:
         return
     leaf, path = agent.session.leaf, agent.session.active_path()
     if path and isinstance(path[-1], CompactionEntry | PruneEntry):
-        step_back(main, path[-1].parent_id)
+        step_back(main, before(agent.session, path[-1]))
         return
     if not main.undone and _moved_here(agent.session):
         agent.undo_move()
@@ -139,6 +124,21 @@ async def undo(main: MainScreen, _argument: str) -> None:
             step_back(main, entry.parent_id)
             return
     main.say("There is no turn to undo.")
+
+
+def before(session: SessionPort, entry: Entry) -> int | None:
+    """Return where one goes to undo an entry: its parent; for a compaction, what stands before its own prunes too."""
+    from tui_agent.context.pruning import Occasion
+    from tui_agent.session.entries import CompactionEntry, PruneEntry
+
+    parent = entry.parent_id
+    if isinstance(entry, CompactionEntry):
+        while parent is not None:
+            above = session.entry(parent)
+            if not isinstance(above, PruneEntry) or above.reason != Occasion.COMPACTION:
+                break
+            parent = above.parent_id
+    return parent
 
 
 def step_back(main: MainScreen, parent: int | None) -> None:
@@ -188,7 +188,7 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
         case "retry":
             await retry(main, "")
         case "undo" if not main.agent.running:
-            step_back(main, main.agent.session.entry(entry_id).parent_id)
+            step_back(main, before(main.agent.session, main.agent.session.entry(entry_id)))
         case "undo":
             main.say("The agent is working: press Escape first.", "warning")
         case "restore":
@@ -218,13 +218,6 @@ async def retry(main: MainScreen, _argument: str) -> None:
     if main.agent is not None and not main.agent.running and main.agent.session.path():
         main.notice.clear()
         main.agent.retry()
-
-
-async def compact(main: MainScreen, argument: str) -> None:
-    """Summarise the history."""
-    agent: object = main.agent
-    if isinstance(agent, CompactingAgent):
-        main.run_soon(agent.compact(argument or None))
 
 
 async def cost(main: MainScreen, _argument: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from tui_agent.agent.events import AgentEvent, AnswerDelta, ReasoningProgress, ToolOutput
+from tui_agent.agent.events import AgentEvent, AnswerDelta, CompactionProgress, ReasoningProgress, ToolOutput
 
 
 @dataclass
@@ -53,6 +53,8 @@ def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
             return AnswerDelta(one + more)
         case ReasoningProgress(text=one), ReasoningProgress(text=more):
             return ReasoningProgress(one + more)
+        case CompactionProgress(text=one), CompactionProgress(text=more):
+            return CompactionProgress(one + more)
         case ToolOutput(call_id=call, text=one), ToolOutput(call_id=same, text=more) if call == same:
             return ToolOutput(call, one + more)
         case _:

@@ -16,6 +16,7 @@ from tui_agent.session.entries import (
     Usage,
 )
 from tui_agent.ui.format import money, plural, tokens, visible
+from tui_agent.ui.services import InspectedAgent
 
 if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -109,3 +110,12 @@ def cache_share(path: Sequence[Entry]) -> float | None:
         if isinstance(entry, AssistantEntry) and entry.usage is not None and entry.usage.prompt:
             return entry.usage.cache_read / entry.usage.prompt
     return None
+
+
+def warm_until(agent: object, now: float) -> float | None:
+    """Return when the provider forgets the last request, in seconds since the epoch; None when nothing was answered."""
+    if not isinstance(agent, InspectedAgent):
+        return None
+    answered = any(isinstance(entry, AssistantEntry) for entry in reversed(agent.session.active_path()))
+    state = agent.cache_state()
+    return (now + state.seconds_left if state.warm else 0.0) if answered else None

@@ -30,6 +30,10 @@ class RunState:
     """When a scheduled retry goes out."""
     tools: tuple[tuple[str, str], ...] = ()
     """Calls that run now: call id and tool."""
+    words: int = 0
+    """Words of the summary that is being written."""
+    in_run: bool = True
+    """Whether a run goes on after this."""
 
     @property
     def active(self) -> bool:
@@ -58,4 +62,4 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
             left = max(0.0, (state.until or now) - now)
             return f"retry in {seconds(left + 0.999)} ({state.detail})"
         case Phase.COMPACTING:
-            return f"compacting {passed}"
+            return f"compacting {passed}" + (f" · {state.words} words" if state.words else "")

@@ -15,15 +15,19 @@ if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import.
     from collections.abc import Awaitable, Callable, Sequence
 
+    from tui_agent.agent.compactor import Draft
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
     from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.agent.preparing import Prepared
     from tui_agent.context.branch_summary import MovePlan
     from tui_agent.context.budget import ContextSize
     from tui_agent.context.cache import CacheState, PrefixBreak
+    from tui_agent.context.compaction import CompactionPlan, Refusal
     from tui_agent.context.context_map import ContextMap
+    from tui_agent.context.ladder import Commit
     from tui_agent.context.pruning import PrunePlan
     from tui_agent.context.request import ModelRequest
+    from tui_agent.context.summariser import SummaryFailure
     from tui_agent.session.entries import BranchSummaryEntry, Entry, UserPart
     from tui_agent.session.records import SessionInfo
 
@@ -215,6 +219,40 @@ class CompactingAgent(Protocol):
 
     def compact(self, focus: str | None = None) -> object:
         """Summarise the history now; ``focus`` says what matters."""
+        ...
+
+
+@runtime_checkable
+class DraftingAgent(Protocol):
+    """An agent whose compaction can be looked at and edited before it is committed."""
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        ...
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with every event; the returned function ends it."""
+        ...
+
+    async def compact(self, focus: str | None = None) -> object:
+        """Summarise the history now, unseen."""
+        ...
+
+    def plan_compaction(self) -> CompactionPlan | Refusal:
+        """Return what a compaction would do, or why there is none."""
+        ...
+
+    async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
+        """Summarise without committing; cancelling changes nothing."""
+        ...
+
+    def weigh_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+        """Return what committing would do."""
+        ...
+
+    def commit_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+        """Append a drafted compaction."""
         ...
 
 

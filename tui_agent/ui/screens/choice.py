@@ -18,15 +18,18 @@ class ChoiceScreen(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "back", show=False)]
 
-    def __init__(self, question: str, answers: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, question: str, answers: Sequence[tuple[str, str]], details: str = "") -> None:
         super().__init__()
         self._question = question
         self._answers = answers
+        self._details = details
 
     def compose(self) -> ComposeResult:
         """The question over its answers."""
         with VerticalGroup(classes="dialog"):
             yield Static(self._question, classes="dialog-title", markup=False)
+            if self._details:
+                yield Static(self._details, classes="dialog-text", markup=False)
             yield OptionList(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
 
     @on(OptionList.OptionSelected)

@@ -169,6 +169,7 @@ class MainScreen(Screen[None]):
             reports.cache_share(agent.session.active_path()),
             agent.session_cost(),
             isinstance(agent, CompactingAgent),
+            reports.warm_until(agent, self.clock()),
         )
         self.app.sub_title = one_line(info.title, 60)
 
@@ -338,7 +339,7 @@ class MainScreen(Screen[None]):
         agent = self.agent
         match action:
             case "interrupt":
-                return agent is not None and agent.running
+                return agent is not None and (agent.running or self.status.state.active)
             case "to_prompt":
                 return agent is None or not agent.running
             case "take_back":

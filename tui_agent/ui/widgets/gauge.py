@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -10,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.style import Style
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.ui.format import money, tokens
@@ -28,12 +32,16 @@ GLYPHS = {"fixed": "█", "history": "▓", "free": "░", "reserve": "╱", "ti
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
-    """What the gauge shows. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session."""
+    """What the gauge shows. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
+
+    ``warm_until`` is when the provider's cache is forgotten, in seconds since the epoch; None where nothing was sent.
+    """
 
     size: ContextSize
     cache_share: float | None = None
     cost: float | None = None
     can_compact: bool = False
+    warm_until: float | None = None
 
 
 def bar(size: ContextSize, width: int) -> list[tuple[str, int]]:
@@ -72,16 +80,34 @@ def numbers(size: ContextSize) -> str:
     return f"{about}{tokens(size.total)} / {tokens(size.window)} {mark}{size.percent:.0f}%"
 
 
-def extras(reading: GaugeReading) -> list[str]:
+def extras(reading: GaugeReading, now: float) -> list[str]:
     """Return what follows the numbers, most important first; a narrow screen drops from the end."""
     found = []
+    if reading.size.total > reading.size.window:
+        found.append(_OVER.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
     if reading.cost is not None:
         found.append(money(reading.cost))
     if reading.cache_share is not None:
         found.append(f"cache {reading.cache_share:.0%}")
-    if reading.size.window_origin == "assumed":
-        found.append("window assumed")
+    if reading.warm_until is not None:
+        found.append(warmth(reading.warm_until - now))
+    if reading.size.window_origin in {"assumed", "learnt"} and reading.size.total <= reading.size.window:
+        found.append(f"window {reading.size.window_origin}")
     return found
+
+
+_OVER = {"assumed": "window assumed", "learnt": "window learnt", "config": "window set smaller"}
+"""Why a size can be over its window, by where the window's number comes from."""
+
+
+def warmth(left: float) -> str:
+    """Return whether the provider's cache is warm and for how many more minutes, begun ones counted: ``warm 3m``."""
+    return f"warm {ceil(left / 60)}m" if left > 0 else "cold"
+
+
+def until_change(left: float) -> float | None:
+    """Return the seconds until ``warmth`` says something else, None when it never will."""
+    return left - 60 * (ceil(left / 60) - 1) if left > 0 else None
 
 
 class Gauge(Widget):
@@ -103,6 +129,25 @@ class Gauge(Widget):
 
     reading: reactive[GaugeReading | None] = reactive(None)
     """What is shown; None before a session is open."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self._clock = clock
+        self._timer: Timer | None = None
+
+    def watch_reading(self) -> None:
+        """Wake up when the words change, which is once a minute while the cache is warm, and never otherwise."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self.reading is not None and self.reading.warm_until is not None and self.is_attached:
+            wait = until_change(self.reading.warm_until - self._clock())
+            if wait is not None:
+                self._timer = self.set_timer(wait + 0.01, self._cooled)
+
+    def _cooled(self) -> None:
+        self.refresh()
+        self.watch_reading()
 
     @dataclass
     class Pressed(Message):
@@ -127,7 +172,7 @@ class Gauge(Widget):
         button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
         room = width - len(text) - (len(button) + 2 if button else 0)
         shown: list[str] = []
-        for extra in extras(reading):
+        for extra in extras(reading, self._clock()):
             if room - len(extra) - 2 < 12:
                 break
             shown.append(extra)

@@ -275,6 +275,13 @@ class LiveFeed:
             self._model.item(index).blocks[:] = [block]
         self.changed.add(index)
 
+    def withdraw(self, key: str) -> None:
+        """Take the notice of a key away."""
+        index = self._notices.pop(key, None)
+        if index is not None and index < len(self._model):
+            self._model.item(index).blocks.clear()
+            self.changed.add(index)
+
 
 def _adopt(blocks: list[Block], live: list[Block]) -> None:
     """Put the blocks that were streamed in the place of the stored ones that say the same.

@@ -168,6 +168,11 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.notice(message, severity, key)
         self._show_changes()
 
+    def withdraw_notice(self, key: str) -> None:
+        """Take a notice away."""
+        self._feed.withdraw(key)
+        self._show_changes()
+
     # -- flushing
 
     def _flush_soon(self) -> None:

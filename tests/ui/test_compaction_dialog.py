@@ -1,0 +1,270 @@
+"""Compacting and pruning from the screen, on real agents: every flow, and Escape at every point of it."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Reply
+from tests.support.ui_app import until, write
+from tui_agent.agent.events import CompactionStarted
+from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.session.entries import CompactionEntry, PruneEntry
+from tui_agent.ui.run_state import Phase as RunPhase
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.compact import CompactScreen, Phase
+
+TURNS = 4
+BY_HAND = ContextSettings(prune=PruneSettings(when="off"))
+
+
+def a_stage(tmp_path: Path, *after: Reply, **arguments: Any) -> RealStage:
+    (tmp_path / "stage").mkdir()
+    write_modules(tmp_path, TURNS)
+    script = [*working_script(TURNS), *(after or (Reply(SUMMARY, cost=0.02),))]
+    return real_stage(tmp_path, script, **{"window": 16_000, **arguments})
+
+
+async def worked(stage: RealStage, pilot: Any) -> list[int]:
+    """Have some turns; returns the ids of the path."""
+    for turn in range(TURNS):
+        await stage.say(f"Look at module {turn}.", pilot)
+    return [entry.id for entry in stage.harness.path()]
+
+
+def ids(stage: RealStage) -> list[int]:
+    return [entry.id for entry in stage.harness.path()]
+
+
+async def drafted(stage: RealStage, pilot: Any) -> CompactScreen:
+    await pilot.press("f4")
+    await pilot.pause()
+    dialog = stage.screen
+    assert isinstance(dialog, CompactScreen)
+    await pilot.press("enter")
+    await until(lambda: dialog.phase is Phase.EDIT, pilot)
+    await pilot.pause()
+    return dialog
+
+
+async def test_it_says_what_goes_and_stays_before_a_model_is_asked(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        asked = len(stage.client.requests)
+        await pilot.press("f4")
+        await pilot.pause()
+        text = stage.text()
+        assert "Goes     " in text
+        assert "Stays    " in text
+        assert "tokens of history" in text
+        assert len(stage.client.requests) == asked
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is stage.main
+        assert ids(stage) == before
+
+
+async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await worked(stage, pilot)
+        await pilot.press("f4")
+        await pilot.pause()
+        await write(pilot, "the tests")
+        await pilot.press("enter")
+        await until(lambda: stage.screen.phase is Phase.EDIT, pilot)
+        assert "the tests" in stage.client.requests[-1].messages[-1].text
+        assert stage.screen.editor.text.startswith("## Goal")
+        assert "writing it cost $0.02" in stage.text()
+        stage.screen.editor.text = "Only this counts."
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        last = stage.harness.path()[-1]
+        assert isinstance(last, CompactionEntry)
+        assert last.summary == "Only this counts."
+        assert stage.screen is stage.main
+        await stage.until_text("Compacted", pilot)
+
+
+async def test_escape_in_the_editor_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        dialog = await drafted(stage, pilot)
+        dialog.editor.text = "Something else"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is stage.main
+        assert ids(stage) == before
+
+
+async def test_escape_while_it_is_written_goes_back_to_the_plan_and_stops_the_model(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, Reply("## Goal\n\nHalf of a summary, and", hang=True))
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        await pilot.press("f4", "enter")
+        await stage.until_text("Half of a summary", pilot)
+        closed = stage.client.closed
+        await pilot.press("escape")
+        await until(lambda: stage.client.closed == closed + 1, pilot)
+        await pilot.pause()
+        assert stage.screen.phase is Phase.PLAN
+        assert "Nothing was changed" in stage.text()
+        assert ids(stage) == before
+        await pilot.press("escape")
+        assert stage.screen is stage.main
+        assert not stage.main.status.state.active
+
+
+async def test_a_failed_summary_says_why_and_can_be_tried_again(tmp_path: Path) -> None:
+    error = ModelError(ErrorKind.AUTH, "The key was refused.")
+    stage = a_stage(tmp_path, Reply(error=error))
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        await pilot.press("f4", "enter")
+        await stage.until_text("The key was refused. Nothing was changed.", pilot)
+        assert ids(stage) == before
+        stage.client._script = [Reply(SUMMARY)]
+        await pilot.press("enter")
+        await until(lambda: stage.screen.phase is Phase.EDIT, pilot)
+
+
+async def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("Hello.")])
+    async with stage.run() as pilot:
+        await stage.say("hi", pilot)
+        await pilot.press("f4")
+        await pilot.pause()
+        assert "There is nothing before the newest" in stage.text()
+        await pilot.press("escape")
+        assert stage.screen is stage.main
+
+
+async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> None:
+    settings = ContextSettings(compaction=CompactionSettings(target_of_before=0.01))
+    stage = a_stage(tmp_path, settings=settings)
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        await drafted(stage, pilot)
+        assert "are the goal" in stage.text()
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        assert isinstance(stage.screen, CompactScreen)
+        assert ids(stage) == before
+
+
+async def test_with_a_focus_it_runs_at_once_with_a_line_and_escape_stops_it(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, Reply("## Goal\n\nHalf a summary and", hang=True))
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        await write(pilot, "/compact the tests")
+        await pilot.press("enter")
+        await until(stage.client.hanging.is_set, pilot)
+        await stage.until_text("compacting 0 s", pilot)
+        assert "Compacting " in stage.text()
+        assert "interrupt" in stage.text()
+        await pilot.press("escape")
+        await stage.until_text("The compaction was stopped. Nothing was changed.", pilot)
+        assert ids(stage) == before
+        assert stage.main.status.state.phase is RunPhase.IDLE
+        assert stage.main.status._timer is None
+        assert "Compacting " not in stage.text()
+
+
+async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await worked(stage, pilot)
+        await stage.main.run_command("compact", "the tests")
+        await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
+        await stage.until_text("Compacted", pilot)
+        assert stage.main.status.state.phase is RunPhase.IDLE
+
+
+async def test_during_a_run_it_waits_for_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("working", hang=True)])
+    async with stage.run() as pilot:
+        stage.harness.agent.submit("go")
+        await until(stage.client.hanging.is_set, pilot)
+        await pilot.press("f4")
+        await pilot.pause()
+        assert stage.screen is stage.main
+        assert "before the next step" in stage.text()
+        assert not stage.harness.of(CompactionStarted)
+
+
+async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        dialog = await drafted(stage, pilot)
+        assert dialog.phase is Phase.EDIT
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        after = ids(stage)
+        view = stage.main.view
+        assert view is not None
+        view.transcript.focus()
+        await pilot.press("k", "u")
+        await pilot.pause()
+        assert ids(stage) == before
+        assert "Compacted" not in stage.text()
+        await stage.main.run_command("redo", "")
+        await pilot.pause()
+        assert ids(stage) == after
+
+
+# -- prune --------------------------------------------------------------------------------------------------------
+
+
+async def test_prune_shows_what_goes_and_its_price_and_asks(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND)
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        await stage.main.run_command("prune", "")
+        await pilot.pause()
+        assert isinstance(stage.screen, ChoiceScreen)
+        text = stage.text()
+        assert "old tool output" in text
+        assert "module_0.py" in text
+        assert "It frees " in text
+        assert "cached tokens are read anew, about $" in text
+        await pilot.press("escape")
+        await pilot.pause()
+        assert ids(stage) == before
+        await stage.main.run_command("prune", "")
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        last = stage.harness.path()[-1]
+        assert isinstance(last, PruneEntry)
+        assert "cleared; /undo brings them back" in stage.text()
+
+
+async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, settings=BY_HAND)
+    async with stage.run() as pilot:
+        await worked(stage, pilot)
+        assert stage.harness.agent.prune()
+        await pilot.pause()
+        view = stage.main.view
+        assert view is not None
+        view.transcript.focus()
+        await pilot.press("k", "b")
+        await pilot.pause()
+        assert "back in the context" in stage.text()
+        states = {block.state for block in stage.harness.agent.context_map().blocks}
+        assert "pruned" not in states
+
+
+async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("Hello.")])
+    async with stage.run() as pilot:
+        await stage.say("hi", pilot)
+        await stage.main.run_command("prune", "")
+        await pilot.pause()
+        assert "There is no old tool output that is worth clearing." in stage.text()

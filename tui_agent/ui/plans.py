@@ -1,0 +1,89 @@
+"""What a compaction or a prune would do, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tui_agent.context.view import is_message
+from tui_agent.session.entries import Entry, UserEntry
+from tui_agent.ui.format import money, one_line, plural, tokens
+
+if TYPE_CHECKING:
+    from tui_agent.agent.compactor import Draft
+    from tui_agent.context.compaction import CompactionPlan
+    from tui_agent.context.context_map import Block
+    from tui_agent.context.ladder import Commit
+    from tui_agent.context.pruning import PrunePlan
+    from tui_agent.ui.widgets.context_map.price import Edit
+
+LISTED = 6
+"""Outputs named one by one; the rest is counted."""
+
+
+def compaction_text(plan: CompactionPlan) -> str:
+    """Return what a compaction takes out, what it keeps, and what it comes to at most."""
+    goes = (*plan.history, *plan.turn_prefix)
+    kept = [entry for entry in plan.kept if is_message(entry)]
+    settings = plan.settings.compaction
+    carried = settings.anchors_tokens(plan.budget) + settings.user_messages_tokens(plan.budget)
+    most = min(plan.tokens_before, plan.tokens_kept + plan.summary_tokens + carried)
+    rows = [
+        ("Goes", f"{_counts(goes)} · {tokens(plan.tokens_summarised)} tokens{_first(goes)}"),
+        ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens, word for word{_first(kept)}"),
+        ("Carried", "your messages, pinned entries, file lists, to-dos, paths, commands and errors"),
+        ("After", f"{tokens(plan.tokens_before)} → at most {tokens(most)} tokens of history"),
+    ]
+    if plan.prunes:
+        count = sum(len(prune.targets) for prune in plan.prunes)
+        rows.insert(2, ("Cleared", f"{plural(count, 'old output')} of what stays; recall brings them back"))
+    return "\n".join(f"{name:<9}{text}" for name, text in rows)
+
+
+def _counts(entries: Sequence[Entry]) -> str:
+    turns = sum(isinstance(entry, UserEntry) and entry.synthetic is None for entry in entries)
+    return f"{plural(turns, 'turn')} · {plural(len(entries), 'entry')}" if turns else plural(len(entries), "entry")
+
+
+def _first(entries: Sequence[Entry]) -> str:
+    return f", from #{entries[0].id} on" if entries else ""
+
+
+def weighed_text(commit: Commit, draft: Draft) -> str:
+    """Return what a summary comes to as it is, and what it cost to write."""
+    spent = [f"{tokens(commit.tokens_before)} → {tokens(commit.tokens_after)} tokens of history"]
+    if commit.steps:
+        spent.append(", ".join(commit.steps))
+    if draft.spent.cost:
+        spent.append(f"writing it cost {money(draft.spent.cost)}")
+    return " · ".join(spent)
+
+
+def prune_instead(plan: PrunePlan) -> str:
+    """Return what helps where there is nothing to summarise."""
+    return (
+        f"{plural(len(plan.targets), 'output')} can be cleared instead, which frees {tokens(plan.tokens_freed)} tokens."
+    )
+
+
+def prune_text(plan: PrunePlan, blocks: Sequence[Block]) -> str:
+    """Return which outputs a prune clears, the largest by name."""
+    targets = set(plan.targets)
+    found = sorted((b for b in blocks if b.origin and b.origin[0] in targets), key=lambda block: -block.tokens)
+    rows = [f"{tokens(b.tokens):>7}  #{b.origin[0]:<6} {one_line(b.label, 60)}" for b in found[:LISTED]]
+    if len(found) > LISTED:
+        rows.append(f"{'':>7}  and {len(found) - LISTED} more")
+    return "\n".join(rows)
+
+
+def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
+    """Return what a prune frees and what the cache break costs."""
+    freed = f"It frees {tokens(plan.tokens_freed)} tokens"
+    if not warm:
+        cost = "the cache is cold anyway, so it costs nothing"
+    elif edit is None or not edit.reread:
+        cost = "nothing cached is lost"
+    else:
+        price = f", about {money(dollars)}" if dollars else ""
+        cost = f"{tokens(edit.reread)} cached tokens are read anew{price}"
+    return f"{freed}; {cost}. Everything stays in the session."

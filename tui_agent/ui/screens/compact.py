@@ -1,0 +1,261 @@
+"""The compaction dialog: what goes and what stays, the summary as it is written, and editing it before it counts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.style import Style
+from textual.timer import Timer
+from textual.widgets import Input, Static, TextArea
+
+from tui_agent.agent.events import AgentEvent, CompactionProgress
+from tui_agent.context.compaction import CompactionPlan, Refusal
+from tui_agent.context.ladder import Commit
+from tui_agent.context.summariser import SummaryFailure
+from tui_agent.session.errors import StoreError
+from tui_agent.ui import plans
+from tui_agent.ui.format import plural
+from tui_agent.ui.widgets.transcript import sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.worker import Worker
+
+    from tui_agent.agent.compactor import Draft
+    from tui_agent.ui.services import DraftingAgent
+
+FLUSH_SECONDS = 0.15
+"""Time between two looks at what was streamed."""
+WEIGH_SECONDS = 0.4
+"""How long the summary is left alone before it is weighed again."""
+WORKING = "The agent is working. Nothing was changed; compact when it is done."
+
+
+class Phase(StrEnum):
+    """How far the dialog is."""
+
+    PLAN = "plan"
+    WRITING = "writing"
+    EDIT = "edit"
+    REFUSED = "refused"
+
+
+KEYS: dict[Phase, tuple[tuple[str, str, str], ...]] = {
+    Phase.PLAN: (("enter", "summarise", "screen.summarise"), ("esc", "cancel", "screen.back")),
+    Phase.WRITING: (("esc", "stop", "screen.back"),),
+    Phase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "discard", "screen.back")),
+    Phase.REFUSED: (("esc", "close", "screen.back"),),
+}
+"""Keys of each phase: key, what it does, action for the mouse."""
+
+
+class CompactScreen(ModalScreen[None]):
+    """Plans, summarises and commits a compaction. Until it is applied, nothing has changed."""
+
+    AUTO_FOCUS = "Input"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", show=False),
+        Binding("enter", "summarise", "summarise", show=False),
+        Binding("ctrl+s,f4", "apply", "apply", show=False, priority=True),
+    ]
+
+    heading = getters.query_one("#told", Static)
+    field = getters.query_one(Input)
+    stream = getters.query_one("#stream", Static)
+    scroll = getters.query_one(VerticalScroll)
+    editor = getters.query_one(TextArea)
+    line = getters.query_one("#line", Static)
+    keys = getters.query_one("#keys", Static)
+
+    def __init__(self, agent: DraftingAgent) -> None:
+        super().__init__()
+        self._agent = agent
+        self.phase = Phase.PLAN
+        self._refusal: Refusal | None = None
+        self._draft: Draft | None = None
+        self._written: list[str] = []
+        self._timer: Timer | None = None
+        self._worker: Worker[None] | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def compose(self) -> ComposeResult:
+        """What goes and stays, the focus, the summary, a line on it, keys."""
+        with VerticalGroup(classes="dialog"):
+            yield Static("Compact the history", classes="dialog-title", markup=False)
+            yield Static("", id="told", markup=False)
+            yield Input(placeholder="What matters most? May be left empty.", id="focus", compact=True)
+            with VerticalScroll(can_focus=False):
+                yield Static("", id="stream", markup=False)
+            yield TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
+            yield Static("", id="line", markup=False)
+            yield Static("", id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Plan; that needs no model."""
+        self._unsubscribe = self._agent.subscribe(self._agent_said)
+        plan = self._agent.plan_compaction()
+        if isinstance(plan, Refusal):
+            self._refuse(plan)
+        else:
+            self._show_plan(plan)
+
+    def on_unmount(self) -> None:
+        """Stop listening, and stop the summary."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self._stop()
+
+    # -- phases -----------------------------------------------------------------------------------------------
+
+    def _enter(self, phase: Phase, line: str = "", severity: str = "") -> None:
+        self.phase = phase
+        self.set_classes(f"-{phase}")
+        self._say(line, severity)
+        hints = list(KEYS[phase])
+        if phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
+            hints.insert(0, ("enter", "clear old outputs instead", "screen.summarise"))
+        self.keys.update(_hints(hints))
+        match phase:
+            case Phase.PLAN:
+                self.field.focus()
+            case Phase.EDIT:
+                self.editor.focus()
+            case _:
+                self.set_focus(None)
+
+    def _say(self, text: str, severity: str = "") -> None:
+        self.line.update(text)
+        self.line.display = bool(text)
+        self.line.set_classes(f"-{severity}" if severity else "")
+
+    def _show_plan(self, plan: CompactionPlan) -> None:
+        self.heading.update(plans.compaction_text(plan))
+        self._enter(Phase.PLAN)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._refusal = refusal
+        self.heading.update(refusal.message)
+        more = plans.prune_instead(refusal.prune) if refusal.prune is not None else ""
+        self._enter(Phase.REFUSED, more)
+
+    # -- summarising ------------------------------------------------------------------------------------------
+
+    def action_summarise(self) -> None:
+        """Have the summary written; where none is possible, clear old outputs instead."""
+        if self._agent.running:
+            self._say(WORKING, "warning")
+        elif self.phase is Phase.PLAN:
+            self._written = []
+            self.stream.update("")
+            self._enter(Phase.WRITING, "Summarising …")
+            self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True, exit_on_error=False)
+        elif self.phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
+            self.app.run_worker(self._clear_instead(), group="agent", exit_on_error=False)
+            self.dismiss(None)
+
+    async def _clear_instead(self) -> None:
+        await self._agent.compact(None)
+
+    async def _summarise(self) -> None:
+        drafted = await self._agent.draft_compaction(self.field.value.strip() or None)
+        self._end_stream()
+        if isinstance(drafted, Refusal):
+            self._refuse(drafted)
+        elif isinstance(drafted, SummaryFailure):
+            self._enter(Phase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error")
+        else:
+            self._draft = drafted
+            self.editor.text = drafted.summary
+            self._enter(Phase.EDIT)
+            self._weigh()
+
+    def _agent_said(self, event: AgentEvent) -> None:
+        if isinstance(event, CompactionProgress) and self.phase is Phase.WRITING:
+            self._written.append(event.text)
+            if self._timer is None:
+                self._timer = self.set_timer(FLUSH_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        text = "".join(self._written)
+        self.stream.update(sanitize.text(text))
+        self._say(f"Summarising … {plural(len(text.split()), 'word')}")
+        self.scroll.scroll_end(animate=False)
+
+    def _end_stream(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _stop(self) -> None:
+        self._end_stream()
+        if self._worker is not None:
+            self._worker.cancel()
+            self._worker = None
+
+    # -- editing ----------------------------------------------------------------------------------------------
+
+    @on(TextArea.Changed)
+    def _edited(self, event: TextArea.Changed) -> None:
+        event.stop()
+        if self.phase is Phase.EDIT:
+            self._end_stream()
+            self._timer = self.set_timer(WEIGH_SECONDS, self._weigh)
+
+    def _weigh(self) -> None:
+        """Say what the summary would come to as it is now."""
+        self._timer = None
+        if self._draft is None or self.phase is not Phase.EDIT:
+            return
+        weighed = self._agent.weigh_compaction(self._draft, self.editor.text)
+        if isinstance(weighed, Refusal):
+            self._say(weighed.message, "error")
+        else:
+            self._say(plans.weighed_text(weighed, self._draft))
+
+    def action_apply(self) -> None:
+        """Commit the summary as it is now."""
+        if self.phase is not Phase.EDIT or self._draft is None:
+            return
+        if self._agent.running:
+            self._say(WORKING, "warning")
+            return
+        try:
+            committed = self._agent.commit_compaction(self._draft, self.editor.text)
+        except StoreError as error:
+            self._say(error.message, "error")
+            return
+        if isinstance(committed, Commit):
+            self.dismiss(None)
+        else:
+            self._say(committed.message, "error")
+
+    def action_back(self) -> None:
+        """One step back: from the summary being written to the plan, from anywhere else out. Nothing has changed."""
+        if self.phase is Phase.WRITING:
+            self._stop()
+            self._enter(Phase.PLAN, "Stopped. Nothing was changed.")
+        else:
+            self.dismiss(None)
+
+    @on(Input.Submitted)
+    def _focus_given(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_summarise()
+
+
+def _hints(hints: Sequence[tuple[str, str, str]]) -> Content:
+    """Return keys with what they do; a click does the same."""
+    pieces: list[str | tuple[str, Style]] = []
+    for key, label, action in hints:
+        press = Style.from_meta({"@click": action})
+        pieces += ["   " if pieces else "", (key, press + Style(bold=True)), (f" {label}", press)]
+    return Content.assemble(*pieces)
