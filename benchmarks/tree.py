@@ -1,4 +1,4 @@
-"""The session tree, in a headless app with a real agent on a real store: opening, moving, searching."""
+"""The session tree, in a headless app with a real agent on a real store. CPU seconds of this process, threads too."""
 
 import asyncio
 import tempfile
@@ -63,22 +63,22 @@ async def _running(entries: int) -> AsyncIterator[tuple[TreeStage, Pilot[int]]]:
 
 async def _opened(stage: TreeStage, pilot: Pilot[Any]) -> float:
     """Return the seconds from the command until the tree is painted; then close it."""
-    start = time.perf_counter()
+    start = time.process_time()
     await stage.stage.main.run_command("tree", "")
     while not (stage.is_open and stage.screen.is_mounted and stage.tree.size.height):
         await asyncio.sleep(0)
     await _refreshed(stage)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     stage.screen.dismiss()
     await pilot.pause()
     return seconds
 
 
 async def _painted(stage: TreeStage, action: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     action()
     await _refreshed(stage)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 async def _searched(stage: TreeStage, query: str) -> float:
@@ -87,12 +87,12 @@ async def _searched(stage: TreeStage, query: str) -> float:
     if not screen.field.display:
         screen.action_search()
     before = screen.session_tree.hits
-    start = time.perf_counter()
+    start = time.process_time()
     screen.field.value = query
     while screen.session_tree.hits is before:
-        await asyncio.sleep(0.0005)
+        await asyncio.sleep(0.002)
     await _refreshed(stage)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 async def _refreshed(stage: TreeStage) -> None:

@@ -24,7 +24,7 @@ from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.heading import KEYS, facts_of_tree, hints
-from tui_agent.ui.widgets.tree.outline import View
+from tui_agent.ui.widgets.tree.outline import Outline, View
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
@@ -36,6 +36,9 @@ PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
 REFRESH_SECONDS = 0.2
 """Entries that come while the tree is open are shown together after so long."""
+
+LONG = 20_000
+"""A tree with so many entries is painted before its costs are read."""
 
 
 @dataclass(slots=True)
@@ -96,6 +99,7 @@ class TreeScreen(Screen[None]):
         self._search: _Search | None = None
         self._labelling: int | None = None
         self._wants_preview: bool | None = None
+        self._priced = False
 
     def compose(self) -> ComposeResult:
         """Heading, tree and preview, a field, keys."""
@@ -111,7 +115,7 @@ class TreeScreen(Screen[None]):
         self._unsubscribe = self._agent.subscribe(self._agent_spoke)
         self.reload(at=self._session.leaf)
         self.session_tree.centre()
-        self.call_after_refresh(self._resized)
+        self._place()
 
     def on_unmount(self) -> None:
         """Listen no more."""
@@ -122,9 +126,14 @@ class TreeScreen(Screen[None]):
     def reload(self, *, at: int | None = None) -> None:
         """Show the session as it is now, the cursor on the entry ``at`` or where it was."""
         session = self._session
-        index = TreeIndex(session.skeleton(), session.leaf, session.costs())
+        headers = session.skeleton()
+        self._priced = self._priced or len(headers) < LONG
+        index = TreeIndex(headers, session.leaf, session.costs() if self._priced else {})
         self.session_tree.show(index, session.labels(), at=at)
         self._show_head()
+        if not self._priced:
+            self._priced = True
+            self.call_after_refresh(self.reload)
 
     def _show_head(self) -> None:
         title = Content.styled("Session tree", self.get_visual_style("tree--title", partial=True))
@@ -132,14 +141,15 @@ class TreeScreen(Screen[None]):
 
     def on_resize(self) -> None:
         """Place the preview, and as many keys as fit."""
-        self._resized()
+        self._place()
 
-    def _resized(self) -> None:
-        roomy = self.size.width >= 100 or self.size.height >= 32
+    def _place(self) -> None:
+        size = self.app.size
+        roomy = size.width >= 100 or size.height >= 32
         shown = roomy if self._wants_preview is None else self._wants_preview
         self.set_class(shown, "-preview")
         style = self.get_visual_style("tree--key", partial=True)
-        self.keys.update(hints(self.size.width - 2, style))
+        self.keys.update(hints(size.width - 2, style))
         if shown:
             self._preview_soon()
 
@@ -175,7 +185,7 @@ class TreeScreen(Screen[None]):
         self._wants_preview = not self.has_class("-preview")
         if not self._wants_preview:
             self.session_tree.focus()
-        self._resized()
+        self._place()
 
     def action_fold(self) -> None:
         """Fold or unfold, by a click on the keys."""
@@ -214,6 +224,7 @@ class TreeScreen(Screen[None]):
         """Search the text of all entries; the cursor goes along while one types."""
         line = self.session_tree.line
         self._search = _Search(self.session_tree.cursor, line.entry if line else None, self.session_tree.view)
+        self._get_ready(self.session_tree.outline)
         self._open_field("Search all text: enter keeps, n and N go on, escape leaves", "")
 
     def action_label(self) -> None:
@@ -247,6 +258,12 @@ class TreeScreen(Screen[None]):
         event.stop()
         if self._search is not None:
             self._look_for(event.value.strip())
+
+    @work(thread=True, group="tree-ready", exit_on_error=False)
+    def _get_ready(self, outline: Outline) -> None:
+        """Know which row shows which entry before the first key of a search."""
+        for segment in outline.index.segments:
+            outline.row_numbers(segment)
 
     @work(exclusive=True, group="tree-search", exit_on_error=False)
     async def _look_for(self, query: str) -> None:
@@ -297,7 +314,8 @@ class TreeScreen(Screen[None]):
         if place is None:
             return
         rows = self.session_tree.outline.rows(place[0])
-        first = max((row.first for row in rows if row.first <= place[1]), default=0) if rows else 0
+        row = rows.at_or_above(place[1])
+        first = rows[row].first if row >= 0 else 0
         number = hits.number((place[0], first))
         here = hits.entry(number) if number < hits.total else None
         on_hit = here is not None and here >= entry_id and hits.number((place[0], place[1] + 1)) > number

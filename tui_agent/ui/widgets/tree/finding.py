@@ -24,47 +24,52 @@ class Hits:
         self._order: dict[int, int] = {}
         self._segments: list[Segment] = []
         self._rows: list[list[int]] = []
-        self._entries: list[list[int]] = []
+        self._outline = outline
         self._before: list[int] = []
         self.total = 0
         """How many rows hold a hit."""
         for place, segment in enumerate(outline.segments_in_order()):
             self._order[segment.number] = place
             if segment.number in found:
-                rows, shown = sorted(found[segment.number]), outline.rows(segment)
+                rows = found[segment.number]
                 self._segments.append(segment)
-                self._rows.append([shown[row].first for row in rows])
-                self._entries.append([segment.headers[shown[row].last].id for row in rows])
+                self._rows.append(rows)
                 self._before.append(self.total)
                 self.total += len(rows)
         self._places = [self._order[segment.number] for segment in self._segments]
 
-    def _few(self, outline: Outline) -> dict[int, set[int]]:
+    def _few(self, outline: Outline) -> dict[int, list[int]]:
         """Return the numbers of the rows by segment, each hit looked up."""
-        found: dict[int, set[int]] = {}
-        for entry_id in self.ids:
+        found: dict[int, list[int]] = {}
+        for entry_id in sorted(self.ids):
             place = outline.index.locate(entry_id)
             if place is None:
                 continue
             rows = outline.rows(place[0])
-            row = bisect_right(rows, place[1], key=lambda row: row.first) - 1
+            row = rows.at_or_above(place[1])
             if row >= 0 and place[1] <= rows[row].last:
-                found.setdefault(place[0].number, set()).add(row)
+                known = found.setdefault(place[0].number, [])
+                if not known or known[-1] != row:
+                    known.append(row)
             else:
                 self.hidden += 1
         return found
 
-    def _many(self, outline: Outline) -> dict[int, set[int]]:
+    def _many(self, outline: Outline) -> dict[int, list[int]]:
         """Return the same by one look at every entry, which is faster when most words are in most entries."""
-        found: dict[int, set[int]] = {}
+        found: dict[int, list[int]] = {}
         ids = self.ids
         for segment in outline.index.segments:
             numbers = outline.row_numbers(segment)
             rows = [number for header, number in zip(segment.headers, numbers, strict=True) if header.id in ids]
             if rows:
-                self.hidden += rows.count(-1)
-                if shown := set(rows) - {-1}:
-                    found[segment.number] = shown
+                hidden = rows.count(-1)
+                self.hidden += hidden
+                shown = dict.fromkeys(rows)
+                if hidden:
+                    del shown[-1]
+                if shown:
+                    found[segment.number] = list(shown)
         return found
 
     def number(self, place: tuple[Segment, int]) -> int:
@@ -72,7 +77,8 @@ class Hits:
         segment, offset = place
         at = bisect_left(self._places, self._order.get(segment.number, 0))
         if at < len(self._segments) and self._segments[at] is segment:
-            return self._before[at] + bisect_left(self._rows[at], offset)
+            firsts = self._outline.rows(segment).firsts
+            return self._before[at] + bisect_left(self._rows[at], offset, key=firsts.__getitem__)
         return self._before[at] if at < len(self._before) else self.total
 
     def entry(self, number: int) -> int | None:
@@ -81,7 +87,9 @@ class Hits:
             return None
         number %= self.total
         at = bisect_right(self._before, number) - 1
-        return self._entries[at][number - self._before[at]]
+        segment = self._segments[at]
+        row = self._outline.rows(segment)[self._rows[at][number - self._before[at]]]
+        return segment.headers[row.last].id
 
     def within(self, ids: Sequence[int]) -> bool:
         """Whether any of some entries is a hit."""

@@ -10,7 +10,7 @@ from enum import Enum
 from operator import is_
 from typing import NamedTuple
 
-from tui_agent.ui.widgets.tree.rows import Filter, Row, rows_of
+from tui_agent.ui.widgets.tree.rows import Filter, Row, Rows, rows_of
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 DEEPEST = 12
@@ -76,7 +76,7 @@ class _Placed(NamedTuple):
     """A segment on screen. ``head`` is the place of the branch's first segment."""
 
     segment: Segment
-    rows: list[Row]
+    rows: Rows
     lead: str
     rest: str
     start: int
@@ -97,7 +97,7 @@ class Outline:
         """``base`` is an earlier outline of the same index, whose rows are taken over where they are the same."""
         self.index = index
         self.view = view
-        self.by_segment: list[list[Row]] = self._rows_from(base)
+        self.by_segment: list[Rows] = self._rows_from(base)
         """The rows of each segment, folded or not."""
         self._numbers: dict[int, list[int]] = {}
         if base is not None and self.has_rows_of(base):
@@ -116,7 +116,7 @@ class Outline:
 
     # -- building
 
-    def _rows_from(self, base: "Outline | None") -> list[list[Row]]:
+    def _rows_from(self, base: "Outline | None") -> list[Rows]:
         index, view = self.index, self.view
         same = base is not None and base.index is index and base.view.filter == view.filter
         if base is None or not same or (view.filter is Filter.LABELLED and base.view.labels != view.labels):
@@ -206,7 +206,7 @@ class Outline:
         place = self._place_of.get(segment.number)
         if place is not None:
             placed = self._placed[place]
-            row = bisect_right(placed.rows, offset, key=_first) - 1
+            row = placed.rows.at_or_above(offset)
             if placed.is_folded:
                 # Only the tip may be any entry below: the line that stands for it says so.
                 return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)
@@ -280,22 +280,13 @@ class Outline:
         """Return for each entry of a segment which row shows it, -1 for those the filter hides."""
         numbers = self._numbers.get(segment.number)
         if numbers is None:
-            numbers = [-1] * len(segment.headers)
-            for number, (first, last, _) in enumerate(self.by_segment[segment.number]):
-                if first == last:
-                    numbers[first] = number
-                else:
-                    numbers[first : last + 1] = [number] * (last + 1 - first)
+            numbers = self.by_segment[segment.number].numbers(len(segment.headers))
             self._numbers[segment.number] = numbers
         return numbers
 
-    def rows(self, segment: Segment) -> list[Row]:
+    def rows(self, segment: Segment) -> Rows:
         """Return all rows of a segment, folded or not."""
         return self.by_segment[segment.number]
-
-
-def _first(row: Row) -> int:
-    return row.first
 
 
 def _cropped(guide: str) -> str:

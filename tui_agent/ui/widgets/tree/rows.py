@@ -1,6 +1,7 @@
 """Which rows a segment has under a filter. Pure; a row is one entry, or a run of tool calls with their results."""
 
-from collections.abc import Container, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -23,6 +24,44 @@ class Row(NamedTuple):
     first: int
     last: int
     is_run: bool
+    """Whether it is about tool calls: a run of them, or one of a run that was opened."""
+
+
+class Rows:
+    """The rows of a segment, in few objects: there may be 100,000.
+
+    ``firsts`` are the offsets of first entries, ``calls`` the last ones of rows about tool calls by the first.
+    """
+
+    __slots__ = ("calls", "firsts")
+
+    def __init__(self, firsts: Sequence[int], calls: Mapping[int, int] | None = None) -> None:
+        self.firsts = firsts
+        self.calls = calls or {}
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    def __getitem__(self, number: int) -> Row:
+        first = self.firsts[number]
+        last = self.calls.get(first)
+        return Row(first, first, False) if last is None else Row(first, last, True)  # noqa: FBT003 - a field
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self.__getitem__, range(len(self.firsts)))
+
+    def at_or_above(self, offset: int) -> int:
+        """Return the number of the row an entry is in, or of the nearest above it; -1 when there is none."""
+        return bisect_right(self.firsts, offset) - 1
+
+    def numbers(self, entries: int) -> list[int]:
+        """Return for each of a segment's entries which row shows it, -1 for those without."""
+        numbers = [-1] * entries
+        for number, first in enumerate(self.firsts):
+            numbers[first] = number
+        for first, last in self.calls.items():
+            numbers[first : last + 1] = [numbers[first]] * (last + 1 - first)
+        return numbers
 
 
 QUIET_KINDS = frozenset({"system", "checkpoint", "model_change", "mode_change", "context_edit"})
@@ -45,32 +84,32 @@ def rows_of(
     wanted: Filter,
     labels: Mapping[int, str],
     opened: Container[int] = frozenset(),
-) -> list[Row]:
+) -> Rows:
     """Return the rows of a segment. ``opened`` holds the first entry's id of runs that are shown call by call."""
     match wanted:
         case Filter.EVERYTHING:
-            return [Row(offset, offset, False) for offset in range(len(headers))]  # noqa: FBT003 - a field
+            return Rows(range(len(headers)))
         case Filter.USER_ONLY:
-            return [Row(at, at, False) for at, header in enumerate(headers) if header.kind == "user"]  # noqa: FBT003
+            return Rows([at for at, header in enumerate(headers) if header.kind == "user"])
         case Filter.LABELLED:
-            if not labels:
-                return []
-            return [Row(at, at, False) for at, header in enumerate(headers) if header.id in labels]  # noqa: FBT003
+            return Rows([at for at, header in enumerate(headers) if header.id in labels] if labels else ())
         case _:
             return _grouped(headers, with_tools=wanted is Filter.DEFAULT, opened=opened)
 
 
-def _grouped(headers: Sequence[EntryHeader], *, with_tools: bool, opened: Container[int]) -> list[Row]:
-    rows: list[Row] = []
+def _grouped(headers: Sequence[EntryHeader], *, with_tools: bool, opened: Container[int]) -> Rows:
+    firsts: list[int] = []
+    calls: dict[int, int] = {}
     start = -1
 
     def close(end: int) -> None:
         if not with_tools:
             return
+        run = {start: end - 1}
         if headers[start].id in opened:
-            rows.extend(Row(at, at, True) for at in range(start, end) if headers[at].kind == "tool_result")  # noqa: FBT003
-        else:
-            rows.append(Row(start, end - 1, True))  # noqa: FBT003 - a field
+            run = {at: at for at in range(start, end) if headers[at].kind == "tool_result"}
+        firsts.extend(run)
+        calls.update(run)
 
     for offset, header in enumerate(headers):
         kind = header.kind
@@ -82,7 +121,7 @@ def _grouped(headers: Sequence[EntryHeader], *, with_tools: bool, opened: Contai
         if start >= 0:
             close(offset)
             start = -1
-        rows.append(Row(offset, offset, False))  # noqa: FBT003 - a field
+        firsts.append(offset)
     if start >= 0:
         close(len(headers))
-    return rows
+    return Rows(firsts, calls)
