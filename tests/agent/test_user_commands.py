@@ -33,7 +33,7 @@ async def filled(tmp_path: Path, template: str, arguments: str = "") -> str:
 
 
 def test_commands_come_from_the_user_and_the_project_and_the_users_win(tmp_path: Path) -> None:
-    write(tmp_path / "config/commands/review.md", "---\ndescription: mine\nargument-hint: '[X]'\n---\nmine")
+    write(tmp_path / "config/commands/review.md", "---\ndescription: mine\nargument-hint: [X]\n---\nmine")
     write(tmp_path / "project/.claude/commands/review.md", "theirs")
     write(tmp_path / "project/.tui-agent/commands/git/commit.md", "Write a commit\nmessage.")
     skill(tmp_path / "project/.agents/skills")
@@ -135,6 +135,13 @@ async def test_a_message_that_begins_with_a_name_is_that_command(tmp_path: Path)
     assert text(await prepare("/usr/lib is full", made.session, made.ports)) == "/usr/lib is full"
     used = await prepare("/skill:release now", made.session, made.ports)
     assert [part.type for part in used.parts] == ["text", "file"]
+
+
+async def test_init_is_a_message_of_the_programs(tmp_path: Path) -> None:
+    made = agent(tmp_path)
+    asked = text(await prepare("/init mention the linter", made.session, made.ports))
+    assert asked.startswith("Write AGENTS.md for this project")
+    assert asked.endswith("\n\nmention the linter")
 
 
 async def test_what_is_piped_in_is_added_and_not_looked_into(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from tests.support.ui_app import Stage, make_stage, until, write
 from tui_agent.agent.events import TitleChanged
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import CommandError, Prepared
-from tui_agent.resources import prompt
 from tui_agent.session.entries import TextPart
 from tui_agent.ui.screens.report import ReportScreen
 
@@ -118,10 +117,13 @@ async def test_a_command_whose_file_is_new_works_and_a_wrong_name_is_said(tmp_pa
 
 
 async def test_init_asks_for_agents_md(tmp_path: Path) -> None:
-    stage, agents = make(tmp_path)
+    parts = (TextPart(text="Write it."),)
+    stage, agents = make(tmp_path, init=Prepared(parts))
     async with stage.run() as pilot:
         await enter(pilot, "/init mention the linter")
-        assert agents[0].sent == [(f"{prompt('init')}\n\nmention the linter", False)]
+        await until(lambda: agents[0].sent, pilot)
+        assert agents[0].asked == [("init", "mention the linter")]
+        assert agents[0].sent == [(parts, False)]
 
 
 async def test_agent_changes_to_another_kind_and_lists_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
-from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, parse_document
+from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
 from tui_agent.tools.base import Tool
@@ -124,10 +124,10 @@ def _markdown(folder: Path) -> list[Path]:
 
 
 def _spec(path: Path, files: FileCache, *, of_project: bool) -> AgentSpec | None:
-    file = files.read(path, FILE_BYTES)
-    if file is None:
+    found = files.document(path, FILE_BYTES)
+    if found is None:
         return None
-    document = parse_document(file.text)
+    document, _file = found
     name = document.text("name") or path.stem.lower()
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")

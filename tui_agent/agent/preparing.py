@@ -58,11 +58,13 @@ def _with(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
 
 
 async def prepare_command(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
-    """Return the message of a user's command or a skill (``skill:NAME``); None when there is none of that name.
+    """Return the message of a user's command, a skill (``skill:NAME``) or ``init``; None when there is none.
 
     Raises:
         CommandError: it runs commands, and the project it came with is not trusted.
     """
+    if name == "init":
+        return Prepared((TextPart(text="\n\n".join(filter(None, [ports.prompt("init"), arguments]))),))
     knowledge = ports.knowledge
     await asyncio.to_thread(knowledge.load)
     if name.startswith(SKILL_PREFIX):

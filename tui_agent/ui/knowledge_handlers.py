@@ -17,7 +17,8 @@ async def own_command(name: str, main: MainScreen, argument: str) -> None:
 
 def unknown(main: MainScreen, name: str, argument: str, complaint: str) -> None:
     """Send a command that nobody knew a moment ago, because its file is new; otherwise say the complaint."""
-    if isinstance(main.agent, CommandingAgent):
+    agent: object = main.agent
+    if isinstance(agent, CommandingAgent):
         main.run_soon(_send_own(main, name, argument, complaint))
     else:
         main.say(complaint, "warning")
@@ -64,6 +65,4 @@ async def agent(main: MainScreen, argument: str) -> None:
 
 async def init(main: MainScreen, argument: str) -> None:
     """Have the model look at the project and write AGENTS.md."""
-    from tui_agent.resources import prompt
-
-    main.submit_text("\n\n".join(filter(None, [prompt("init"), argument])))
+    await own_command("init", main, argument)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, parse_document
+from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 
 PARENTS = (".tui-agent", ".claude")
@@ -120,21 +120,27 @@ def _markdown(folder: Path) -> Iterator[Path]:
 
 
 def _command(path: Path, folder: Path, files: FileCache, *, of_project: bool) -> UserCommand | None:
-    file = files.read(path, FILE_BYTES)
-    if file is None:
+    found = files.document(path, FILE_BYTES)
+    if found is None:
         return None
     parts = [part.lower().replace(" ", "-") for part in path.relative_to(folder).with_suffix("").parts]
     if not all(_NAME.fullmatch(part) for part in parts):
         raise DocumentError("its name must begin with a letter and hold letters, digits, hyphens and underscores")
-    document: Document = parse_document(file.text)
+    document, _file = found
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
     return UserCommand(
         name=":".join(parts),
         description=document.text("description") or " ".join(document.body.split())[:80],
         template=document.body,
-        argument_hint=document.text("argument-hint"),
+        argument_hint=_hint(document),
         model=document.text("model") or None,
         agent=document.text("agent") or None,
         of_project=of_project,
     )
+
+
+def _hint(document: Document) -> str:
+    """Return how the argument is written; ``[BRANCH]`` without quotes is a list to YAML."""
+    value = document.fields.get("argument-hint")
+    return f"[{' '.join(map(str, value))}]" if isinstance(value, list) else document.text("argument-hint")

@@ -53,6 +53,27 @@ class FileCache:
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, int, int], TextFile]] = {}
+        self._documents: dict[Path, tuple[TextFile, Document | DocumentError]] = {}
+
+    def document(self, path: Path, limit: int) -> tuple[Document, TextFile] | None:
+        """Return a Markdown file taken apart, None when there is no such file.
+
+        Raises:
+            DocumentError: it cannot be read, or its front matter is wrong.
+        """
+        file = self.read(path, limit)
+        if file is None:
+            return None
+        known = self._documents.get(path)
+        if known is None or known[0] is not file:
+            try:
+                known = (file, parse_document(file.text))
+            except DocumentError as error:
+                known = (file, error)
+            self._documents[path] = known
+        if isinstance(known[1], DocumentError):
+            raise known[1]
+        return known[1], file
 
     def read(self, path: Path, limit: int) -> TextFile | None:
         """Return a file's text, None when there is no such file.

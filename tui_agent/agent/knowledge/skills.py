@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import DocumentError, FileCache, parse_document
+from tui_agent.agent.knowledge.documents import DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.tools.skill import Skill
 
@@ -25,7 +25,7 @@ LIST_SHARE = 0.015
 _SHORTEST = 40
 """Characters to which descriptions are cut before skills are left out."""
 
-_NAME = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*")
+_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
@@ -88,10 +88,10 @@ def _paths(folders: Folders) -> Iterator[Path]:
 
 
 def _skill(path: Path, files: FileCache) -> Skill | None:
-    file = files.read(path, FILE_BYTES)
-    if file is None:
+    found = files.document(path, FILE_BYTES)
+    if found is None:
         return None
-    document = parse_document(file.text)
+    document, file = found
     name = document.text("name") or path.parent.name
     description = document.text("description").replace("</", "<\\/")
     if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:

@@ -239,10 +239,6 @@ class MainScreen(Screen[None]):
             self._submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
 
-    def submit_text(self, text: str) -> None:
-        """Send a text that the program wrote for the user."""
-        self._submit(text, follow_up=False)
-
     def send_prepared(self, prepared: Prepared) -> None:
         """Send a message that was made ready, with the model and agent it wants."""
         if self.agent is None:
