@@ -8,6 +8,7 @@ from tui_agent.tools.shell.words import Word, listed, literal
 
 _REFUSED = (
     "output", "ext-diff", "exec", "upload-pack", "receive-pack", "open-files-in-pager", "no-index", "contents", "edit",
+    "no-exclude-standard",
     "delete", "textconv-cache", "set-upstream",
 )  # fmt: skip
 _READS = listed(
@@ -37,7 +38,7 @@ _SECOND_WORDS: dict[str, frozenset[str]] = {
     "bisect": frozenset({"log", "view"}),
     "lfs": frozenset({"ls-files", "status", "env"}),
     "reflog": frozenset({"show", "exists"}),
-    "remote": frozenset({"-v", "--verbose", "get-url"}),
+    "remote": frozenset({"get-url"}),
 }
 READING = _READS | _SECOND_WORDS.keys() - {"stash"} | {"branch", "tag"}
 """Subcommands of which some uses only read."""
@@ -92,6 +93,8 @@ def _is_reading(name: str, texts: Sequence[str]) -> bool:
         return _is_listing(texts)
     if name == "config":
         return _is_config_query(texts)
+    if name == "remote" and texts[:1] != ["get-url"]:
+        return texts in ([], ["-v"], ["--verbose"])
     if name in _SECOND_WORDS:
         return texts[0] in _SECOND_WORDS[name] if texts else name in _MAY_STAND_ALONE
     # ``git grep -O`` opens what it finds in a program.

@@ -75,6 +75,7 @@ class _Judge:
         for name, word in script.assignments:
             yield from self._assignment(name, word)
         moves = [simple for simple in script.commands if _moves(simple)]
+        self._know_places(script, moves)
         in_order = all(simple.sure for simple in moves)
         start = self._ground
         for simple in moves:
@@ -88,6 +89,14 @@ class _Judge:
                 yield from self._words(words, simple, depth)
             if in_order and _moves(simple):
                 self._move(simple, stays=False)
+
+    def _know_places(self, script: Script, moves: Sequence[Simple]) -> None:
+        """``$HOME`` and, where nothing moves, ``$PWD`` stand for what they stand for now."""
+        known = {"HOME": (self._ground.home,)}
+        if not moves and len(self._ground.folders) == 1:
+            known["PWD"] = (str(self._ground.folders[0]),)
+        set_here = {name for name, _word in script.assignments}
+        script.values |= {name: value for name, value in known.items() if name not in set_here | script.values.keys()}
 
     # -- one simple command ---------------------------------------------------------------------------------
 

@@ -56,14 +56,14 @@ PROGRAMS: dict[str, Program] = {
     **dict.fromkeys(
         (
             "cat", "head", "tail", "wc", "nl", "tac", "rev", "cut", "fold", "expand", "unexpand", "paste", "join",
-            "comm", "cmp", "diff", "diff3", "sum", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum",
-            "shasum", "strings", "od", "hexdump", "base64", "base32", "zcat", "bzcat", "xzcat", "column", "fmt",
+            "comm", "cmp", "diff3", "sum", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum",
+            "shasum", "strings", "od", "hexdump", "base64", "base32", "column", "fmt",
             "tsort", "look",
         ),
         _READ,
     ),
     **dict.fromkeys(
-        ("ls", "stat", "du", "df", "readlink", "realpath", "dir", "vdir", "test", "[", "lsblk", "cd", "pushd"), _LIST
+        ("ls", "stat", "du", "df", "readlink", "realpath", "dir", "vdir", "lsblk", "cd", "pushd"), _LIST
     ),
     **dict.fromkeys(("echo", "basename", "dirname", "seq", "expr", "true", "false", ":", "sleep", "tr", "arch"), _TEXT),
     **dict.fromkeys(
@@ -72,7 +72,8 @@ PROGRAMS: dict[str, Program] = {
         Program(operands="text"),
     ),
     "file": Program(short="Cm", long=("compile", "magic-file"), contents=False),
-    "printf": Program(short="v", operands="text"),
+    "diff": Program(tree_short="r", tree_long=("recursive",)),
+    **dict.fromkeys(("zcat", "bzcat", "xzcat"), Program(short="r", long=("recursive",))),
     "which": _TEXT,
     "type": _TEXT,
     "whereis": _TEXT,
@@ -91,7 +92,6 @@ PROGRAMS: dict[str, Program] = {
     "ps": Program(short="", operands="none"),
     "pgrep": Program(operands="text"),
     "jq": Program(short="L", long=("library-path",), operands="pattern", pattern_options=("f", "from-file")),
-    "yq": Program(short="isn", long=("inplace", "in-place", "split-exp"), operands="pattern"),
     "fd": Program(short="xXHILu", long=("exec", "exec-batch", "hidden", "no-ignore", "follow", "unrestricted"),
                   operands="pattern", contents=False),
     "less": Program(short="oOkPtTx+", long=("log-file", "LOG-FILE", "lesskey", "tag", "use-color")),
@@ -99,7 +99,7 @@ PROGRAMS: dict[str, Program] = {
     "lsof": Program(operands="none"),
     "ss": Program(short="KD", long=("kill", "diag"), operands="none"),
     "netstat": Program(operands="none"),
-    "tokei": _LIST, "cloc": Program(long=("out", "report-file", "config", "extract-with", "diff"), contents=False),
+    "tokei": _LIST,
     "scc": Program(short="o", long=("output", "format-multi"), contents=False),
 }  # fmt: skip
 

@@ -27,7 +27,11 @@ _HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII
 
 def read_tree(root: "Node", data: bytes, script: Script) -> None:
     """Put everything in a tree into ``script``; ``data`` is the text it was parsed from."""
-    _Reader(script, data).read(root)
+    reader = _Reader(script, data)
+    if _LINE_GAP.fullmatch(data[: root.start_byte].decode()) and _LINE_GAP.fullmatch(data[root.end_byte :].decode()):
+        reader.read(root)
+    else:
+        reader.problem("part of it can't be read")
 
 
 class _Reader(WordReader):
@@ -64,8 +68,8 @@ class _Reader(WordReader):
     def walk(self, node: "Node", *, piped: bool, repeated: bool) -> None:
         """Take in everything inside of a node."""
         if node.type == "comment":
-            before = self._data[node.start_byte - 1 : node.start_byte]
-            if b"\n" in self._data[node.start_byte : node.end_byte] or before not in {b"", b" ", b"\t", b"\n", b";"}:
+            before = self._data[: node.start_byte]
+            if b"\n" in self._data[node.start_byte : node.end_byte] or not re.search(rb"(?:^|[^\\][ \t\n;])$", before):
                 self.problem("its comments can't be read")
             return
         # The grammar drops a lone dash before a here-document; the commands that take one read it either way.
@@ -109,7 +113,8 @@ class _Reader(WordReader):
                 self._script.assignments.append(self._assignment(child, repeated=repeated))
             else:
                 words += self.words(child, repeated=repeated)
-        self._script.commands.append(Simple(tuple(words), self.text(node), repeated=repeated))
+        if len(words) > 1 or node.child_count == 1:
+            self._script.commands.append(Simple(tuple(words), self.text(node), repeated=repeated))
 
     def _assignment(self, node: "Node", *, repeated: bool) -> tuple[str, Word]:
         name, *rest = node.named_children
@@ -124,7 +129,12 @@ class _Reader(WordReader):
         double = text.startswith("[[")
         if double and re.search(r"\s-(eq|ne|lt|le|gt|ge|v|R)\s", text):
             self.problem("it computes inside [[ ]]")
-        words = [self.word(leaf, repeated=repeated) for leaf in _operands(node)]
+        words = [
+            self.word(leaf, repeated=repeated)
+            if leaf.is_named and leaf.type != "test_operator"
+            else literal(self.text(leaf))
+            for leaf in _operands(node)
+        ]
         self._script.commands.append(Simple((literal("test"), *words), text, repeated=repeated))
 
     def _redirect(self, node: "Node", *, repeated: bool) -> None:
@@ -225,8 +235,9 @@ def _is_sure(node: "Node") -> bool:
 
 
 def _operands(node: "Node") -> Iterator["Node"]:
-    for child in node.named_children:
+    """Yield operands and operators of a test, without its brackets."""
+    for child in node.children:
         if child.type in {"unary_expression", "binary_expression", "parenthesized_expression", "test_command"}:
             yield from _operands(child)
-        elif child.type != "test_operator":
+        elif child.type not in {"[", "]", "[[", "]]", "(", ")"}:
             yield child

@@ -144,11 +144,32 @@ def _date(arguments: Sequence[Word]) -> Use | None:
     return None if plain or bad else Use(contents=False)
 
 
+_TESTS = re.compile(r"-(?:[abcdefghkprstuwxzGLNOSn]|nt|ot|ef|eq|ne|lt|le|gt|ge)|=|==|!=|=~|<|>|!")
+
+
+def _test(arguments: Sequence[Word]) -> Use | None:
+    """``test``: what is unknown must be an operand beside an operator, or it could be an operator itself."""
+    values = [word.value for word in arguments]
+    if "-v" in values or "-R" in values:
+        return None
+    for place, value in enumerate(values):
+        beside = (values[place - 1] if place else None, values[place + 1] if place + 1 < len(values) else None)
+        if value is None and not any(near is not None and _TESTS.fullmatch(near) for near in beside):
+            return None
+    return Use(tuple(word for word in arguments if word.value is not None), contents=False)
+
+
+def _printf(arguments: Sequence[Word]) -> Use | None:
+    """``printf FORMAT ...``; with ``-v`` it would set a variable."""
+    first = arguments[0].value if arguments else None
+    return None if first is None or first.startswith("-") else Use(contents=False)
+
+
 def _kill(arguments: Sequence[Word]) -> Use | None:
     return Use(contents=False) if [word.value for word in arguments] in (["-l"], ["-0"]) else None
 
 
 SPECIAL: dict[str, Callable[[Sequence[Word]], Use | None]] = {
     "find": _find, "sed": _sed, "awk": _awk, "gawk": _awk, "mawk": _awk, "set": _set, "shopt": _shopt,
-    "date": _date, "printenv": _printenv, "ps": _ps, "kill": _kill,
+    "date": _date, "printenv": _printenv, "ps": _ps, "kill": _kill, "test": _test, "printf": _printf,
 }  # fmt: skip
