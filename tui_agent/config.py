@@ -37,7 +37,7 @@ class ConfigError(Exception):
 class UiTable(BaseModel):
     """``[ui]``: looks and manners of the full-screen program."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
     reduced_motion: bool = Field(default=False, description="No animations.")
@@ -52,7 +52,7 @@ class UiTable(BaseModel):
 class Config(BaseModel):
     """Every setting of the program."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     model: str | None = Field(default=None, description="The model, as provider/name.")
     small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")

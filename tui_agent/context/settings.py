@@ -46,7 +46,7 @@ Tokens = Annotated[int, Field(ge=0)]
 class _Settings(BaseModel):
     """Base of all settings: frozen, documented per field, strict about unknown names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def threshold_tokens(threshold: int | str | None, window: int, reserve: int) -> int | None:

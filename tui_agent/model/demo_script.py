@@ -27,7 +27,7 @@ _DENIAL_LENGTH = 160
 
 
 class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Call(_Data):

@@ -21,7 +21,8 @@ SKILL_PREFIX = "skill:"
 class _Record(BaseModel):
     """Base of everything stored: frozen, and strict about unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Checking is compiled when the first of a kind is made: compiling all of them is a tenth of a start.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 # -- parts --------------------------------------------------------------------------------------------------

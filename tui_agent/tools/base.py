@@ -26,7 +26,7 @@ class ToolError(Exception):
 class ToolInput(BaseModel):
     """Base of every tool's arguments."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Permission(StrEnum):

@@ -22,7 +22,7 @@ def _host_or_network(text: str) -> str:
 class FetchSettings(BaseModel):
     """``[webfetch]``: limits of the tool that reads web pages."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     timeout: float = Field(default=30, gt=0, le=300, description="Seconds a page may take altogether.")
     max_bytes: int = Field(default=5_000_000, ge=10_000, le=50_000_000, description="Bytes read of one page.")
@@ -35,7 +35,7 @@ class FetchSettings(BaseModel):
 class SandboxSettings(BaseModel):
     """``[sandbox]``, or ``sandbox = "off"``: what commands of the agent may touch, enforced by the system."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     mode: Literal["auto", "off", "required"] = Field(
         default="auto",

@@ -21,7 +21,7 @@ EventName = Literal[
 class HookSettings(BaseModel):
     """One command and the event it is for."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     event: EventName = Field(description="When it runs.")
     command: str = Field(min_length=1, description="Run by sh in the working directory; see docs/hooks.md.")

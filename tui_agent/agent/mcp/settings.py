@@ -25,7 +25,7 @@ class McpServerSettings(BaseModel):
     environment when the server is started.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     command: str | None = Field(default=None, description="The program to start.")
     args: tuple[str, ...] = Field(default=(), description="Its arguments.")
