@@ -3,8 +3,11 @@
 import asyncio
 import os
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 
+from tui_agent.agent.hooks.handlers import ENTRY_POINTS, Loaded, from_entry_points, from_settings
+from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.mcp.connection import Surroundings
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.server import Patience
@@ -43,6 +46,19 @@ class Extensions:
         except ConfigError as error:
             return FoundServers(problems=(str(error),))
         return find_servers(config.mcp, find_project(cwd), trusted=self._trusts(cwd))
+
+    def hooks(self, cwd: Path) -> Hooks:
+        """Return the hooks for a directory; nothing is loaded."""
+        return Hooks(lambda: self._load_hooks(cwd))
+
+    def _load_hooks(self, cwd: Path) -> Loaded:
+        """Return the commands of the settings, then the functions of installed packages."""
+        installed = from_entry_points(entry_points(group=ENTRY_POINTS))
+        try:
+            ours = from_settings(self.config(cwd).hooks, cwd, safe_environment(os.environ))
+        except ConfigError as error:
+            ours = Loaded(problems=(str(error),))
+        return Loaded((*ours.handlers, *installed.handlers), (*ours.problems, *installed.problems))
 
     def config(self, cwd: Path) -> Config:
         """Return the settings that hold in a directory, read now.

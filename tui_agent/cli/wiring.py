@@ -14,6 +14,7 @@ from typing import Any, Self
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
+from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.mcp.hub import McpHub
@@ -238,6 +239,7 @@ class Wiring:
             agents=builtin_specs(prompt),
             open_child=open_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd),
+            hooks=Hooks() if demo else self.extensions.hooks(cwd),
         )
         wanted = getattr(self.arguments, "mode", None)
         model = DEMO_MODEL if demo else self.default_model()

@@ -5,13 +5,15 @@ import contextlib
 import inspect
 import json
 import logging
+import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from pydantic import BaseModel, ValidationError
 
@@ -98,66 +100,91 @@ class CommandHook:
         return checked(payload.event, answer)
 
     async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
-        mark = secrets.token_hex(8)
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", self.settings.command, cwd=self.cwd,
-            env={**command_environment(self.environment), MARK: mark},
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            start_new_session=True, limit=MAX_OUTPUT,
-        )  # fmt: skip
-        try:
-            async with asyncio.timeout(self.settings.timeout):
-                out, errors = await _talk(process, given)
-        except BaseException as error:
-            await asyncio.shield(_end(process, mark))
-            if isinstance(error, TimeoutError):
-                raise HookError(f"it took longer than {self.settings.timeout:g} s and was ended") from None
-            raise
-        return process.returncode or 0, out, errors
+        async with contextlib.AsyncExitStack() as stack:
+            # A file, not a pipe: a command need not read what it is given.
+            stdin = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+            stdin.write(given)
+            stdin.seek(0)
+            out, errors = await Outlet.open(stack), await Outlet.open(stack)
+            mark = secrets.token_hex(8)
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", self.settings.command, cwd=self.cwd, start_new_session=True,
+                env={**command_environment(self.environment), MARK: mark},
+                stdin=stdin, stdout=out.writer, stderr=errors.writer,
+            )  # fmt: skip
+            try:
+                async with asyncio.timeout(self.settings.timeout):
+                    await _ended(process, (out, errors))
+            except BaseException as error:
+                await asyncio.shield(_end(process, mark))
+                if isinstance(error, TimeoutError):
+                    raise HookError(f"it took longer than {self.settings.timeout:g} s and was ended") from None
+                raise
+            return process.returncode or 0, bytes(out.data), bytes(errors.data)
 
 
-async def _talk(process: asyncio.subprocess.Process, given: bytes) -> tuple[bytes, bytes]:
-    """Write and read until the command has ended.
+class Outlet:
+    """What a command writes to one of its outputs; it may be left open by what the command started."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: int) -> None:
+        self.writer = writer
+        self.data = bytearray()
+        self._reader = reader
+        self._closed = False
+
+    @classmethod
+    async def open(cls, stack: contextlib.AsyncExitStack) -> Self:
+        """Return an outlet that is closed with ``stack``."""
+        readable, writer = os.pipe()
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _protocol = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(readable, "rb")
+        )
+        stack.callback(transport.close)
+        outlet = cls(reader, writer)
+        stack.callback(outlet.close_writer)
+        return outlet
+
+    def close_writer(self) -> None:
+        """Leave the writing end to the command."""
+        if not self._closed:
+            self._closed = True
+            os.close(self.writer)
+
+    async def drain(self) -> None:
+        """Read until nobody writes any more.
+
+        Raises:
+            HookError: it is too much.
+        """
+        while chunk := await self._reader.read(65_536):
+            self.data += chunk
+            if len(self.data) > MAX_OUTPUT:
+                raise HookError(f"it wrote more than {MAX_OUTPUT:,} bytes")
+
+
+async def _ended(process: asyncio.subprocess.Process, outlets: Sequence[Outlet]) -> None:
+    """Read until the command has ended, and a moment longer.
 
     Raises:
         HookError: it wrote too much.
     """
-    assert process.stdin is not None  # noqa: S101 - all three are pipes
-    assert process.stdout is not None  # noqa: S101
-    assert process.stderr is not None  # noqa: S101
-    out, errors = bytearray(), bytearray()
-    readers = [
-        asyncio.ensure_future(_read(process.stdout, out)),
-        asyncio.ensure_future(_read(process.stderr, errors)),
-    ]
-    writer = asyncio.ensure_future(_write(process.stdin, given))
+    for outlet in outlets:
+        outlet.close_writer()
+    drains = [asyncio.ensure_future(outlet.drain()) for outlet in outlets]
     ended = asyncio.ensure_future(process.wait())
     try:
         while not ended.done():
-            waiting: list[asyncio.Future[Any]] = [ended, *(task for task in readers if not task.done())]
+            waiting: list[asyncio.Future[Any]] = [ended, *(task for task in drains if not task.done())]
             await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
-            for task in readers:
+            for task in drains:
                 if task.done():
                     task.result()
-        await asyncio.wait(readers, timeout=_AFTER_EXIT)
+        await asyncio.wait(drains, timeout=_AFTER_EXIT)
     finally:
-        for left in (*readers, writer, ended):
+        for left in (*drains, ended):
             left.cancel()
-    return bytes(out), bytes(errors)
-
-
-async def _read(stream: asyncio.StreamReader, into: bytearray) -> None:
-    while chunk := await stream.read(65_536):
-        into += chunk
-        if len(into) > MAX_OUTPUT:
-            raise HookError(f"it wrote more than {MAX_OUTPUT:,} bytes")
-
-
-async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
-    with contextlib.suppress(OSError):
-        stream.write(data)
-        await stream.drain()
-    stream.close()
 
 
 async def _end(process: asyncio.subprocess.Process, mark: str) -> None:

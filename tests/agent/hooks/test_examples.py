@@ -1,0 +1,189 @@
+"""Every example in docs/examples/hooks, in a real agent, as its configuration says."""
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked
+from tui_agent.agent.hooks.handlers import Loaded, from_entry_points, from_settings
+from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.payloads import ANSWERS
+from tui_agent.agent.hooks.settings import HookSettings
+from tui_agent.agent.navigator import NavigationError
+from tui_agent.context.request import request_bytes
+from tui_agent.context.settings import CompactionSettings, ContextSettings
+from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ToolResultEntry, ToolStatus
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "hooks"
+SMALL = ContextSettings(compaction=CompactionSettings(keep_recent=200))
+
+Start = Callable[..., Harness]
+
+
+def call(tool: str, **arguments: object) -> Call:
+    return Call(tool, json.dumps(arguments))
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Return what makes an agent with the hooks of the example configuration."""
+
+    def make(script: list[Reply] | Callable[..., Reply], **ports: object) -> Harness:
+        project = tmp_path / "project"
+        shutil.copytree(EXAMPLES, project / "hooks")
+        rows = tomllib.loads((EXAMPLES / "config.toml").read_text())["hooks"]
+        settings = [HookSettings(**row) for row in rows]
+        assert {row.event for row in settings} == set(ANSWERS)
+        environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        hooks = Hooks(lambda: from_settings(settings, project, environment))
+        return make_agent(tmp_path, ScriptedClient(script), hooks=hooks, **ports)
+
+    return make
+
+
+def lines(harness: Harness, name: str) -> list[dict[str, object]]:
+    text = (harness.agent.ports.project / name).read_text()
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+def result(harness: Harness) -> ToolResultEntry:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)][-1]
+
+
+def sent(harness: Harness) -> str:
+    return request_bytes(harness.agent.ports.client.requests[-1]).decode()
+
+
+async def test_session_start_tells_the_model_once(start: Start) -> None:
+    harness = start([Reply("Hello.")])
+    (harness.agent.ports.project / "FREEZE").touch()
+    await harness.say("hi")
+    await harness.say("again")
+    assert sent(harness).count("Releases are frozen: change nothing") == 1
+    assert [notice.message for notice in harness.of(Notice)] == ["Releases are frozen."]
+
+
+async def test_user_prompt_refuses_and_explains(start: Start) -> None:
+    harness = start([Reply("Hello.")])
+    ended = await harness.say("use sk-abcdefghijklmnopqrst please")
+    assert (ended.reason, harness.agent.ports.client.requests) == ("stopped", [])
+    assert "There is a key in it" in (ended.error or "")
+    assert harness.of(MessageRefused)[0].text == "use sk-abcdefghijklmnopqrst please"
+    assert "user" not in harness.kinds()
+    await harness.say("fix SHOP-12")
+    assert "tickets/NAME.md: SHOP-12" in sent(harness)
+
+
+async def test_before_tool_refuses_allows_and_changes(start: Start) -> None:
+    harness = start(
+        [
+            Reply(calls=(call("bash", command="git push origin main"),)),
+            Reply(calls=(call("bash", command="make test"),)),
+            Reply(calls=(call("bash", command="npm install || true"),)),
+            Reply("Done."),
+        ]
+    )
+    (harness.agent.ports.project / "Makefile").write_text("test:\n\t@echo all green\n")
+    await harness.say("go")
+    pushed, tested, installed = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert pushed.status is ToolStatus.DENIED
+    assert "Pushing is the user's business" in pushed.output
+    assert "all green" in tested.output
+    assert [event.request.title for event in harness.of(PermissionAsked)] == ["npm ci || true"]
+    assert 'changed the arguments to {"command": "npm ci || true"}' in installed.output
+
+
+async def test_after_tool_adds_to_the_output(start: Start) -> None:
+    harness = start([Reply(calls=(call("write", path="a.py", content="def f(:\n"),)), Reply("Oh.")])
+    await harness.say("go")
+    assert "a.py is no valid Python now: line 1" in result(harness).output
+    assert "no valid Python" in sent(harness)
+
+
+async def test_before_and_after_compact(start: Start) -> None:
+    harness = start([Reply("An answer. " + "word " * 400)], settings=SMALL, window=8_000)
+    await harness.say("first question about the cart")
+    await harness.say("second question about the till")
+    hold = harness.agent.ports.project / "HOLD"
+    hold.touch()
+    outcome = await harness.agent.compact()
+    assert "HOLD is there" in (outcome.problem or "")
+    hold.unlink()
+    requests = len(harness.agent.ports.client.requests)
+    assert (await harness.agent.compact()).problem is None
+    assert len(harness.agent.ports.client.requests) == requests, "no model was asked"
+    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    assert "first question about the cart" in entry.summary
+    assert entry.model is None
+    assert entry.tokens_after < entry.tokens_before
+    await harness.agent.aclose()
+    (told,) = lines(harness, "summaries.jsonl")
+    assert told["entry"] == entry.id
+    assert told["summary"] == entry.summary
+
+
+async def test_before_and_after_tree(start: Start) -> None:
+    write = Reply(calls=(call("write", path="a.txt", content="one\n"),))
+    harness = start([Reply("Hello."), write, Reply("Written."), Reply("Fine.")])
+    await harness.say("hi")
+    here = harness.session.leaf
+    await harness.say("write a file")
+    plan = harness.agent.plan_move(here)
+    with pytest.raises(NavigationError, match=r"a\.txt changed there; move with a summary"):
+        await harness.agent.carry_out(plan)
+    assert harness.session.leaf == plan.from_id
+    requests = len(harness.agent.ports.client.requests)
+    await harness.agent.carry_out(plan, focus="")
+    assert len(harness.agent.ports.client.requests) == requests, "no model was asked"
+    summary = harness.path()[-1]
+    assert isinstance(summary, BranchSummaryEntry)
+    assert summary.summary.startswith(f"A short attempt from #{here}")
+    assert "a.txt" in summary.details.modified_files
+    await harness.agent.aclose()
+    (told,) = lines(harness, "moves.jsonl")
+    assert (told["leaf"], told["old_leaf"]) == (here, plan.from_id)
+
+
+async def test_run_end_is_told_how_it_went(start: Start) -> None:
+    harness = start([Reply("Hello there.")])
+    await harness.say("hi")
+    await harness.agent.aclose()
+    (told,) = lines(harness, "runs.jsonl")
+    assert (told["reason"], told["answer"], told["steps"]) == ("done", "Hello there.", 1)
+    assert told["about"]["session"] == harness.session.id  # type: ignore[index]
+    assert told["about"]["model"] == "test/model"  # type: ignore[index]
+
+
+async def test_functions_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("hooks_example", EXAMPLES / "package.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "hooks_example", module)
+    spec.loader.exec_module(module)
+    points = [
+        EntryPoint("ours", "hooks_example", "tui_agent.hooks"),
+        EntryPoint("gone", "no_such_package", "tui_agent.hooks"),
+        EntryPoint("empty", "json", "tui_agent.hooks"),
+    ]
+    client = ScriptedClient([Reply(calls=(call("write", path="generated/x.py", content="1"),)), Reply("I see.")])
+    harness = make_agent(tmp_path, client, hooks=Hooks(lambda: from_entry_points(points)))
+    await harness.say("go")
+    await harness.agent.aclose()
+    assert result(harness).status is ToolStatus.DENIED
+    assert "made by `make code`" in result(harness).output
+    notices = [notice.message for notice in harness.of(Notice)]
+    assert any("gone cannot be loaded" in text for text in notices)
+    assert any("empty has no function" in text for text in notices)
+    assert "Run 1 ended: done." in notices
+    assert isinstance(from_entry_points([]), Loaded)
