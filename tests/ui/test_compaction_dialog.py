@@ -241,7 +241,7 @@ async def test_prune_shows_what_goes_and_its_price_and_asks(tmp_path: Path) -> N
         await pilot.pause()
         last = stage.harness.path()[-1]
         assert isinstance(last, PruneEntry)
-        assert "cleared; /undo brings them back" in stage.text()
+        assert "pruned; /undo brings them back" in stage.text()
 
 
 async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> None:
@@ -267,4 +267,4 @@ async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
         await stage.say("hi", pilot)
         await stage.main.run_command("prune", "")
         await pilot.pause()
-        assert "There is no old tool output that is worth clearing." in stage.text()
+        assert "There is no old tool output that is worth pruning." in stage.text()

@@ -90,7 +90,7 @@ COMMANDS: tuple[Command, ...] = (
         argument="[FOCUS]",
         needs=CompactingAgent,
     ),
-    Command("prune", "clear old tool outputs from the context", context_handlers.prune, "Prune", needs=InspectedAgent),
+    Command("prune", "turn old tool outputs into placeholders", context_handlers.prune, "Prune", needs=InspectedAgent),
     Command(
         "context",
         "what fills the context window",
@@ -116,6 +116,7 @@ COMMANDS: tuple[Command, ...] = (
         argument="[HINT]",
         needs=CommandingAgent,
     ),
+    Command("panel", "show or hide tree, to-dos, files and jobs", context_handlers.panel, "Side panel", key="ctrl+b"),
     Command("cost", "tokens and dollars spent", handlers.cost, "Cost"),
     Command("copy", "copy the last answer", handlers.copy, "Copy last answer", key="f3"),
     Command("theme", "change the colours", handlers.theme, "Theme", argument="[NAME]"),

@@ -33,7 +33,7 @@ async def compact(main: MainScreen, argument: str) -> None:
 
 
 async def prune(main: MainScreen, _argument: str) -> None:
-    """Clear old tool outputs, after a look at which and at what that costs."""
+    """Prune old tool outputs, after a look at which and at what that costs."""
     from tui_agent.ui import plans
     from tui_agent.ui.format import plural
     from tui_agent.ui.screens.choice import ChoiceScreen
@@ -47,7 +47,7 @@ async def prune(main: MainScreen, _argument: str) -> None:
         return
     plan = agent.plan_prune()
     if plan is None:
-        main.say("There is no old tool output that is worth clearing.")
+        main.say("There is no old tool output that is worth pruning.")
         return
     blocks, warm = agent.context_map().blocks, agent.cache_state().warm
     targets = set(plan.targets)
@@ -58,12 +58,18 @@ async def prune(main: MainScreen, _argument: str) -> None:
 
     def answered(answer: str | None) -> None:
         if answer == "prune" and agent.prune():
-            main.say(f"{plural(len(plan.targets), 'output')} cleared; /undo brings them back.")
+            main.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
 
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
-    question = f"Clear {plural(len(plan.targets), 'old tool output')}?"
+    question = f"Prune {plural(len(plan.targets), 'old tool output')}?"
     details = f"{plans.prune_text(plan, blocks)}\n\n{price}"
-    main.app.push_screen(ChoiceScreen(question, [("prune", "Clear"), ("keep", "Keep")], details), answered)
+    main.app.push_screen(ChoiceScreen(question, [("prune", "Prune"), ("keep", "Keep")], details), answered)
+
+
+async def panel(main: MainScreen, _argument: str) -> None:
+    """Show or hide the side panel."""
+    if main.view is not None:
+        main.view.toggle_panel()
 
 
 async def restore(main: MainScreen, entry_id: int) -> None:

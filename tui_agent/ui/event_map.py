@@ -43,6 +43,7 @@ RETRY = ("ctrl+r", "retry", "screen.command('retry')")
 def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     """Show an event. The transcript and the status line see every one."""
     view.transcript.apply(event)
+    view.panel.apply(event)
     main.status.state = next_state(main.status.state, event, main.clock())
     match event:
         case RunStarted():

@@ -61,13 +61,17 @@ async def model(main: MainScreen, argument: str) -> None:
         main.app.push_screen(ModelPicker(main.services.models, main.agent.model), main.use_model)
 
 
-async def tree(main: MainScreen, _argument: str) -> None:
-    """Show all branches of the session."""
+async def tree(main: MainScreen, argument: str) -> None:
+    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``)."""
     from tui_agent.ui.screens.tree import TreeScreen
 
     agent: object = main.agent
-    if isinstance(agent, NavigatingAgent):
-        main.app.push_screen(TreeScreen(main, agent))
+    if not isinstance(agent, NavigatingAgent):
+        return
+    screen = TreeScreen(main, agent)
+    main.app.push_screen(screen)
+    if (entry := argument.removeprefix("#")).isdigit():
+        screen.call_after_refresh(lambda: screen.reload(at=int(entry)))
 
 
 async def label(main: MainScreen, argument: str) -> None:
@@ -156,9 +160,8 @@ def _moved_here(session: Any) -> bool:
     here, target = session.leaf, moves[-1].to_leaf
     if here != target and here is not None:
         entry = session.entry(here)
-        return entry.kind == "branch_summary" and entry.parent_id == target
-    at_target: bool = here == target
-    return at_target
+        return bool(entry.kind == "branch_summary" and entry.parent_id == target)
+    return bool(here == target)
 
 
 async def redo(main: MainScreen, _argument: str) -> None:

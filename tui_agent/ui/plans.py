@@ -31,12 +31,12 @@ def compaction_text(plan: CompactionPlan) -> str:
     rows = [
         ("Goes", f"{_counts(goes)} · {tokens(plan.tokens_summarised)} tokens{_first(goes)}"),
         ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens, word for word{_first(kept)}"),
-        ("Carried", "your messages, pinned entries, file lists, to-dos, paths, commands and errors"),
+        ("Carried", "your messages, pinned entries, files, to-dos, key facts"),
         ("After", f"{tokens(plan.tokens_before)} → at most {tokens(most)} tokens of history"),
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
-        rows.insert(2, ("Cleared", f"{plural(count, 'old output')} of what stays; recall brings them back"))
+        rows.insert(2, ("Pruned", f"{plural(count, 'old output')} of what stays; recall brings them back"))
     return "\n".join(f"{name:<9}{text}" for name, text in rows)
 
 
@@ -62,12 +62,12 @@ def weighed_text(commit: Commit, draft: Draft) -> str:
 def prune_instead(plan: PrunePlan) -> str:
     """Return what helps where there is nothing to summarise."""
     return (
-        f"{plural(len(plan.targets), 'output')} can be cleared instead, which frees {tokens(plan.tokens_freed)} tokens."
+        f"{plural(len(plan.targets), 'output')} can be pruned instead, which frees {tokens(plan.tokens_freed)} tokens."
     )
 
 
 def prune_text(plan: PrunePlan, blocks: Sequence[Block]) -> str:
-    """Return which outputs a prune clears, the largest by name."""
+    """Return which outputs a prune takes, the largest by name."""
     targets = set(plan.targets)
     found = sorted((b for b in blocks if b.origin and b.origin[0] in targets), key=lambda block: -block.tokens)
     rows = [f"{tokens(b.tokens):>7}  #{b.origin[0]:<6} {one_line(b.label, 60)}" for b in found[:LISTED]]

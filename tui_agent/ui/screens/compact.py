@@ -121,7 +121,7 @@ class CompactScreen(ModalScreen[None]):
         self._say(line, severity)
         hints = list(KEYS[phase])
         if phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
-            hints.insert(0, ("enter", "clear old outputs instead", "screen.summarise"))
+            hints.insert(0, ("enter", "prune old outputs instead", "screen.summarise"))
         self.keys.update(_hints(hints))
         match phase:
             case Phase.PLAN:
@@ -149,7 +149,7 @@ class CompactScreen(ModalScreen[None]):
     # -- summarising ------------------------------------------------------------------------------------------
 
     def action_summarise(self) -> None:
-        """Have the summary written; where none is possible, clear old outputs instead."""
+        """Have the summary written; where none is possible, prune old outputs instead."""
         if self._agent.running:
             self._say(WORKING, "warning")
         elif self.phase is Phase.PLAN:

@@ -84,7 +84,7 @@ class MainScreen(Screen[None]):
             yield NoticeLine()
             yield popup
         yield Prompt(popup, self._history, self.clock)
-        yield Gauge()
+        yield Gauge(self.clock)
         yield StatusLine(self.clock)
 
     async def attach(self, services: AppServices) -> None:

@@ -95,6 +95,11 @@ class LineList(ScrollView, can_focus=True):
         """Rows on screen."""
         return max(1, self.scrollable_content_region.height - self.HEADED)
 
+    @property
+    def shows_cursor(self) -> bool:
+        """Whether the row under the cursor is marked."""
+        return True
+
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
         """Say how many rows there are now, and where the cursor is among them."""
         self._count = count
@@ -186,7 +191,7 @@ class LineList(ScrollView, can_focus=True):
         index = self.index_at(y)
         if index is None:
             return Strip.blank(width, self.style_of("text"))
-        return self._strip(self.row(index, width), width, cursor=index == self.cursor)
+        return self._strip(self.row(index, width), width, cursor=self.shows_cursor and index == self.cursor)
 
     def _strip(self, runs: Sequence[Run], width: int, *, cursor: bool = False) -> Strip:
         shown = crop_runs(list(runs), width)

@@ -19,6 +19,7 @@ from tui_agent.ui.session_slot import SessionSlot
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.queue import QueueList
+from tui_agent.ui.widgets.side_panel import AUTO_FROM, SidePanel
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class SessionView(Container):
     question = getters.query_one(PermissionPrompt)
     waiting = getters.query_one(QueueList)
     new_chip = getters.query_one(NewChip)
+    panel = getters.query_one(SidePanel)
 
     class Opened(Message):
         """A session was opened and is shown."""
@@ -41,6 +43,7 @@ class SessionView(Container):
         self._main = main
         self._services = services
         self._slot = SessionSlot(services, self)
+        self._wants_panel: bool | None = None
 
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
@@ -54,6 +57,7 @@ class SessionView(Container):
             clock=self._services.clock,
         )
         yield QueueList()
+        yield SidePanel()
 
     @property
     def agent(self) -> AgentPort | None:
@@ -76,6 +80,8 @@ class SessionView(Container):
         self.question.clear()
         self.leave_question()
         self.transcript.open(agent)
+        self.on_resize()
+        self.panel.open(agent)
         self._main.status.state = RunState()
         self.waiting.queue = agent.queue
         if agent.question is not None:
@@ -114,6 +120,33 @@ class SessionView(Container):
         message.stop()
         if self.agent is not None:
             self.agent.answer_permission(message.request.call_id, message.answer)
+
+    # -- the side panel ---------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Show the side panel where there is room for it, unless the user said otherwise."""
+        wanted = self.size.width >= AUTO_FROM if self._wants_panel is None else self._wants_panel
+        self.panel.show(shown=wanted)
+
+    def toggle_panel(self) -> None:
+        """Show or hide the side panel, whatever the width."""
+        self._wants_panel = not self.panel.display
+        if not self._wants_panel and self.panel.has_focus:
+            self._main.prompt.focus()
+        self.on_resize()
+
+    @on(SidePanel.Jumped)
+    def _panel_jumped(self, message: SidePanel.Jumped) -> None:
+        message.stop()
+        if message.on_path and self.transcript.jump_to(message.entry_id):
+            self.transcript.focus()
+        else:
+            self._main.run_soon(self._main.run_command("tree", f"#{message.entry_id}"))
+
+    @on(SidePanel.Left)
+    def _panel_left(self, message: SidePanel.Left) -> None:
+        message.stop()
+        self._main.prompt.focus()
 
     # -- what the conversation asks for -----------------------------------------------------------------------
 

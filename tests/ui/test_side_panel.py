@@ -1,0 +1,187 @@
+"""The side panel: what it tells of a session, when it is there, and where it goes."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Call, Reply
+from tests.support.ui_app import until
+from tui_agent.session.entries import (
+    CompactionEntry,
+    SummaryDetails,
+    TextPart,
+    ToolMetadata,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.records import EntryHeader
+from tui_agent.ui.outline import extended, facts_of, outline
+from tui_agent.ui.screens.tree import TreeScreen
+
+
+def panel_text(stage: RealStage) -> str:
+    panel = stage.main.view.panel  # type: ignore[union-attr]
+    left = panel.region.x
+    return "\n".join(line[left:] for line in stage.text().split("\n"))
+
+
+async def settled(stage: RealStage, pilot: Any) -> None:
+    await pilot.pause()
+    await pilot.pause()
+
+
+async def test_it_is_there_when_there_is_room_and_ctrl_b_says_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("Hello.")])
+    async with stage.run((100, 30)) as pilot:
+        panel = stage.main.view.panel  # type: ignore[union-attr]
+        assert not panel.display
+        await stage.say("a question", pilot)
+        await pilot.press("ctrl+b")
+        await settled(stage, pilot)
+        assert panel.display
+        assert "a question" in panel_text(stage)
+        await pilot.press("ctrl+b")
+        assert not panel.display
+        await pilot.press("ctrl+b")
+        await pilot.resize_terminal(60, 20)
+        assert panel.display  # the user's word counts more than the width
+    stage = real_stage(tmp_path, [Reply("Hello.")])
+    async with stage.run((160, 40)) as pilot:
+        assert stage.main.view.panel.display  # type: ignore[union-attr]
+        await pilot.resize_terminal(120, 40)
+        await until(lambda: not stage.main.view.panel.display, pilot)  # type: ignore[union-attr]
+
+
+async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    todos = '{"todos": "[x] look\\n[>] write the test\\n[ ] tell"}'
+    script = [
+        Reply("", (Call("todo", todos),)),
+        Reply("", (Call("write", '{"path": "new.py", "content": "one\\ntwo\\n"}'),)),
+        Reply("Done."),
+    ]
+    stage = real_stage(tmp_path, script)
+    async with stage.run((160, 40)) as pilot:
+        await stage.say("make a plan", pilot)
+        await settled(stage, pilot)
+        text = panel_text(stage)
+        assert "make a plan" in text
+        assert "To-dos" in text
+        assert "1/3" in text
+        assert "◐ write the test" in text
+        assert "new.py" in text
+        assert "+2 −0" in text
+
+
+async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_its_row(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    write_modules(tmp_path, 2)
+    stage = real_stage(tmp_path, [*working_script(2), Reply("Third.")])
+    async with stage.run((160, 30)) as pilot:
+        await stage.say("first question", pilot)
+        await stage.say("second question", pilot)
+        second = next(entry.id for entry in stage.harness.path() if entry.preview == "second question")
+        stage.harness.agent.move(stage.harness.session.entry(second).parent_id)
+        await stage.say("another way", pilot)
+        await settled(stage, pilot)
+        view = stage.main.view
+        assert view is not None
+        text = panel_text(stage)
+        assert "├ second question" in text
+        view.panel.focus()
+        rows = [line.entry for line in view.panel._lines]
+        view.panel.cursor = rows.index(second)
+        await pilot.press("enter")
+        await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
+        await pilot.pause()
+        line = stage.screen.session_tree.line
+        assert line.segment.headers[line.row.last].id == second
+        await pilot.press("escape")
+        view.panel.cursor = 1
+        view.panel.focus()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert view.transcript.has_focus
+        assert view.transcript.focused_target() is not None
+
+
+async def test_running_jobs_are_listed_until_they_end(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    script = [Reply("", (Call("bash", '{"command": "sleep 60", "background": true}'),)), Reply("It runs.")]
+    stage = real_stage(tmp_path, script)
+    async with stage.run((160, 30)) as pilot:
+        await stage.say("start it", pilot)
+        await settled(stage, pilot)
+        assert "Background jobs" in panel_text(stage)
+        assert "sleep 60" in panel_text(stage)
+        await stage.harness.agent.jobs.aclose()
+        await until(lambda: "Background jobs" not in panel_text(stage), pilot)
+
+
+# -- pure ---------------------------------------------------------------------------------------------------------
+
+
+def header(entry_id: int, parent: int | None, kind: str = "user", preview: str = "") -> EntryHeader:
+    return EntryHeader(entry_id, parent, kind, preview or f"{kind} {entry_id}", 1, 0, 10)
+
+
+TREE = [
+    header(1, None, "system"),
+    header(2, 1),
+    header(3, 2, "assistant"),
+    header(4, 3),
+    header(5, 4, "assistant"),
+    header(6, 3),
+    header(7, 6, "assistant"),
+]
+
+
+def test_the_path_is_flat_and_other_branches_are_one_row_where_they_leave_it() -> None:
+    rows = outline(TREE, 7, {3: "green"})
+    assert [(row.entry_id, row.depth, row.on_path, row.is_leaf) for row in rows] == [
+        (2, 0, True, False),
+        (3, 0, True, False),
+        (4, 1, False, False),
+        (6, 0, True, False),
+        (7, 0, True, True),
+    ]
+    assert rows[1].label == "green"
+    assert rows[2].count == 2
+
+
+def test_what_lies_below_the_leaf_is_a_branch_and_stays_one_when_something_is_appended() -> None:
+    straight = [header(1, None), header(2, 1, "assistant"), header(3, 2), header(4, 3, "assistant")]
+    rows = outline(straight, 2, {})
+    assert [(row.entry_id, row.is_branch, row.is_leaf) for row in rows] == [
+        (1, False, False),
+        (2, False, True),
+        (3, True, False),
+    ]
+    asked = UserEntry(id=5, parent_id=2, preview="user 5", parts=(TextPart(text="x"),))
+    assert extended(rows, asked) == outline([*straight, header(5, 2)], 5, {})
+
+
+def test_appending_gives_the_same_rows_as_making_them_anew() -> None:
+    rows = outline(TREE, 7, {})
+    asked = UserEntry(id=8, parent_id=7, preview="user 8", parts=(TextPart(text="x"),))
+    assert extended(rows, asked) == outline([*TREE, header(8, 7)], 8, {})
+
+
+def test_files_add_up_and_what_a_summary_carries_counts() -> None:
+    def edit(entry_id: int, path: str, plus: int) -> ToolResultEntry:
+        metadata = ToolMetadata(path=path, diff="x", additions=plus, modified_files=(path,))
+        return ToolResultEntry(
+            id=entry_id, call_id=str(entry_id), tool="edit", status="completed", output="", metadata=metadata
+        )  # type: ignore[arg-type]
+
+    compaction = CompactionEntry(
+        id=1, summary="s", first_kept_id=None, tokens_before=2, tokens_after=1, trigger="manual",
+        details=SummaryDetails(modified_files=("old.py", "a.py")),
+    )  # fmt: skip
+    files = facts_of([compaction, edit(2, "a.py", 3), edit(3, "b.py", 1), edit(4, "a.py", 2)]).files
+    assert [(file.path, file.additions, file.entry_id) for file in files] == [
+        ("old.py", 0, 1),
+        ("b.py", 1, 3),
+        ("a.py", 5, 4),
+    ]

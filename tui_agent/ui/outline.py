@@ -1,0 +1,154 @@
+"""What the side panel tells of a session: its branches and messages as an outline, to-dos, files, jobs. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tui_agent.session.entries import (
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    ToolResultEntry,
+)
+from tui_agent.session.records import EntryHeader
+from tui_agent.tools.jobs import JobState
+from tui_agent.tools.todo import current_todos
+from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
+
+SHOWN_FILES = 12
+"""Files listed; the ones changed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineRow:
+    """A message of the path, a labelled entry, or the beginning of a branch one is not on.
+
+    ``is_branch`` marks the first row of a branch, ``count`` is the entries on it and below.
+    """
+
+    entry_id: int
+    text: str
+    depth: int = 0
+    on_path: bool = True
+    is_leaf: bool = False
+    is_branch: bool = False
+    label: str = ""
+    count: int = 0
+    is_passing: bool = False
+    """It has a row only because it is the leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file the session changed, and the entry that did it last."""
+
+    path: str
+    additions: int = 0
+    deletions: int = 0
+    entry_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PanelFacts:
+    """To-dos as (status, text), files oldest change first, running jobs as (number, command)."""
+
+    todos: tuple[tuple[str, str], ...] = ()
+    todo_entry: int | None = None
+    files: tuple[ChangedFile, ...] = ()
+    jobs: tuple[tuple[int, str], ...] = ()
+
+
+_TOLD = frozenset({"user", "compaction", "branch_summary"})
+"""Kinds of entries on the path that have a row; of the others only the leaf and those with a label."""
+
+
+def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
+    """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are made anew."""
+    if not rows:
+        return []
+    depth = next((row.depth for row in reversed(rows) if row.is_leaf), 0)
+    earlier = [replace(row, is_leaf=False) if row.is_leaf else row for row in rows if not row.is_passing]
+    text = "Compacted" if entry.kind == "compaction" else entry.preview or entry.kind.replace("_", " ")
+    return [*earlier, OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=entry.kind not in _TOLD)]
+
+
+def outline(headers: Sequence[EntryHeader], leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
+    """Return the messages of the active path with the branches that leave it where they do."""
+    index = TreeIndex(headers, leaf)
+    rows: list[OutlineRow] = []
+    stack: list[tuple[Segment, int]] = [(root, 0) for root in reversed(index.roots)]
+    while stack:
+        segment, depth = stack.pop()
+        if segment.active:
+            rows.extend(_messages(segment, depth, leaf, labels))
+        if left := segment.headers[segment.active :]:
+            rows.append(_branch(left, segment.count - segment.active, depth + bool(segment.active), labels))
+        branches = len(segment.children) > 1
+        # The branch one is on comes last and is not indented, so that a long session does not move to the right.
+        children = sorted(segment.children, key=lambda child: child.active == 0)
+        if segment.active or any(child.active for child in children):
+            stack.extend((child, depth + (branches and not child.active)) for child in children)
+    return rows
+
+
+def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]) -> Iterable[OutlineRow]:
+    """Yield a row per message of the user, labelled entry and summary on the path, and one for the leaf."""
+    on_path = segment.headers[: segment.active]
+    for header in on_path:
+        label = labels.get(header.id, "")
+        if header.kind in _TOLD or label:
+            yield OutlineRow(header.id, _text(header), depth, label=label, is_leaf=header.id == leaf)
+    last = on_path[-1]
+    if last.id == leaf and last.kind not in _TOLD and not labels.get(last.id):
+        yield OutlineRow(last.id, _text(last), depth, is_leaf=True, is_passing=True)
+
+
+def _branch(headers: Sequence[EntryHeader], count: int, depth: int, labels: Mapping[int, str]) -> OutlineRow:
+    first = next((header for header in headers if header.kind == "user"), headers[0])
+    label = next((labels[header.id] for header in headers if header.id in labels), "")
+    return OutlineRow(first.id, _text(first), depth, on_path=False, is_branch=True, label=label, count=count)
+
+
+def _text(header: EntryHeader) -> str:
+    if header.kind == "compaction":
+        return "Compacted"
+    return header.preview or header.kind.replace("_", " ")
+
+
+def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
+    """Return what a path says of to-dos and files; ``jobs`` are those of the agent, ended ones among them."""
+    todos = current_todos(path)
+    newest = (entry.id for entry in reversed(path) if isinstance(entry, ToolResultEntry) and entry.tool == "todo")
+    return PanelFacts(
+        todos=tuple((str(todo.status), todo.content) for todo in todos),
+        todo_entry=next(newest, None),
+        files=_files(path),
+        jobs=running(jobs),
+    )
+
+
+def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
+    """Return number and command of the jobs that have not ended."""
+    return tuple((job.id, job.command) for job in jobs if job.running)
+
+
+def _files(path: Sequence[Entry]) -> tuple[ChangedFile, ...]:
+    found: dict[str, ChangedFile] = {}
+    for entry in path:
+        match entry:
+            case CompactionEntry() | BranchSummaryEntry():
+                for name in entry.details.modified_files:
+                    found.setdefault(name, ChangedFile(name, entry_id=entry.id))
+            case ToolResultEntry(metadata=metadata):
+                changed = metadata.modified_files or ((metadata.path,) if metadata.diff and metadata.path else ())
+                for name in changed:
+                    before = found.pop(name, ChangedFile(name))
+                    alone = len(changed) == 1
+                    found[name] = ChangedFile(
+                        name,
+                        before.additions + (metadata.additions if alone else 0),
+                        before.deletions + (metadata.deletions if alone else 0),
+                        entry.id,
+                    )
+            case _:
+                pass
+    return tuple(found.values())[-SHOWN_FILES:]

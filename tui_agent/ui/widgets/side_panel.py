@@ -1,0 +1,231 @@
+"""The side panel: the tree in miniature, to-dos, files changed and background jobs, drawn by the line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from tui_agent.agent.events import AgentEvent, EntryAppended, JobsChanged, LeafMoved
+from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running
+from tui_agent.ui.services import AgentPort
+from tui_agent.ui.widgets.line_list import LineList, Run, spread
+from tui_agent.ui.widgets.transcript import sanitize
+
+WIDTH = 36
+AUTO_FROM = 140
+"""Columns from which the panel is there without being asked for."""
+
+_MARKS = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
+_MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
+LEAST_TREE = 6
+"""Rows of the tree that are shown however much else there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the panel; ``entry`` is where choosing it goes."""
+
+    runs: tuple[Run, ...]
+    tail: tuple[Run, ...] = ()
+    entry: int | None = None
+    on_path: bool = True
+
+
+class SidePanel(LineList):
+    """Looks at the agent's session when something happens to it, and never otherwise."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", show=False)]
+
+    @dataclass
+    class Jumped(Message):
+        """The user wants to see an entry; ``on_path`` says that it is in the conversation."""
+
+        entry_id: int
+        on_path: bool
+
+    @dataclass
+    class Left(Message):
+        """The user wants to go back to writing."""
+
+    def __init__(self) -> None:
+        super().__init__(id="side-panel")
+        self._agent: AgentPort | None = None
+        self._lines: list[_Line] = []
+        self._rows: list[OutlineRow] = []
+        self._facts = PanelFacts()
+        self._stale = True
+        self._asked = False
+
+    # -- what is shown
+
+    def open(self, agent: AgentPort) -> None:
+        """Show another session."""
+        self._agent = agent
+        self._rows = []
+        self._look_soon()
+
+    def apply(self, event: AgentEvent) -> None:
+        """Look again when the event changed what is shown."""
+        match event:
+            case LeafMoved():
+                self._rows = []
+                self._look_soon()
+            case JobsChanged(jobs=jobs) if running(jobs) != self._facts.jobs:
+                self._look_soon()
+            case EntryAppended(entry=entry):
+                self._rows = extended(self._rows, entry)
+                self._look_soon()
+            case _:
+                pass
+
+    def show(self, *, shown: bool) -> None:
+        """Come up, with what was missed while hidden, or hide."""
+        if self.display is not shown:
+            self.display = shown
+            if shown and self._stale:
+                self._look_soon()
+
+    def _look_soon(self) -> None:
+        """Look once for many events; not at all while nobody sees it."""
+        self._stale = True
+        if self.display and not self._asked:
+            self._asked = True
+            self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        self._asked = False
+        if self._agent is None or not self.display:
+            return
+        self._stale = False
+        session = self._agent.session
+        if not self._rows:
+            self._rows = outline(session.skeleton(), session.leaf, session.labels())
+        self._facts = facts_of(session.active_path(), getattr(self._agent, "jobs", ()))
+        self._lay_out()
+
+    def on_resize(self) -> None:
+        """Give the tree the room that is left."""
+        super().on_resize()
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        below = [*self._todos(), *self._files(), *self._jobs()]
+        room = max(LEAST_TREE, self.size.height - len(below) - 2)
+        lines = [*self._tree(room), *below]
+        if lines != self._lines:
+            self._lines = lines
+            self.set_count(len(lines))
+
+    def _tree(self, room: int) -> list[_Line]:
+        if not self._rows:
+            return []
+        here = next((at for at, row in enumerate(self._rows) if row.is_leaf), len(self._rows) - 1)
+        first = max(0, min(here - room + 3, len(self._rows) - room))
+        shown = self._rows[first : first + room]
+        lines = [_heading("Tree", "ctrl+t")]
+        if first:
+            lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first - 1].entry_id))
+        lines.extend(_tree_line(row) for row in (shown[1:] if first else shown))
+        if first + room < len(self._rows):
+            lines.append(_Line((("  ⋮", "faint"),), entry=self._rows[first + room].entry_id, on_path=False))
+        return lines
+
+    def _todos(self) -> list[_Line]:
+        todos = self._facts.todos
+        if not todos:
+            return []
+        done = sum(status == "done" for status, _ in todos)
+        lines = [_BLANK, _heading("To-dos", f"{done}/{len(todos)}")]
+        for status, text in todos:
+            style = "strong" if status == "in_progress" else "faint" if status in {"done", "cancelled"} else "text"
+            mark = (f" {_MARKS.get(status, '○')} ", _MARK_STYLES.get(status, "text"))
+            lines.append(_Line((mark, (sanitize.line(text), style)), entry=self._facts.todo_entry))
+        return lines
+
+    def _files(self) -> list[_Line]:
+        files = self._facts.files
+        if not files:
+            return []
+        lines = [_BLANK, _heading("Files changed", str(len(files)))]
+        for file in files:
+            counts = ((f"+{file.additions}", "good"), (f" −{file.deletions} ", "error"))
+            name = sanitize.line(file.path)
+            short = name if len(name) < WIDTH - 12 else f"…{name[-(WIDTH - 13) :]}"
+            tail = counts if file.additions or file.deletions else ()
+            lines.append(_Line(((f" {short}", "text"),), tail, entry=file.entry_id))
+        return lines
+
+    def _jobs(self) -> list[_Line]:
+        if not self._facts.jobs:
+            return []
+        lines = [_BLANK, _heading("Background jobs", "")]
+        for number, command in self._facts.jobs:
+            lines.append(_Line(((f" ◐ {number} ", "accent"), (sanitize.line(command), "text"))))
+        return lines
+
+    # -- keys and mouse
+
+    def action_choose(self) -> None:
+        """Go to the entry under the cursor."""
+        line = self._lines[self.cursor] if self.cursor < len(self._lines) else None
+        if line is not None and line.entry is not None:
+            self.post_message(self.Jumped(line.entry, line.on_path))
+
+    def action_leave(self) -> None:
+        """Go back to writing."""
+        self.post_message(self.Left())
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the entry that is clicked."""
+        event.prevent_default()
+        index = self.index_at(event.y)
+        if index is not None:
+            self.cursor = index
+            self.action_choose()
+
+    # -- painting
+
+    def row(self, index: int, width: int) -> Sequence[Run]:
+        """Return a line."""
+        line = self._lines[index]
+        return spread(line.runs, line.tail, width)
+
+    @property
+    def shows_cursor(self) -> bool:
+        """Whether the row under the cursor is marked: only while keys come here."""
+        return self.has_focus
+
+    def on_focus(self) -> None:
+        """Mark the row under the cursor."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Mark none."""
+        self.refresh()
+
+
+_BLANK = _Line(())
+
+
+def _heading(name: str, note: str) -> _Line:
+    return _Line(((f" {name}", "strong"),), ((f"{note} ", "faint"),) if note else ())
+
+
+def _tree_line(row: OutlineRow) -> _Line:
+    indent = "  " * min(row.depth, 4)
+    mark = "├" if row.is_branch else "•"
+    runs: list[Run] = [
+        (f" {indent}{mark} ", "accent" if row.is_leaf else "faint"),
+        (sanitize.line(row.text), "strong" if row.is_leaf else "text" if row.on_path else "faint"),
+    ]
+    tail: list[Run] = []
+    if row.label:
+        tail.append((f"[{sanitize.line(row.label)[:12]}] ", "accent"))
+    elif row.is_branch:
+        tail.append((f"{row.count} ", "faint"))
+    if row.is_leaf:
+        tail.append(("◀ ", "accent"))
+    return _Line(tuple(runs), tuple(tail), entry=row.entry_id, on_path=row.on_path)
