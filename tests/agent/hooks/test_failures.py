@@ -1,0 +1,309 @@
+"""Hooks that fail, hang, flood, or want more than they may: told to the user, and the default goes on."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import YES, Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
+from tui_agent.agent.hooks.handlers import FunctionHook, Loaded, from_settings
+from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.payloads import (
+    Answer,
+    BeforeCompact,
+    BeforeTool,
+    BeforeToolAnswer,
+    BeforeTree,
+    SummaryAnswer,
+    UserPrompt,
+    UserPromptAnswer,
+    schemas,
+)
+from tui_agent.agent.hooks.settings import HookSettings
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.request import request_bytes
+from tui_agent.context.settings import CompactionSettings, ContextSettings
+from tui_agent.session.entries import CompactionEntry, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.tools.environment import safe_environment
+
+PATH = {"PATH": os.environ["PATH"]}
+
+
+def commands(tmp_path: Path, *rows: dict[str, object], environment: dict[str, str] | None = None) -> Hooks:
+    """Return hooks that run in the project."""
+    settings = [HookSettings.model_validate(row) for row in rows]
+    (tmp_path / "project").mkdir(exist_ok=True)
+    return Hooks(lambda: from_settings(settings, tmp_path / "project", environment or PATH))
+
+
+def functions(*rows: dict[str, object]) -> Hooks:
+    """Return hooks that are functions, one package each."""
+    return Hooks(lambda: Loaded(tuple(FunctionHook(f"package{i}", row) for i, row in enumerate(rows))))  # type: ignore[arg-type]
+
+
+def bash(command: str) -> Call:
+    return Call("bash", json.dumps({"command": command}))
+
+
+def write(path: str) -> Call:
+    return Call("write", json.dumps({"path": path, "content": "x"}))
+
+
+def results(harness: Harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+def warnings(harness: Harness) -> list[str]:
+    return [notice.message for notice in harness.of(Notice) if notice.severity == "warning"]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("echo oops >&2; exit 1", "ended with 1: oops"),
+        ("echo hello", "is no JSON: 'hello'"),
+        ("""echo '{"contxt": "x"}'""", "does not fit: contxt"),
+        ("echo '[]'", "does not fit"),
+        ("kill -9 $$", "ended with -9"),
+        ("yes", "wrote more than"),
+        ("/nowhere/at/all", "ended with 127"),
+    ],
+)
+async def test_a_failure_is_told_and_the_message_goes_on(tmp_path: Path, command: str, why: str) -> None:
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": command})
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    assert (await harness.say("hi")).reason == "done"
+    (warning,) = warnings(harness)
+    assert why in warning
+    assert "user_prompt hook" in warning
+
+
+async def test_a_hook_that_hangs_is_ended_with_everything_it_started(tmp_path: Path) -> None:
+    command = "trap '' TERM; sleep 600 & echo $$ $! > pids; wait; sleep 600"
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": command, "timeout": 0.3})
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    assert (await harness.say("hi")).reason == "done"
+    assert "took longer than 0.3 s" in warnings(harness)[0]
+    for pid in (tmp_path / "project" / "pids").read_text().split():
+        await harness.until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+
+
+async def test_what_a_hook_leaves_in_the_background_holds_nothing_up(tmp_path: Path) -> None:
+    hooks = commands(
+        tmp_path, {"event": "user_prompt", "command": """sleep 30 & echo $! > pid; echo '{"context": "told"}'"""}
+    )
+    client = ScriptedClient([Reply("Hello.")])
+    harness = make_agent(tmp_path, client, hooks=hooks)
+    async with asyncio.timeout(10):
+        await harness.say("hi")
+    assert "told" in request_bytes(client.requests[0]).decode()
+    os.kill(int((tmp_path / "project" / "pid").read_text()), 9)
+
+
+async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_path: Path) -> None:
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": "test -f go || { touch started; sleep 600; }"})
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    harness.agent.submit("important")
+    await harness.until((tmp_path / "project" / "started").exists)
+    harness.agent.interrupt()
+    assert (await harness.ended()).reason == "interrupted"
+    assert harness.agent.queue == QueueChanged(steer=("important",))
+    (tmp_path / "project" / "go").touch()
+    harness.agent.retry()
+    assert (await harness.ended()).reason == "done"
+    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["important"]
+
+
+async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:
+    environment = safe_environment({**PATH, "OPENAI_API_KEY": "s3cret", "EDITOR_NAME": "ed"})
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": "env > seen"}, environment=environment)
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    await harness.say("hi")
+    seen = (tmp_path / "project" / "seen").read_text()
+    assert "s3cret" not in seen
+    assert "EDITOR_NAME=ed" in seen
+
+
+async def test_allowing_never_overrules_a_rule_that_denies(tmp_path: Path) -> None:
+    hooks = commands(tmp_path, {"event": "before_tool", "command": """echo '{"decision": "allow"}'"""})
+    client = ScriptedClient([Reply(calls=(write("x"), write("y"))), Reply("Done.")])
+    harness = make_agent(tmp_path, client, hooks=hooks, rules=(Rule("edit", "x", Action.DENY, "user"),))
+    await harness.say("go")
+    assert [result.status for result in results(harness)] == [ToolStatus.DENIED, ToolStatus.COMPLETED]
+    assert harness.of(PermissionAsked) == []
+    assert sorted(path.name for path in (tmp_path / "project").iterdir()) == ["y"]
+
+
+async def test_changed_arguments_are_checked_again(tmp_path: Path) -> None:
+    def change(given: BeforeTool) -> dict[str, object]:
+        denied = {"path": "denied", "content": "x"}
+        return {"arguments": denied if given.arguments["path"] == "first" else {"wrong": 1}}
+
+    client = ScriptedClient([Reply(calls=(write("first"), write("second"))), Reply("Done.")])
+    rules = (Rule("edit", "denied", Action.DENY, "user"),)
+    harness = make_agent(tmp_path, client, hooks=functions({"before_tool": change}), rules=rules)
+    await harness.say("go")
+    first, second = results(harness)
+    assert first.status is ToolStatus.DENIED
+    assert second.status is ToolStatus.ERROR
+    assert "wrong is not a field" in second.output
+    assert list((tmp_path / "project").iterdir()) == []
+
+
+async def test_a_matcher_limits_a_hook_to_tools(tmp_path: Path) -> None:
+    hooks = commands(
+        tmp_path,
+        {"event": "before_tool", "matcher": "w*", "command": "echo never >&2; exit 2"},
+        {"event": "after_tool", "matcher": "ba*", "command": """echo '{"append": "seen by a hook"}'"""},
+    )
+    client = ScriptedClient([Reply(calls=(write("a"), bash("echo hi"), bash("exit 3"))), Reply("Done.")])
+    harness = make_agent(tmp_path, client, hooks=hooks)
+    await harness.say("go")
+    written, said, failed = results(harness)
+    assert (written.status, said.status, failed.status) == (
+        ToolStatus.DENIED, ToolStatus.COMPLETED, ToolStatus.ERROR,
+    )  # fmt: skip
+    assert "refused this call: never" in written.output
+    assert said.output.endswith("seen by a hook")
+    assert failed.output.endswith("seen by a hook")
+
+
+async def test_hooks_are_asked_in_their_order_and_see_what_the_one_before_did(tmp_path: Path) -> None:
+    def add(letter: str):
+        def before_tool(given: BeforeTool) -> BeforeToolAnswer:
+            return BeforeToolAnswer(arguments={"command": f"{given.arguments['command']}{letter}"}, decision="allow")
+
+        return {"before_tool": before_tool}
+
+    client = ScriptedClient([Reply(calls=(bash("echo "),)), Reply("Done.")])
+    harness = make_agent(tmp_path, client, hooks=functions(add("a"), add("b")))
+    await harness.say("go")
+    assert results(harness)[0].output.startswith("ab\n")
+
+
+async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> None:
+    async def user_prompt(given: UserPrompt) -> UserPromptAnswer:
+        return UserPromptAnswer(block=given.prompt == "bad", message="not this")
+
+    client = ScriptedClient([Reply(calls=(bash("touch x"),)), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=None, hooks=functions({"user_prompt": user_prompt}))
+    harness.agent.submit("good")
+    await harness.until(lambda: harness.agent.question is not None)
+    harness.agent.submit("bad")
+    harness.agent.answer_permission(harness.agent.question.call_id, YES)
+    assert (await harness.ended()).reason == "done"
+    assert harness.of(MessageRefused) == [MessageRefused("bad", "not this")]
+    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["good"]
+
+
+async def test_a_function_that_raises_or_hangs_is_told(tmp_path: Path) -> None:
+    async def hang(given: UserPrompt) -> None:
+        await asyncio.Event().wait()
+
+    def fall(given: UserPrompt) -> None:
+        raise ZeroDivisionError("oh")
+
+    loaded = Loaded(
+        (FunctionHook("slow", {"user_prompt": hang}, timeout=0.05), FunctionHook("bad", {"user_prompt": fall}))
+    )
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=Hooks(lambda: loaded))
+    assert (await harness.say("hi")).reason == "done"
+    assert ["took longer" in text or "ZeroDivisionError: oh" in text for text in warnings(harness)] == [True, True]
+
+
+# -- summaries --------------------------------------------------------------------------------------------------
+
+SMALL = ContextSettings(compaction=CompactionSettings(keep_recent=200))
+TOLD = "## Goal\nWhat the model itself wrote about the work so far.\n"
+
+
+async def long_talk(tmp_path: Path, hooks: Hooks, *, window: int = 16_000) -> Harness:
+    client = ScriptedClient(
+        lambda request: (
+            Reply(TOLD) if "<length>" in request.messages[-1].text else Reply("An answer. " + "word " * 600, usage=None)
+        )
+    )
+    harness = make_agent(tmp_path, client, hooks=hooks, settings=SMALL, window=window)
+    for number in range(4):
+        await harness.say(f"question {number}")
+    return harness
+
+
+async def test_a_summary_that_says_nothing_is_a_failure(tmp_path: Path) -> None:
+    hooks = functions({"before_compact": lambda _given: SummaryAnswer(summary="ok")})
+    harness = await long_talk(tmp_path, hooks)
+    assert (await harness.agent.compact()).problem is None
+    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    assert entry.summary.strip() == TOLD.strip()
+    assert "its summary says nothing" in warnings(harness)[0]
+
+
+async def test_a_summary_that_is_too_long_is_cut_and_measured_like_any_other(tmp_path: Path) -> None:
+    hooks = functions({"before_compact": lambda _given: SummaryAnswer(summary="very long indeed " * 5_000)})
+    harness = await long_talk(tmp_path, hooks)
+    before = harness.agent.context_size().total
+    assert (await harness.agent.compact()).problem is None
+    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    assert entry.tokens_after <= 0.9 * entry.tokens_before
+    assert harness.agent.context_size().total < before
+
+
+async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: Path) -> None:
+    given: list[BeforeCompact | BeforeTree] = []
+
+    def keep(payload: BeforeCompact | BeforeTree) -> None:
+        given.append(payload)
+
+    harness = await long_talk(tmp_path, functions({"before_compact": keep, "before_tree": keep}))
+    await harness.agent.compact("the till")
+    compaction = given[0]
+    assert isinstance(compaction, BeforeCompact)
+    path = {entry.id: entry for entry in harness.path()}
+    assert (compaction.trigger, compaction.focus) == ("manual", "the till")
+    summarised = (*compaction.entries, *compaction.turn_prefix)
+    assert {row.kind for row in summarised} >= {"user", "assistant"}
+    assert all(path[row.id].kind == row.kind and row.text in compaction.conversation for row in summarised)
+    assert compaction.first_kept_id in path
+    assert compaction.tokens_summarised + compaction.tokens_kept == compaction.tokens_before
+    assert compaction.settings["keep_recent"] == 200
+
+    left, here = harness.session.leaf, summarised[0].id
+    plan = harness.agent.plan_move(here, continue_from_here=True)
+    await harness.agent.carry_out(plan)
+    move = given[1]
+    assert isinstance(move, BeforeTree)
+    assert (move.leaf, move.old_leaf, move.common_ancestor, move.wants_summary) == (here, left, here, False)
+    assert [row.id for row in move.entries] == [entry.id for entry in plan.abandoned]
+
+
+async def test_an_automatic_compaction_that_is_cancelled_is_not_made_behind_the_hooks_back(tmp_path: Path) -> None:
+    hooks = functions({"before_compact": lambda _given: SummaryAnswer(cancel=True, message="not today")})
+    client = ScriptedClient([Reply("An answer. " + "word " * 700, usage=None)])
+    harness = make_agent(tmp_path, client, hooks=hooks, settings=SMALL, window=5_000)
+    for number in range(6):
+        ended = await harness.say(f"question {number}")
+        if ended.reason != "done":
+            break
+    assert ended.reason == "stopped"
+    assert "not today" in (ended.error or "")
+    assert not any(isinstance(entry, CompactionEntry) for entry in harness.path())
+
+
+async def test_a_summary_nobody_asked_for_is_not_told_when_moving(tmp_path: Path) -> None:
+    hooks = functions({"before_tree": lambda _given: SummaryAnswer(summary="a summary that nobody wanted")})
+    harness = await long_talk(tmp_path, hooks)
+    first = next(entry for entry in harness.path() if isinstance(entry, UserEntry))
+    await harness.agent.carry_out(harness.agent.plan_move(first.id, continue_from_here=True))
+    assert harness.session.leaf == first.id
+
+
+def test_the_schemas_name_every_event() -> None:
+    found = schemas()
+    assert found["before_tool"]["given"]["properties"]["event"]["const"] == "before_tool"
+    assert set(found["before_tool"]["answer"]["properties"]) == {"notice", "decision", "message", "arguments"}
+    assert all(row["given"]["properties"]["event"]["const"] == name for name, row in found.items())
+    assert issubclass(SummaryAnswer, Answer)
