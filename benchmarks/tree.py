@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from benchmarks.report import Row, milliseconds
 from tests.support.big_session import fill
 from tests.support.tree_stage import TreeStage, tree_stage
 from tui_agent.session.session import Session
+from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 NAME = "tree"
 SIZE = (120, 40)
@@ -63,15 +65,28 @@ async def _running(entries: int) -> AsyncIterator[tuple[TreeStage, Pilot[int]]]:
 
 async def _opened(stage: TreeStage, pilot: Pilot[Any]) -> float:
     """Return the seconds from the command until the tree is painted; then close it."""
-    start = time.process_time()
-    await stage.stage.main.run_command("tree", "")
-    while not (stage.is_open and stage.screen.is_mounted and stage.tree.size.height):
-        await asyncio.sleep(0)
-    await _refreshed(stage)
-    seconds = time.process_time() - start
+    painted = asyncio.Event()
+    ended = start = time.process_time()
+    draw = SessionTree.render_line
+
+    def render_line(tree: SessionTree, y: int) -> Strip:
+        nonlocal ended
+        strip = draw(tree, y)
+        if tree.outline.total and y == tree.size.height - 1 and not painted.is_set():
+            ended = time.process_time()
+            painted.set()
+        return strip
+
+    SessionTree.render_line = render_line  # type: ignore[method-assign]
+    try:
+        await stage.stage.main.run_command("tree", "")
+        await asyncio.wait_for(painted.wait(), 60)
+    finally:
+        SessionTree.render_line = draw  # type: ignore[method-assign]
+    await pilot.pause()
     stage.screen.dismiss()
     await pilot.pause()
-    return seconds
+    return ended - start
 
 
 async def _painted(stage: TreeStage, action: Callable[[], object]) -> float:

@@ -78,9 +78,9 @@ def plant(session: Session) -> dict[str, int]:
     for number in range(10, 19):
         late += called(number, "bash", f"make step{number}")
     middle = session.append_many([*late, answered("The xylophone plays: 中文字 and more.")])
-    session.append(
+    compaction = session.append(
         CompactionEntry(
-            summary="## Goal\nMiddleware.",
+            summary="## Goal\nMiddleware is done.",
             first_kept_id=middle[-1].id,
             tokens_before=96_000,
             tokens_after=14_000,
@@ -99,6 +99,7 @@ def plant(session: Session) -> dict[str, int]:
         "middleware": other[0].id,
         "which": other[1].id,
         "xylophone": middle[-1].id,
+        "compaction": compaction.id,
         "end": end.id,
     }
 

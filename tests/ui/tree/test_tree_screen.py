@@ -108,6 +108,7 @@ async def test_moving_repaints_two_lines(tmp_path: Path, monkeypatch: pytest.Mon
         render = SessionTree.render_line
         monkeypatch.setattr(SessionTree, "render_line", lambda self, y: drawn.append(y) or render(self, y))  # type: ignore[func-returns-value]
         await pilot.press("up")
+        await until(lambda: len(drawn) >= 2, pilot)
         assert sorted(drawn) == [3, 4]
 
 
@@ -146,6 +147,9 @@ async def test_the_preview_follows_and_tells_the_facts(tmp_path: Path) -> None:
         await until(lambda: shows("you", "src/auth/views.py +3 −1", "query string"), pilot)
         await pilot.press("end")
         await until(lambda: shows("branch: 24 entries", "Done with middleware."), pilot)
+        await pilot.press("right")
+        await stage.highlight(pilot, "compaction")
+        await until(lambda: shows("Compacted", "Middleware is done."), pilot)
         await pilot.press("space")
         assert not preview.display
 
@@ -170,8 +174,7 @@ async def test_it_is_usable_in_a_tiny_terminal(tmp_path: Path) -> None:
         await stage.open(pilot)
         for size in ((20, 6), (10, 3), (60, 20), (200, 60)):
             await pilot.resize_terminal(*size)
-            await pilot.pause()
-            assert all(len(row) <= size[0] for row in stage.rows())
+            await until(lambda width=size[0]: all(len(row) <= width for row in stage.rows()), pilot)
 
 
 async def test_entries_that_come_while_one_looks_are_shown(tmp_path: Path) -> None:
@@ -531,7 +534,7 @@ async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) 
         for key in ("enter", "l", "m", "u"):
             await pilot.press(key)
             assert stage.stage.app.screen is stage.screen
-            assert not stage.screen.field.display
+            assert not stage.screen.entry.display
 
 
 # -- mouse --------------------------------------------------------------------------------------------------
@@ -557,6 +560,9 @@ async def test_the_keys_at_the_bottom_can_be_clicked(tmp_path: Path) -> None:
     async with stage.stage.run((120, 24)) as pilot:
         await stage.open(pilot)
         text = str(stage.screen.keys.content)
+        await pilot.press("end")
+        await pilot.click("#tree-keys", offset=(text.index("fold") + 1, 0))
+        assert stage.tree.outline.total == 12
         await pilot.click("#tree-keys", offset=(text.index("filter") + 1, 0))
         assert stage.tree.view.filter is Filter.NO_TOOLS
         await pilot.click("#tree-keys", offset=(text.index("back") + 1, 0))

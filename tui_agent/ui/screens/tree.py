@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
+from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
@@ -23,7 +23,7 @@ from tui_agent.ui.services import NavigatingAgent
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits
-from tui_agent.ui.widgets.tree.heading import KEYS, facts_of_tree, hints
+from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree, hints
 from tui_agent.ui.widgets.tree.outline import Outline, View
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.segments import TreeIndex
@@ -77,6 +77,8 @@ class TreeScreen(Screen[None]):
     head = getters.query_one("#tree-head", Static)
     session_tree = getters.query_one(SessionTree)
     preview = getters.query_one(EntryPreview)
+    entry = getters.query_one("#tree-entry", Horizontal)
+    field_name = getters.query_one("#tree-field-name", Static)
     field = getters.query_one("#tree-field", Input)
     keys = getters.query_one("#tree-keys", Static)
 
@@ -107,7 +109,9 @@ class TreeScreen(Screen[None]):
         with Container(id="tree-body"):
             yield SessionTree(self._load, self._main.clock)
             yield EntryPreview(self._session, self._main.clock)
-        yield Input(id="tree-field", compact=True)
+        with Horizontal(id="tree-entry"):
+            yield Static(id="tree-field-name", markup=False)
+            yield Input(id="tree-field", compact=True)
         yield Static(id="tree-keys")
 
     def on_mount(self) -> None:
@@ -148,10 +152,14 @@ class TreeScreen(Screen[None]):
         roomy = size.width >= 100 or size.height >= 32
         shown = roomy if self._wants_preview is None else self._wants_preview
         self.set_class(shown, "-preview")
-        style = self.get_visual_style("tree--key", partial=True)
-        self.keys.update(hints(size.width - 2, style))
+        self._show_keys()
         if shown:
             self._preview_soon()
+
+    def _show_keys(self) -> None:
+        typed = LABEL_HINTS if self._labelling is not None else SEARCH_HINTS
+        style = self.get_visual_style("tree--key", partial=True)
+        self.keys.update(hints(self.app.size.width - 2, style, typed if self.entry.display else HINTS))
 
     @on(SessionTree.Highlighted)
     def _highlighted(self) -> None:
@@ -187,14 +195,6 @@ class TreeScreen(Screen[None]):
             self.session_tree.focus()
         self._place()
 
-    def action_fold(self) -> None:
-        """Fold or unfold, by a click on the keys."""
-        line = self.session_tree.line
-        if line is not None and (line.is_folded or not line.can_fold):
-            self.session_tree.action_open()
-        else:
-            self.session_tree.action_close()
-
     def action_filter(self) -> None:
         """Show more, or less."""
         self.session_tree.change_filter()
@@ -208,7 +208,7 @@ class TreeScreen(Screen[None]):
 
     def action_back(self) -> None:
         """Leave the field, the hits, the preview, then the tree."""
-        if self.field.display:
+        if self.entry.display:
             self._close_field(keep=False)
         elif self.preview.has_focus_within:
             self.session_tree.focus()
@@ -225,7 +225,7 @@ class TreeScreen(Screen[None]):
         line = self.session_tree.line
         self._search = _Search(self.session_tree.cursor, line.entry if line else None, self.session_tree.view)
         self._get_ready(self.session_tree.outline)
-        self._open_field("Search all text: enter keeps, n and N go on, escape leaves", "")
+        self._open_field("Search", "in the text of all entries", "")
 
     def action_label(self) -> None:
         """Label the entry under the cursor."""
@@ -233,25 +233,28 @@ class TreeScreen(Screen[None]):
             return
         self._labelling = line.entry
         text = self._session.labels().get(line.entry, "")
-        self._open_field(f"Label of #{line.entry}: enter keeps, empty removes, escape leaves", text)
+        self._open_field(f"Label #{line.entry}", "", text)
 
-    def _open_field(self, placeholder: str, text: str) -> None:
+    def _open_field(self, name: str, placeholder: str, text: str) -> None:
         with self.prevent(Input.Changed):
             self.field.value = text
         self.field.placeholder = placeholder
-        self.field.display = True
+        self.field_name.update(name)
+        self.entry.display = True
         self.field.focus()
+        self._show_keys()
 
     def _close_field(self, *, keep: bool) -> None:
         search, self._search = self._search, None
         self._labelling = None
-        self.field.display = False
+        self.entry.display = False
         self.session_tree.focus()
         if search is not None and not keep:
             self.session_tree.show_hits("", None)
             self.session_tree.see(search.view, at=search.entry)
             self.session_tree.move_to(search.cursor)
         self._show_head()
+        self._show_keys()
 
     @on(Input.Changed, "#tree-field")
     def _field_changed(self, event: Input.Changed) -> None:

@@ -62,7 +62,7 @@ class TreeMoves:
             if done:
                 self.arrived(plan)
 
-        about = f"{count_text(len(plan.abandoned), 'entry')} leave the path. They stay in the tree."
+        about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
         dialog = SummaryDialog("Summarise what you leave?", about, tuple(Answer), carry_out)
         self._screen.app.push_screen(dialog, answered)
 

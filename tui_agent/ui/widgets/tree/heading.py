@@ -1,16 +1,36 @@
 """What stands around the tree: its facts above, the keys below, and the page of all keys."""
 
+from collections.abc import Sequence
+
 from textual.content import Content
 from textual.style import Style
 
 from tui_agent.ui.format import money, tokens
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.finding import Hits
+from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
-HINTS = (
+Hint = tuple[str, str, str]
+"""Key, what it does, and the action of a click."""
+
+SEARCH_HINTS: tuple[Hint, ...] = (
+    ("enter", "keep", "app.simulate_key('enter')"),
+    ("↓", "next", "screen.hit(1)"),
+    ("↑", "previous", "screen.hit(-1)"),
+    ("esc", "back", "screen.back"),
+)
+"""While a search is typed."""
+
+LABEL_HINTS: tuple[Hint, ...] = (
+    ("enter", "keep, empty removes", "app.simulate_key('enter')"),
+    ("esc", "back", "screen.back"),
+)
+"""While a label is typed."""
+
+HINTS: tuple[Hint, ...] = (
     ("enter", "go", "app.simulate_key('enter')"),
-    ("←→", "fold", "screen.fold"),
+    ("←→", "fold", "focused.toggle_branch"),
     ("/", "search", "screen.search"),
     ("ctrl+o", "filter", "screen.filter"),
     ("l", "label", "screen.label"),
@@ -22,29 +42,29 @@ HINTS = (
     ("?", "keys", "screen.keys"),
     ("esc", "back", "screen.back"),
 )
-"""Key, what it does, and the action of a click; as many as fit, the last two always."""
+"""As many as fit, the last two always."""
 
 KEYS = """\
-↑ ↓  pgup pgdn  home end    move
-→                           unfold, show the calls of a row, next branch point
-←                           fold, up to where the branch goes off
-enter, double click         go there; a message of yours goes back into the prompt
-shift+enter, c              go there and stay: continue from here
-/                           search all text; n and N next and previous
-ctrl+o                      show: default, no tools, user only, labelled, everything
-space, p                    preview; tab goes into it
-l                           label
-m                           merge: a summary of this branch where you are
-f                           fork: a new session that ends here
-y                           copy
-u, ctrl+r                   undo and redo the last move
-escape                      back, nothing changed"""
+↑ ↓ pgup pgdn home end   move; j k g G too
+→                        unfold, open a row of calls, next branch
+←                        fold, back to where the branch goes off
+enter, double click      go there; your own message: edit it
+shift+enter, c           go there and continue after it
+/                        search all text; n and N: other hits
+ctrl+o                   show less, or everything
+space, p                 preview; tab goes into it
+l                        label
+m                        merge: summarise this branch where you are
+f                        fork: a new session that ends here
+y                        copy
+u, ctrl+r                undo and redo the last move
+escape                   back, nothing changed"""
 """All keys, for the help page."""
 
 
-def hints(room: int, style: Style) -> Content:
+def hints(room: int, style: Style, keys: Sequence[Hint] = HINTS) -> Content:
     """Return the keys that fit, each to be clicked too; ``style`` is that of a key."""
-    shown, last = list(HINTS[:-2]), list(HINTS[-2:])
+    shown, last = list(keys[:-2]), list(keys[-2:])
     width = sum(len(key) + len(label) + 3 for key, label, _ in [*shown, *last])
     while shown and width > room:
         key, label, _ = shown.pop()
@@ -57,17 +77,18 @@ def hints(room: int, style: Style) -> Content:
 
 
 def facts_of_tree(tree: SessionTree) -> list[str]:
-    """Return what is said of the whole tree, what of it is shown, and what a search found."""
+    """Return what a search found, what is shown, and what is said of the whole tree."""
     index = tree.outline.index
-    facts = [count_text(len(index.headers), "entry"), count_text(max(index.branches, 1), "branch")]
+    facts = [_found(tree.hits)] if tree.hits is not None else []
+    if tree.view.filter is not Filter.DEFAULT:
+        facts.append(f"showing {tree.view.filter}")
+    if index.leaf is None and index.headers:
+        facts.append("at the beginning, before the first message")
+    facts.append(count_text(len(index.headers), "entry"))
+    facts.append(count_text(max(index.branches, 1), "branch"))
     facts.append(f"{tokens(sum(root.tokens for root in index.roots))} tokens")
     if cost := sum(root.cost for root in index.roots):
         facts.append(money(cost))
-    if index.leaf is None and index.headers:
-        facts.append("at the beginning, before the first message")
-    facts.append(f"showing {tree.view.filter}")
-    if tree.hits is not None:
-        facts.append(_found(tree.hits))
     return facts
 
 

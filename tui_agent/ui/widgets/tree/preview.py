@@ -12,6 +12,7 @@ from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEn
 from tui_agent.session.records import EntryHeader
 from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.transcript.blocks import Fold
 from tui_agent.ui.widgets.tree.facts import facts_of, files_of
 from tui_agent.ui.widgets.tree.outline import Line, What
 from tui_agent.ui.widgets.tree.segments import TreeIndex
@@ -19,6 +20,9 @@ from tui_agent.ui.widgets.tree.wording import moment
 
 SHOWN = 40
 """Entries of a run of calls that are shown, and looked through for files."""
+
+_OPENED = 2
+"""Entries of a row up to which folded blocks are opened: one, or a call with its result."""
 
 
 class SessionPort(Protocol):
@@ -73,7 +77,18 @@ class EntryPreview(Vertical):
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
         self.transcript.set_entries(_Source(self._session, headers))
+        if line is not None and len(headers) <= _OPENED and self.transcript.page:
+            self._unfold()
         self.transcript.action_top()
+
+    def _unfold(self) -> None:
+        """Open summaries and outputs: a row of few entries has room for them."""
+        model = self.transcript.model
+        for index in range(len(model)):
+            for block in model.item(index).blocks:
+                if block.kind in {"card", "marker"} and block.foldable and block.fold is Fold.CLOSED:
+                    block.cycle()
+            model.remeasure(index)
 
     def _facts(self, headers: Sequence[EntryHeader], line: Line | None) -> str:
         entries = list(self._session.entries([header.id for header in headers]))

@@ -227,6 +227,14 @@ class SessionTree(ScrollView, can_focus=True):
         else:
             self.move_to(self.outline.branch_point_below(self.cursor))
 
+    def action_toggle_branch(self) -> None:
+        """Open what is closed here, or close what is open."""
+        line = self.line
+        if line is not None and (line.is_folded or not line.can_fold):
+            self.action_open()
+        else:
+            self.action_close()
+
     def _opened_run(self) -> int | None:
         """Return the first entry of the open run the cursor is in."""
         line = self.line

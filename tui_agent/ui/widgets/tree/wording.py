@@ -17,6 +17,7 @@ HERE = "◀ here"
 """Stands at the session's leaf."""
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
+_MARKUP = re.compile(r"^#+ |\*\*")
 _PATH = re.compile(r"^\S*/(\S+)$")
 _DAY_MS = 86_400_000
 
@@ -85,7 +86,7 @@ class Words:
             case "user":
                 return "You: ", "user", text or "(attachments)"
             case "assistant":
-                return "Assistant: ", "assistant", text or "(empty)"
+                return "Assistant: ", "assistant", _MARKUP.sub("", text) or "(empty)"
             case "tool_result":
                 return "● ", "tool", _call(text)
             case "shell":
