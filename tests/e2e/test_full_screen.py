@@ -104,6 +104,18 @@ def test_what_was_streamed_survives_a_crash(own_place: Place, server: ModelServe
     quit_program(again)
 
 
+def test_a_resize_there_and_back_leaves_no_hole(place: Place) -> None:
+    terminal = place.start(size=(100, 30))
+    terminal.type("still here")
+    terminal.wait_for("still here")
+    terminal.wait_quiet()
+    before = terminal.lines
+    terminal.resize(20, 6)
+    terminal.resize(100, 30)
+    terminal.wait_until(lambda: terminal.lines == before, "the screen as it was")
+    quit_program(terminal)
+
+
 @pytest.mark.parametrize("size", [(10, 3), (60, 20), (200, 60)])
 def test_a_resize_while_an_answer_streams_loses_nothing(
     place: Place, warm_server: ModelServer, size: tuple[int, int]

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import ClassVar
 
 from rich.text import Text
-from textual import work
+from textual import events, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
@@ -154,6 +154,14 @@ class TuiAgentApp(App[int]):
                     pass
 
         self.push_screen(WelcomeScreen(self.main.services), chosen)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Paint everything when the terminal was resized there and back in a moment.
+
+        Textual finds nothing changed then, but the terminal has forgotten what was out of sight.
+        """
+        if self.screen_stack and event.size == self.screen.size:
+            self.screen.refresh()
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
