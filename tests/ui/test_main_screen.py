@@ -12,6 +12,7 @@ from tests.support.ui_app import NOW, STILL, make_stage, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
     CostKnown,
+    MessageRefused,
     Notice,
     QueueChanged,
     RequestStarted,
@@ -477,3 +478,14 @@ async def test_a_mistake_of_the_program_is_logged_and_never_shown_as_a_traceback
     assert "Traceback" not in capsys.readouterr().err
     panic = "".join(str(renderable) for renderable in stage.app._exit_renderables)
     assert "Traceback" not in panic
+
+
+async def test_a_message_that_a_hook_refused_comes_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 24)) as pilot:
+        stage.agent.emit(RunStarted(), MessageRefused("use sk-123", "there is a key in it"), RunEnded("stopped", "No."))
+        await pilot.pause()
+        assert stage.main.prompt.text == "use sk-123"
+        stage.agent.emit(RunStarted(), MessageRefused("again", "there is a key in it"))
+        await pilot.pause()
+        assert "there is a key in it" in screen_text(stage)

@@ -12,6 +12,7 @@ from tui_agent.agent.events import (
     CostKnown,
     EntryAppended,
     LeafMoved,
+    MessageRefused,
     Notice,
     PermissionAsked,
     PermissionSettled,
@@ -60,6 +61,9 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
         case QueueChanged():
             view.waiting.queue = event
             main.refresh_bindings()
+        case MessageRefused(text=text, reason=reason):
+            main.put_back(text)
+            main.say(f"A hook refused the message: {reason}", "warning")
         case Notice(message=message, severity=severity, action=action):
             remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
             main.say(message, severity, remedy)
