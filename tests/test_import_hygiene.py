@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = {"litellm", "openai", "tiktoken", "httpx", "aiohttp", "tree_sitter_bash", "mcp", "requests", "tokenizers"}
+HEAVY = {
+    "litellm",
+    "openai",
+    "yaml",
+    "tiktoken",
+    "httpx",
+    "aiohttp",
+    "tree_sitter_bash",
+    "mcp",
+    "requests",
+    "tokenizers",
+}
 """Packages that take long to import and that no first paint needs. Textual itself loads tree_sitter (0.7 ms)."""
 
 

@@ -13,6 +13,7 @@ from tui_agent.resources import prompt
 from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
 from tui_agent.tools.base import Permission, PermissionNeed
 from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.task import TaskTool
 
 
 def specs(tmp_path: Path, problems: list[str] | None = None) -> dict[str, AgentSpec]:
@@ -111,6 +112,18 @@ async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path:
     unknown, denied = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
     assert "There is no tool 'bash'" in unknown.output
     assert denied.status is ToolStatus.DENIED
+
+
+async def test_the_users_subagents_are_listed_where_there_is_a_task_tool(tmp_path: Path) -> None:
+    write(tmp_path / "config/agents/tester.md", "---\ndescription: writes tests\n---\nYou test.")
+    loaded = knowledge(tmp_path)
+    client = ScriptedClient([Reply("k")])
+    await make_agent(tmp_path, client, knowledge=loaded, tools=(*builtin_tools(), TaskTool())).say("hi")
+    (tmp_path / "other").mkdir()
+    await make_agent(tmp_path / "other", client, knowledge=loaded).say("hi")
+    with_task, without = ("".join(message.text for message in request.messages) for request in client.requests)
+    assert "<agents>\nMore agents for the task tool:\n- tester: writes tests\n</agents>" in with_task
+    assert "tester" not in without
 
 
 def test_the_example_agent_is_a_good_one(tmp_path: Path) -> None:

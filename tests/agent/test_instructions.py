@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.knowledge import folders, knowledge, write
+from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.instructions import FILE_BYTES
@@ -228,6 +229,8 @@ async def test_nearby_instructions_are_attached_once_when_a_file_below_is_read(t
     await harness.say("look")
     await harness.say("look again")
     assert attached(harness) == [["web/AGENTS.md", "web/ui/CLAUDE.md"]]
+    for request in client.requests:
+        validate(request)
     sent = client.requests[1].messages[-1]
     assert sent.role == "user"
     assert "web rules" in sent.text

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from textual import events
+
 from tests.support.fake_agent import FakeCompactingAgent
 from tests.support.ui_app import Stage, make_stage, until, write
 from tui_agent.agent.events import TitleChanged
@@ -114,6 +116,19 @@ async def test_a_command_whose_file_is_new_works_and_a_wrong_name_is_said(tmp_pa
         await until(lambda: agents[0].sent, pilot)
         await enter(pilot, "/revview")
         await until(lambda: "Did you mean /review" in str(stage.main.notice.render()), pilot)
+
+
+async def test_keys_that_come_faster_than_the_list_follows_are_not_lost(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "/re")
+        burst = [*"view", "space", *"main", "enter"]
+        for key in burst:
+            event = events.Key(key, " " if key == "space" else "\r" if key == "enter" else key)
+            event.set_sender(stage.app)
+            stage.app._driver.send_message(event)  # type: ignore[union-attr]
+        await until(lambda: agents[0].asked, pilot)
+        assert agents[0].asked == [("review", "main")]
 
 
 async def test_init_asks_for_agents_md(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
 
-from tui_agent.ui.prompting.completion import token_at
+from tui_agent.ui.prompting.completion import Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.mentions import pasted_path
 from tui_agent.ui.prompting.paste import PasteStore, is_large
@@ -116,6 +116,7 @@ class Prompt(TextArea):
 
     def action_send(self) -> None:
         """Send, or take the highlighted completion."""
+        self._catch_up()
         if self._popup.is_open and self._take_completion():
             return
         self._send(follow_up=False)
@@ -234,13 +235,25 @@ class Prompt(TextArea):
 
     @on(TextArea.SelectionChanged)
     def _cursor_moved(self) -> None:
+        self._popup.follow(self._token())
+
+    def _token(self) -> Token | None:
+        """Return the word at the cursor that can be completed."""
         row, column = self.cursor_location
         walking = self._walk.walking and self.text == self._recalled
         usable = self.selection.is_empty and not self.shell and not walking
-        self._popup.follow(token_at(self.document.lines, row, column) if usable else None)
+        return token_at(self.document.lines, row, column) if usable else None
+
+    def _catch_up(self) -> None:
+        """Let the list follow what was just typed: keys can come faster than the messages that tell of them."""
+        choice, token = self._popup.choice, self._token()
+        if choice is not None and choice[0] != token:
+            # The right files are not known yet; a wrong one must not be put in.
+            self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
         """Put the highlighted completion in."""
+        self._catch_up()
         self.insert_choice()
 
     def action_close_completion(self) -> None:
