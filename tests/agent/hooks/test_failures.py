@@ -307,3 +307,15 @@ def test_the_schemas_name_every_event() -> None:
     assert set(found["before_tool"]["answer"]["properties"]) == {"notice", "decision", "message", "arguments"}
     assert all(row["given"]["properties"]["event"]["const"] == name for name, row in found.items())
     assert issubclass(SummaryAnswer, Answer)
+
+
+async def test_the_end_of_the_program_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_agent.agent.hooks.hooks.CLOSING_SECONDS", 0.2)
+    hooks = commands(tmp_path, {"event": "run_end", "command": "echo $$ > pid; sleep 600"})
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
+    await harness.say("hi")
+    await harness.until((tmp_path / "project" / "pid").exists)
+    async with asyncio.timeout(20):
+        await harness.agent.aclose()
+    pid = int((tmp_path / "project" / "pid").read_text())
+    await harness.until(lambda: not Path(f"/proc/{pid}").exists())

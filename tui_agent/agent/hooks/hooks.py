@@ -26,6 +26,8 @@ from tui_agent.agent.hooks.payloads import (
     UserPromptAnswer,
 )
 
+CLOSING_SECONDS = 5
+"""How long the end of the program waits for hooks that are told of something."""
 LEAST_SUMMARY = 20
 """Characters; a shorter summary says nothing."""
 
@@ -146,9 +148,13 @@ class Hooks:
             task.add_done_callback(self._telling.discard)
 
     async def aclose(self) -> None:
-        """Wait until everybody was told; their time limits hold."""
+        """Wait until everybody was told, but not for long; what still runs then is ended."""
         if self._telling:
-            await asyncio.wait(self._telling)
+            _done, late = await asyncio.wait(self._telling, timeout=CLOSING_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
 
     async def _tell(self, payload: Payload) -> None:
         await self.warm()
