@@ -4,7 +4,7 @@ A changed instruction file does not change the head at once, because every reque
 full. The user is told instead, and the next cache break takes it in.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tui_agent.agent.agent_specs import AgentSpec
@@ -86,7 +86,7 @@ class Head:
         spec: AgentSpec | None = knowledge.primary(mode)
         tools = self.tools(model, mode)
         return render_head(
-            ports.prompt if spec is None or spec.prompt is None else _prompt_of(spec.prompt, ports),
+            _with_prompt(spec, ports.prompt),
             tools,
             place,
             model=model,
@@ -122,16 +122,7 @@ def _compacted_since(path: Sequence[Entry]) -> bool:
     return False
 
 
-def _prompt_of(text: str, ports: AgentPorts) -> "_Prompts":
-    return _Prompts(text, ports)
-
-
-class _Prompts:
-    """The prompts with another agent prompt among them."""
-
-    def __init__(self, system: str, ports: AgentPorts) -> None:
-        self._system = system
-        self._ports = ports
-
-    def __call__(self, name: str) -> str:
-        return self._system if name == "system" else self._ports.prompt(name)
+def _with_prompt(spec: AgentSpec | None, prompt: Callable[[str], str]) -> Callable[[str], str]:
+    """Return the prompts with an agent's own in place of the program's."""
+    own = None if spec is None else spec.prompt
+    return prompt if own is None else lambda name: own if name == "system" else prompt(name)
