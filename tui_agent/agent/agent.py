@@ -182,8 +182,9 @@ class Agent:
             self._start()
 
     def commands(self) -> tuple[CommandRow, ...]:
-        """Return the user's own commands and skills, as they can be typed."""
-        return self.ports.knowledge.rows
+        """Return the user's own commands and skills and the servers' prompts, as they can be typed."""
+        prompts = (CommandRow(row.command, row.description, row.usage) for row in self.mcp.prompts())
+        return (*self.ports.knowledge.rows, *prompts)
 
     async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
         """Return the message of one of ``commands``; see ``preparing``."""

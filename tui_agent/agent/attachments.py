@@ -3,7 +3,7 @@
 import asyncio
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,8 @@ from tui_agent.tools.ignore import IgnoreRules, rows
 from tui_agent.tools.paths import valid_text
 from tui_agent.tools.read import MAX_IMAGE_BYTES
 
+LoadResource = Callable[[str], Awaitable[tuple[UserPart, ...]]]
+"""Returns the parts of a resource by its mention, none when it cannot be had."""
 FILE_BYTES = 50 * 1024
 """Bytes of text that are attached of one file."""
 MAX_NAMES = 300
@@ -42,24 +44,33 @@ class _Image:
 
 
 async def load_message(
-    text: str, cwd: Path, session: Session, put_blob: Callable[[bytes], str], *, named_in: str | None = None
+    text: str,
+    cwd: Path,
+    session: Session,
+    put_blob: Callable[[bytes], str],
+    *,
+    named_in: str | None = None,
+    resource: LoadResource | None = None,
 ) -> Loaded:
     """Return a message's parts: its text, then what it names.
 
     A name that is no file stays text. Files are read in a thread. ``named_in`` is where names are looked for, when
-    part of the text was not written by the user.
+    part of the text was not written by the user; ``resource`` finds what servers offer, named ``server:uri``.
     """
     source = text if named_in is None else named_in
     if not has_mention(source):
         return Loaded((TextPart(text=text),))
     mentions = file_mentions(source)
     found = await asyncio.to_thread(lambda: [_read(mention, cwd) for mention in mentions])
-    missing = [
-        mention.written
-        for mention, part in zip(mentions, found, strict=True)
-        if part is None and mention.looks_like_path
-    ]
-    files = [_stored(part, put_blob) for part in found if part is not None]
+    missing: list[str] = []
+    files: list[UserPart] = []
+    for mention, part in zip(mentions, found, strict=True):
+        if part is not None:
+            files.append(_stored(part, put_blob))
+        elif resource is not None and ":" in mention.written and (held := await resource(mention.written)):
+            files += held
+        elif mention.looks_like_path:
+            missing.append(mention.written)
     entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
     problem = f"Not attached, there is no such file: {', '.join(missing)}." if missing else None
     return Loaded((TextPart(text=text), *files, *entries), problem)

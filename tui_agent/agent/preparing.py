@@ -4,9 +4,10 @@ import asyncio
 import re
 from dataclasses import dataclass, replace
 
-from tui_agent.agent.attachments import load_message
+from tui_agent.agent.attachments import LoadResource, load_message
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.knowledge.commands import UserCommand, fill
+from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.session.entries import SKILL_PREFIX, TextPart, UserPart
@@ -45,7 +46,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
         prepared = await prepare_command(found[1].lower(), (found[2] or "").strip(), session, ports)
         if prepared is not None:
             return replace(prepared, parts=_with(prepared.parts, piped))
-    loaded = await load_message(text, ports.cwd, session, ports.put_blob)
+    loaded = await load_message(text, ports.cwd, session, ports.put_blob, resource=resource_of(ports))
     return Prepared(_with(loaded.parts, piped), loaded.problem)
 
 
@@ -58,10 +59,10 @@ def _with(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
 
 
 async def prepare_command(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
-    """Return the message of a user's command, a skill (``skill:NAME``) or ``init``; None when there is none.
+    """Return the message of a command, a skill (``skill:NAME``), a server's prompt or ``init``; None for none of them.
 
     Raises:
-        CommandError: it runs commands, and the project it came with is not trusted.
+        CommandError: it runs commands, and the project it came with is not trusted; or the server refused.
     """
     if name == "init":
         return Prepared((TextPart(text="\n\n".join(filter(None, [ports.prompt("init"), arguments]))),))
@@ -71,7 +72,32 @@ async def prepare_command(name: str, arguments: str, session: Session, ports: Ag
         parts = await asyncio.to_thread(knowledge.skill_message, name.removeprefix(SKILL_PREFIX), arguments)
         return None if parts is None else Prepared(parts)
     command = next((known for known in knowledge.commands if known.name == name), None)
-    return None if command is None else await _filled(command, arguments, session, ports)
+    if command is None:
+        return await _server_prompt(name, arguments, ports)
+    return await _filled(command, arguments, session, ports)
+
+
+async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepared | None:
+    prompt = next((known for known in ports.mcp.prompts() if known.command.lower() == name), None)
+    if prompt is None:
+        return None
+    try:
+        parts = await ports.mcp.prompt(prompt.server, prompt.name, prompt.values(arguments), ports.put_blob)
+    except McpError as error:
+        raise CommandError(str(error)) from None
+    return Prepared(parts) if parts else None
+
+
+def resource_of(ports: AgentPorts) -> LoadResource:
+    """Return what finds servers' resources that a message mentions."""
+
+    async def load(mention: str) -> tuple[UserPart, ...]:
+        try:
+            return await ports.mcp.resource(mention, ports.put_blob)
+        except McpError:
+            return ()
+
+    return load
 
 
 async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
@@ -90,5 +116,7 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
         return entry.output
 
     filled = await fill(command, arguments, run)
-    loaded = await load_message(filled.text, ports.cwd, session, ports.put_blob, named_in=filled.own_text)
+    loaded = await load_message(
+        filled.text, ports.cwd, session, ports.put_blob, named_in=filled.own_text, resource=resource_of(ports)
+    )
     return Prepared(loaded.parts, loaded.problem, command.model, mode)

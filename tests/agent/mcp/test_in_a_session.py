@@ -13,8 +13,9 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Notice, PermissionAsked
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.preparing import CommandError, prepare
 from tui_agent.context.request import request_bytes
-from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolResultEntry, ToolStatus
 
 Start = Callable[..., Harness]
 
@@ -157,3 +158,21 @@ async def test_a_dead_server_holds_up_no_run(tmp_path: Path, place: Place) -> No
     assert [notice.severity for notice in harness.of(Notice)] == ["warning"]
     (row,) = harness.agent.mcp.status()
     assert (row.name, row.state) == ("gone", ServerState.FAILED)
+
+
+async def test_prompts_are_commands_and_resources_are_mentioned(tmp_path: Path, place: Place) -> None:
+    place.add_stdio()
+    await place.hub.settle()
+    await until(lambda: place.hub.is_settled)
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Fine.")]), mcp=place.hub)
+    (row,) = [row for row in harness.agent.commands() if row.name == "tracker:review"]
+    assert (row.description, row.argument) == ("Review something.", "SUBJECT")
+    filled = await prepare("/tracker:review the whole loop", harness.session, harness.agent.ports)
+    assert filled.parts == (TextPart(text="Please review the whole loop."),)
+    with pytest.raises(CommandError):
+        await prepare("/tracker:review", harness.session, harness.agent.ports)
+    asked = await prepare(
+        "what of @tracker:memo://today and @tracker:memo://never?", harness.session, harness.agent.ports
+    )
+    assert asked.parts[1:] == (FilePart(path="tracker:memo://today", text="Tests."),)
+    assert "tracker:memo://never" in (asked.problem or "")

@@ -57,6 +57,16 @@ class McpPrompt:
         """The name of the command: ``server:prompt``."""
         return f"{self.server}:{self.name}"
 
+    @property
+    def usage(self) -> str:
+        """How its arguments are written: ``SUBJECT [STYLE]``."""
+        return " ".join(row.name.upper() if row.required else f"[{row.name.upper()}]" for row in self.arguments)
+
+    def values(self, text: str) -> dict[str, str]:
+        """Return the arguments in a text, word by word; the last takes the rest."""
+        words = text.split(maxsplit=len(self.arguments) - 1) if self.arguments else []
+        return dict(zip((row.name for row in self.arguments), words, strict=False))
+
 
 @dataclass(frozen=True, slots=True)
 class McpResource:
