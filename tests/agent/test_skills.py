@@ -33,7 +33,7 @@ def count(text: str) -> int:
 
 def agent_with(tmp_path: Path, *replies: Reply, **arguments):
     loaded = knowledge(tmp_path)
-    tools = (*builtin_tools(), SkillTool(lambda: loaded.skills))
+    tools = (*builtin_tools(), SkillTool(lambda: loaded.skills, lambda: loaded.offers_skills))
     client = ScriptedClient(list(replies) or [Reply("Yes.")])
     return make_agent(tmp_path, client, knowledge=loaded, tools=tools, **arguments), client
 
@@ -117,6 +117,20 @@ async def test_the_tool_exists_only_with_skills(tmp_path: Path) -> None:
     await harness.say("hi")
     assert "skill" not in [tool.name for tool in client.requests[0].tools]
     assert "<skills>" not in client.requests[0].messages[0].text + client.requests[0].messages[1].text
+
+
+async def test_skills_that_come_and_go_wait_for_the_next_cache_break(tmp_path: Path) -> None:
+    harness, client = agent_with(tmp_path)
+    await harness.say("hi")
+    path = skill(tmp_path / "project/.agents/skills")
+    await harness.say("again")
+    harness.agent.change_model("test/other")
+    await harness.say("now")
+    path.unlink()
+    await harness.say("gone")
+    has = [any(tool.name == "skill" for tool in request.tools) for request in client.requests]
+    assert has == [False, False, True, True]
+    assert harness.kinds().count("system") == 2
 
 
 # -- loading ----------------------------------------------------------------------------------------------------

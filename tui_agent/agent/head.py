@@ -84,6 +84,7 @@ class Head:
         ports, knowledge = self._ports, self._ports.knowledge
         place = Place(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
         spec: AgentSpec | None = knowledge.primary(mode)
+        knowledge.settle()
         tools = self.tools(model, mode)
         return render_head(
             _with_prompt(spec, ports.prompt),

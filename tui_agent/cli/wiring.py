@@ -220,7 +220,11 @@ class Wiring:
         knowledge = self.knowledge_of(cwd)
         ports = AgentPorts(
             client=self.client,
-            tools=(*builtin_tools(config.webfetch), TaskTool(), SkillTool(lambda: knowledge.skills)),
+            tools=(
+                *builtin_tools(config.webfetch),
+                TaskTool(),
+                SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
+            ),
             directory=self.directory,
             prompt=prompt,
             cwd=cwd,

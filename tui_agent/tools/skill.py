@@ -41,20 +41,24 @@ class SkillInput(ToolInput):
 
 
 class SkillTool(Tool[SkillInput]):
-    """Gives out skills; ``skills`` returns those there are now, by name. Reading them needs no permission."""
+    """Gives out skills; ``skills`` returns those there are now, by name. Reading them needs no permission.
+
+    ``wanted`` says whether a head that is compared or rendered now has the tool; by default it has with any skill.
+    """
 
     name = "skill"
     description = "Load a skill's instructions before doing what it is for."
     Input = SkillInput
     read_only = True
 
-    def __init__(self, skills: Callable[[], Mapping[str, Skill]]) -> None:
+    def __init__(self, skills: Callable[[], Mapping[str, Skill]], wanted: Callable[[], bool] | None = None) -> None:
         self._skills = skills
+        self._wanted = wanted or (lambda: bool(skills()))
 
     @property
     def offered(self) -> bool:
-        """Whether there is any skill."""
-        return bool(self._skills())
+        """Whether the model is told of the tool."""
+        return self._wanted()
 
     def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
         """Need nothing: the user put the skill there to be read."""

@@ -79,6 +79,7 @@ class Knowledge:
         self._loaded = _Loaded()
         self._problems: list[str] = []
         self._told: set[str] = set()
+        self._offers_skills: bool | None = None
         self._instructions: InstructionFiles | None = None
         if sources is not None:
             remote = RemoteTexts(sources.cache or sources.folders.config / "cache")
@@ -105,11 +106,26 @@ class Knowledge:
                     *(CommandRow(f"{SKILL_PREFIX}{item.name}", item.description, "[TASK]") for item in skills.values()),
                 ),
             )
+            if self._offers_skills is None:
+                self.settle()
             new = [problem for problem in problems if problem not in self._told]
             self._told.update(new)
             self._problems += new
         for problem in new:
             log.warning("%s", problem)
+
+    def settle(self) -> None:
+        """Take note that a head is rendered from what is loaded now."""
+        self._offers_skills = bool(self.skills)
+
+    @property
+    def offers_skills(self) -> bool:
+        """Whether heads have the skill tool.
+
+        It stays as it was when the last one was rendered: skills come and go with a git checkout, and every change of
+        the tools would make the provider read everything anew.
+        """
+        return bool(self._offers_skills)
 
     def take_problems(self) -> str | None:
         """Return one sentence about what could not be used, once for each problem; None when there is nothing new."""
