@@ -76,6 +76,9 @@ class Config(BaseModel):
     mcp: dict[str, McpServerSettings] = Field(default_factory=dict, description="Servers that offer tools.")
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiTable = Field(default_factory=UiTable)
+    keys: dict[str, str] = Field(
+        default_factory=dict, description='Other keys for actions, such as compact = "f8"; /keys names them.'
+    )
 
     @property
     def context(self) -> ContextSettings:

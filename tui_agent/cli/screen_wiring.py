@@ -14,12 +14,13 @@ from tui_agent.agent.trust import Untrusted
 from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
-from tui_agent.config import set_value
+from tui_agent.config import load_config, set_value
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
+from tui_agent.setting_rows import setting_rows
 from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.ui.services import (
     AppServices,
@@ -70,7 +71,9 @@ class ScreenWiring:
                 reduced_motion=ui.reduced_motion,
                 permission_grace=ui.permission_grace,
                 typing_pause=ui.typing_pause,
+                keys=wiring.loaded.config.keys,
             ),
+            settings_rows=lambda: setting_rows(load_config()),
             save_setting=lambda key, value: void(set_value(key, value)),
             config_path=wiring.loaded.path,
             state_dir=data_dir(),

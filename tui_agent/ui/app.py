@@ -191,7 +191,8 @@ class TuiAgentApp(App[int]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002 - as inherited
         """Offer the table of commands in the palette."""
         for command in self.main.commands:
-            keys = f"  {command.key}" if command.key else ""
+            key = self.main.keymap.get(command.name, command.key)
+            keys = f"  {key}" if key else ""
             name = f"/{command.name}{keys}"
 
             async def run(chosen: str = command.name, waits: bool = command.takes_argument) -> None:  # noqa: FBT001

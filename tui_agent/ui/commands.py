@@ -120,6 +120,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("cost", "tokens and dollars spent", handlers.cost, "Cost"),
     Command("copy", "copy the last answer", handlers.copy, "Copy last answer", key="f3"),
     Command("theme", "change the colours", handlers.theme, "Theme", argument="[NAME]"),
+    Command("settings", "look at and change every setting", context_handlers.settings, "Settings"),
     Command("help", "commands and keys", handlers.show_help, "Help", key="f1", hint="help", aliases=("keys",)),
     Command("quit", "leave", handlers.leave, "Quit", aliases=("exit",)),
 )
@@ -165,7 +166,13 @@ def close_names(name: str, commands: Iterable[Command]) -> list[str]:
 def key_bindings() -> list[Binding]:
     """Return the bindings of the commands that have a key."""
     return [
-        Binding(command.key, f"command('{command.name}')", command.hint or command.title, show=bool(command.hint))
+        Binding(
+            command.key,
+            f"command('{command.name}')",
+            command.hint or command.title,
+            show=bool(command.hint),
+            id=command.name,
+        )
         for command in COMMANDS
         if command.key
     ]

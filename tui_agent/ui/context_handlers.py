@@ -72,6 +72,13 @@ async def panel(main: MainScreen, _argument: str) -> None:
         main.view.toggle_panel()
 
 
+async def settings(main: MainScreen, _argument: str) -> None:
+    """Show every setting."""
+    from tui_agent.ui.screens.settings import SettingsScreen
+
+    main.app.push_screen(SettingsScreen(main))
+
+
 async def restore(main: MainScreen, entry_id: int) -> None:
     """Show the model an entry again; for a prune, everything it took out that is still out."""
     from tui_agent.session.entries import PruneEntry

@@ -261,7 +261,7 @@ async def show_help(main: MainScreen, _argument: str) -> None:
     from tui_agent.ui import reports
     from tui_agent.ui.screens.report import ReportScreen
 
-    main.app.push_screen(ReportScreen("Help", reports.help_text(main.commands)))
+    main.app.push_screen(ReportScreen("Help", reports.help_text(main.commands, main.keymap)))
 
 
 async def leave(main: MainScreen, _argument: str) -> None:

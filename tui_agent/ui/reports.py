@@ -1,7 +1,7 @@
 """The texts of the report pages. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from tui_agent.session.entries import (
     Usage,
 )
 from tui_agent.ui.format import money, plural, tokens, visible
+from tui_agent.ui.keymap import MAIN, Rebindable, rebindable
 from tui_agent.ui.services import InspectedAgent
 
 if TYPE_CHECKING:
@@ -41,16 +42,45 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 """Keys that are not commands."""
 
 
-def help_text(commands: "Iterable[Command]") -> Content:
-    """Return the help page: commands with their keys, then the prompt's keys."""
+def help_text(commands: "Iterable[Command]", keymap: Mapping[str, str] | None = None) -> Content:
+    """Return the help page: commands with their keys, the prompt's keys, and those that can be changed."""
+    own = keymap or {}
     lines = [Content("Commands").stylize("bold")]
     for command in commands:
         name = f"/{command.name} {command.argument}".strip()
-        key = f"  ({command.key})" if command.key else ""
-        lines.append(Content(f"  {name:<18} {command.help}{key}"))
+        keys = own.get(command.name, command.key)
+        lines.append(Content(f"  {name:<18} {command.help}{f'  ({keys})' if keys else ''}"))
     lines += [Content(""), Content("Keys").stylize("bold")]
     lines += [Content(f"  {keys:<18} {text}") for keys, text in PROMPT_KEYS]
+    lines += [Content(""), Content("Keys by name").stylize("bold")]
+    lines.append(Content('  Change one in config.toml:  [keys]  compact = "f8"'))
+    for action in rebindable_actions():
+        shown = own.get(action.id, action.keys)
+        lines.append(Content(f"  {action.id:<26} {shown:<18} {action.help}".rstrip()))
     return Content("\n").join(lines)
+
+
+def writing_keys() -> frozenset[str]:
+    """Return the keys that the prompt needs."""
+    from textual.binding import BindingsMap
+    from textual.widgets import TextArea
+
+    from tui_agent.ui.widgets.prompt import Prompt
+
+    return frozenset(BindingsMap([*TextArea.BINDINGS, *Prompt.BINDINGS]).key_to_bindings)
+
+
+def rebindable_actions() -> list[Rebindable]:
+    """Return every action that can have another key."""
+    from tui_agent.ui.screens.context import ContextScreen
+    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.ui.widgets.transcript.pane import BlockPane
+
+    return [
+        *rebindable(MAIN, MainScreen.BINDINGS),
+        *rebindable("conversation", BlockPane.BINDINGS),
+        *rebindable("context map", ContextScreen.BINDINGS),
+    ]
 
 
 def skills_text(rows: "Iterable[CommandRow]") -> Content:

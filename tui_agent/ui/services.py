@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import.
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tui_agent.agent.compactor import Draft
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_agent.context.summariser import SummaryFailure
     from tui_agent.session.entries import BranchSummaryEntry, Entry, UserPart
     from tui_agent.session.records import SessionInfo
+    from tui_agent.setting_rows import SettingRow
 
 
 class StorePort(Protocol):
@@ -443,6 +444,8 @@ class UiSettings:
     """A permission question takes no key until the user has not typed for this long."""
     cursor_blink: bool = False
     """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """The user's own keys, by the id of what they do."""
 
 
 async def _no_files(_root: Path) -> Sequence[str]:
@@ -485,6 +488,10 @@ def _no_models() -> Sequence[ModelRow]:
     return ()
 
 
+def _no_settings() -> Sequence[SettingRow]:
+    return ()
+
+
 def _no_keys() -> Sequence[KeyStatus]:
     return ()
 
@@ -518,6 +525,8 @@ class AppServices:
     settings: UiSettings = field(default_factory=UiSettings)
     save_setting: Callable[[str, object], None] = _keep_nothing
     """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
+    settings_rows: Callable[[], Sequence[SettingRow]] = _no_settings
+    """Every setting as it is in the file and the environment now."""
     config_path: Path = Path("config.toml")
     state_dir: Path | None = None
     """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -52,9 +52,9 @@ class MainScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", show=False),
-        Binding("alt+up", "take_back", "take back", show=False),
-        Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False),
-        Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False),
+        Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
+        Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
+        Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
         *key_bindings(),
     ]
 
@@ -72,6 +72,8 @@ class MainScreen(Screen[None]):
         """What ``/undo`` did since the last message, newest last."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
+        self.keymap: Mapping[str, str] = {}
+        """The user's own keys, by the id of what they do."""
         self._services: AppServices | None = None
         self._early: list[Prompt.Sent] = []
         self._sending = asyncio.Lock()
@@ -93,6 +95,7 @@ class MainScreen(Screen[None]):
 
         self._services = services
         settings = services.settings
+        self._use_keys(settings.keys)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
@@ -101,6 +104,19 @@ class MainScreen(Screen[None]):
         await self.wait_for_refresh()
         view.transcript.on_resize()
         self.view = view
+
+    def _use_keys(self, keymap: Mapping[str, str]) -> None:
+        """Give actions the keys the user wants, and say which of them can't be."""
+        if not keymap:
+            return
+        from tui_agent.ui.keymap import checked
+        from tui_agent.ui.reports import rebindable_actions, writing_keys
+
+        good, problems = checked(keymap, rebindable_actions(), writing_keys())
+        self.keymap = good
+        self.app.set_keymap(good)
+        for problem in problems:
+            self.notify(problem, severity="warning", markup=False)
 
     @property
     def services(self) -> AppServices:

@@ -1,0 +1,185 @@
+"""The settings screen on a real file, and the user's own keys."""
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ui_app import STILL, Stage, make_stage, until, write
+from tui_agent.config import load_config, set_value
+from tui_agent.setting_rows import setting_rows
+from tui_agent.ui.keymap import Rebindable, checked, is_key
+from tui_agent.ui.reports import help_text, rebindable_actions
+from tui_agent.ui.screens.context import ContextScreen
+from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.settings import SettingsScreen
+
+
+def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Path]:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    stage = make_stage(
+        tmp_path,
+        settings_rows=lambda: setting_rows(load_config(path, environ={"TUI_AGENT_MAX_STEPS": "7"})),
+        save_setting=lambda key, value: set_value(key, value, path) and None,
+        config_path=path,
+        **services,
+    )
+    return stage, path
+
+
+def screen_text(stage: Stage) -> str:
+    strips = stage.app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+async def opened(stage: Stage, pilot: Any, query: str) -> SettingsScreen:
+    await stage.main.run_command("settings", "")
+    await pilot.pause()
+    screen = stage.app.screen
+    assert isinstance(screen, SettingsScreen)
+    await write(pilot, query)
+    await pilot.pause()
+    return screen
+
+
+async def test_it_shows_value_origin_and_meaning(tmp_path: Path) -> None:
+    stage, _ = a_stage(tmp_path, '[compaction]\nthreshold = "80%"\n')
+    async with stage.run() as pilot:
+        await opened(stage, pilot, "compaction.threshold")
+        text = screen_text(stage)
+        assert "80%" in text
+        assert "file" in text
+        assert "Size of the next request at which compaction acts" in text
+        await pilot.press("escape")
+        await write(pilot, "max_steps")
+        await pilot.pause()
+        text = screen_text(stage)
+        assert "7" in text
+        assert "environment" in text
+        assert "at least 1" in text
+
+
+async def test_a_value_is_edited_and_saved(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path, "# mine\nunknown_key = 3\n")
+    async with stage.run() as pilot:
+        await opened(stage, pilot, "keep_recent")
+        await pilot.press("enter")
+        await pilot.press(*["backspace"] * 6)
+        await write(pilot, "5000")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert tomllib.loads(path.read_text()) == {"unknown_key": 3, "compaction": {"keep_recent": 5000}}
+        assert "It counts from the next start on." in screen_text(stage)
+        assert "5000" in screen_text(stage)
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert "keep_recent" not in path.read_text()
+
+
+async def test_a_wrong_value_is_explained_and_changes_nothing(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot, "prune.when")
+        await pilot.press("enter")
+        await write(pilot, "x")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "is not accepted" in screen_text(stage)
+        assert path.read_text() == ""
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not screen.value.display
+        assert stage.app.screen is screen
+        assert path.read_text() == ""
+
+
+async def test_yes_or_no_is_changed_with_enter(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await opened(stage, pilot, "compaction.auto")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert tomllib.loads(path.read_text()) == {"compaction": {"auto": False}}
+
+
+async def test_tables_are_left_to_the_file(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path, '[permissions]\nedit = "ask"\n')
+    async with stage.run() as pilot:
+        await opened(stage, pilot, "permissions")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "It is a table: write it in" in screen_text(stage)
+        assert path.read_text() == '[permissions]\nedit = "ask"\n'
+
+
+def test_there_is_a_row_for_every_setting_and_secrets_are_hidden(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[providers.openai]\napi_key = "sk-secret"\n')
+    rows = setting_rows(load_config(path, environ={}))
+    keys = [row.key for row in rows]
+    assert len(keys) == len(set(keys))
+    assert {"model", "compaction.auto", "prune.when", "ui.theme", "keys", "retry.attempts"} <= set(keys)
+    assert "sk-secret" not in str(rows)
+    assert all(row.description for row in rows)
+
+
+# -- keys ---------------------------------------------------------------------------------------------------------
+
+ACTIONS = [
+    Rebindable("compact", "f4", "compact", "main"),
+    Rebindable("context", "ctrl+g", "context window", "main"),
+    Rebindable("transcript.copy", "y", "copy", "conversation"),
+]
+
+
+@pytest.mark.parametrize("key", ["f6", "ctrl+x", "alt+up", "g", "?", "slash", "shift+f3", "ctrl+shift+left", "é"])
+def test_keys(key: str) -> None:
+    assert is_key(key)
+
+
+@pytest.mark.parametrize("key", ["", "strg+g", "ctrl+", "hello", "ctrl+ctrl+x", "ctrl+hello"])
+def test_no_keys(key: str) -> None:
+    assert not is_key(key)
+
+
+@pytest.mark.parametrize(
+    ("keymap", "good", "problem"),
+    [
+        ({"compact": "f8, f9"}, {"compact": "f8,f9"}, None),
+        ({"compakt": "f6"}, {}, "Did you mean compact?"),
+        ({"compact": "strg+k"}, {}, "“strg+k” is no key"),
+        ({"compact": "ctrl+g"}, {}, "context has this key already"),
+        ({"compact": "ctrl+g", "context": "f4"}, {"compact": "ctrl+g", "context": "f4"}, None),
+        ({"compact": "y"}, {}, "is for writing in the prompt"),
+        ({"compact": "f7"}, {}, "is for writing in the prompt"),
+        ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
+        ({"compact": "escape"}, {}, "can't be given to anything else"),
+    ],
+)
+def test_a_table_of_keys_is_checked(keymap: dict[str, str], good: dict[str, str], problem: str | None) -> None:
+    found, problems = checked(keymap, ACTIONS, {"f7"})
+    assert found == good
+    assert (problem in problems[0]) if problem else not problems
+
+
+async def test_an_action_has_the_users_key_and_its_own_no_longer(tmp_path: Path) -> None:
+    stage, _ = a_stage(tmp_path, settings=replace(STILL, keys={"help": "f8", "nothing": "x"}))
+    async with stage.run() as pilot:
+        await pilot.press("f1")
+        await pilot.pause()
+        assert stage.app.screen is stage.main
+        await pilot.press("f8")
+        await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
+
+
+def test_the_help_page_names_every_key_that_can_be_changed() -> None:
+    text = help_text([], {"compact": "f6"}).plain
+    for action in rebindable_actions():
+        assert action.id in text
+    assert "compact                    f6" in text
+    assert "context.drop" in text
+    assert any(action.id == "transcript.copy" for action in rebindable_actions())
+    assert ContextScreen.BINDINGS

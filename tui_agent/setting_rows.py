@@ -1,0 +1,130 @@
+"""Every setting as a row: its value, where that came from, what it means and what is accepted. Pure."""
+
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from tui_agent.config import Config, LoadedConfig
+
+UNSET = "—"
+"""How a value that is not set is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting. ``key`` is dotted, as in the file; ``value`` is as one would write it there."""
+
+    key: str
+    value: str
+    origin: str
+    description: str
+    accepts: str
+    choices: tuple[str, ...] = ()
+    """All values there are, when there are few."""
+    editable: bool = True
+    """Whether it is one value and not a table."""
+
+
+def setting_rows(loaded: LoadedConfig) -> tuple[SettingRow, ...]:
+    """Return a row per setting, in the order of the models."""
+    return tuple(_rows(loaded, loaded.config, Config, ""))
+
+
+def _rows(loaded: LoadedConfig, table: BaseModel, model: type[BaseModel], prefix: str) -> Iterator[SettingRow]:
+    described = _docstrings(model)
+    for name, info in model.model_fields.items():
+        value, key = getattr(table, name), f"{prefix}{name}"
+        if isinstance(value, BaseModel):
+            yield from _rows(loaded, value, type(value), f"{key}.")
+            continue
+        editable = not isinstance(value, dict | tuple | list) and not _is_table(info)
+        yield SettingRow(
+            key=key,
+            value=_shown(value),
+            origin=loaded.origin(key),
+            description=" ".join((info.description or described.get(name, "")).split()),
+            accepts=_accepts(info) if editable else "a table or list; write it in the file",
+            choices=_choices(info),
+            editable=editable,
+        )
+
+
+def _docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Return what stands under each field of a class; read from its source, and so only when somebody looks."""
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    found: dict[str, str] = {}
+    for field, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+            text = below.value.value if isinstance(below.value, ast.Constant) else None
+            if isinstance(text, str):
+                found[field.target.id] = text
+    return found
+
+
+def _is_table(info: FieldInfo) -> bool:
+    return get_origin(info.annotation) in {dict, tuple, list}
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return UNSET
+        case SecretStr():
+            return "…"
+        case str():
+            return value
+        case dict() | tuple() | list():
+            return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}" if value else UNSET
+        case _:
+            return json.dumps(value, default=str)
+
+
+def _choices(info: FieldInfo) -> tuple[str, ...]:
+    found: list[str] = []
+    for kind in _kinds(info):
+        if kind is bool:
+            found += ["true", "false"]
+        elif get_origin(kind) is Literal:
+            found += [str(choice) for choice in get_args(kind)]
+        elif kind is not NoneType:
+            return ()
+    return tuple(found)
+
+
+def _kinds(info: FieldInfo) -> tuple[Any, ...]:
+    """Return the alternatives of a field's type."""
+    annotation = info.annotation
+    return (
+        (annotation,)
+        if get_origin(annotation) in {Literal, dict, tuple, list}
+        else get_args(annotation) or (annotation,)
+    )
+
+
+def _accepts(info: FieldInfo) -> str:
+    if choices := _choices(info):
+        return ", ".join(choices[:-1]) + f" or {choices[-1]}"
+    kinds = _kinds(info)
+    names = [name for kind, name in ((int, "a whole number"), (float, "a number"), (str, "text")) if kind in kinds]
+    limits = []
+    for limit in info.metadata:
+        if isinstance(limit, Ge):
+            limits.append(f"at least {limit.ge}")
+        elif isinstance(limit, Gt):
+            limits.append(f"more than {limit.gt}")
+        elif isinstance(limit, Le):
+            limits.append(f"at most {limit.le}")
+    return ", ".join([" or ".join(names) or "a value", *limits])
