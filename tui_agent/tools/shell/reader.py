@@ -20,6 +20,8 @@ _WALKED = frozenset(
 )  # fmt: skip
 _LOOPS = frozenset({"while_statement", "for_statement", "function_definition"})
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
+_OPERATORS = frozenset({"=", "==", "!=", "!", "-a", "-o"})
+_DOUBLE_OPERATORS = _OPERATORS | {"=~", "<", ">", "&&", "||", "(", ")"}
 _DASH_GAP = re.compile(r"[ \t]*(?:-[ \t]*)?")
 _LINE_GAP = re.compile(r"(?:\s|\\\n)*")
 _HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII)
@@ -129,13 +131,26 @@ class _Reader(WordReader):
         double = text.startswith("[[")
         if double and re.search(r"\s-(eq|ne|lt|le|gt|ge|v|R)\s", text):
             self.problem("it computes inside [[ ]]")
-        words = [
-            self.word(leaf, repeated=repeated)
-            if leaf.is_named and leaf.type != "test_operator"
-            else literal(self.text(leaf))
-            for leaf in _operands(node)
-        ]
+        # To the shell ``[`` is a program like others: what ends a command ends it there too.
+        known = _DOUBLE_OPERATORS if double else _OPERATORS
+        words = []
+        for leaf in self._operands(node):
+            if leaf.is_named and leaf.type != "test_operator":
+                words.append(self.word(leaf, repeated=repeated))
+            elif leaf.type == "test_operator" or leaf.type in known:
+                words.append(literal(self.text(leaf)))
+            else:
+                self.problem("it tests in a way that can't be read")
         self._script.commands.append(Simple((literal("test"), *words), text, repeated=repeated))
+
+    def _operands(self, node: "Node") -> Iterator["Node"]:
+        """Yield operands and operators of a test, without its brackets."""
+        self.gaps(node, _GAP)
+        for child in node.children:
+            if child.type in {"unary_expression", "binary_expression", "parenthesized_expression", "test_command"}:
+                yield from self._operands(child)
+            elif child.type not in {"[", "]", "[[", "]]"}:
+                yield child
 
     def _redirect(self, node: "Node", *, repeated: bool) -> None:
         operator, targets = "", []
@@ -232,12 +247,3 @@ def _is_sure(node: "Node") -> bool:
             return False
         parent = parent.parent
     return parent is not None and parent.type == "program" and parent.child_count == 1
-
-
-def _operands(node: "Node") -> Iterator["Node"]:
-    """Yield operands and operators of a test, without its brackets."""
-    for child in node.children:
-        if child.type in {"unary_expression", "binary_expression", "parenthesized_expression", "test_command"}:
-            yield from _operands(child)
-        elif child.type not in {"[", "]", "[[", "]]", "(", ")"}:
-            yield child
