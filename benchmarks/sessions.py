@@ -60,7 +60,8 @@ def fill_session(box: Sandbox, entries: int) -> str:
     store = Store(box.database / "sessions.db")
     try:
         info = store.create_session(box.project)
-        session = Session(store, info.id, estimate=lambda entry: len(entry.preview) // 4)
+        # As when it is really counted, every entry takes some tokens.
+        session = Session(store, info.id, estimate=lambda entry: 8 + len(entry.preview) // 4)
         for start in range(0, entries, COMPACTED_EVERY):
             added = session.append_many(exchange(start, min(COMPACTED_EVERY, entries - start)))
             session.append(_compaction(added))

@@ -69,8 +69,9 @@ class Transcript(BlockPane, can_focus=True):
         """Show the agent's path as it is now, because the leaf moved."""
         if self._agent is not None:
             self.model.running = self._agent.running
-            self.set_entries(SessionSource(self._agent.session))
-            self.look_at_states()
+            source = SessionSource(self._agent.session)
+            self.set_entries(source)
+            self.set_states(states_of(self._agent.session, source.headers))
             show_live(self, self._agent.live)
 
     def look_at_states(self) -> None:
