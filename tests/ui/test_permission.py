@@ -127,9 +127,44 @@ async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> N
         assert stage.view.question.armed
         await pilot.press("y")
         await pilot.pause()
+        assert stage.agent.answers == [], "a letter goes on with the draft"
+        assert stage.main.prompt.text == "hyy"
+        now += 0.8
+        stage.view.question._try_to_arm()
+        await pilot.press("1")
+        await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
-        assert stage.main.prompt.text == "hy"
+        assert stage.main.prompt.text == "hyy"
         assert stage.main.prompt.has_focus
+
+
+@pytest.mark.parametrize("text", ["why do you need this?", "yes please", "/cost", "hello", "nope"])
+async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
+    """What was typed in a burst or with a first letter that is no answer belongs into the prompt."""
+    stage = make_stage(tmp_path, settings=replace(STILL, permission_grace=0.01))
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        stage.view.question._arm()
+        await pilot.pause()
+        stage.view.question._choices._hold = 0.2
+        await pilot.press(*[{"/": "slash", " ": "space", "?": "question_mark"}.get(key, key) for key in text])
+        await pilot.pause()
+        assert stage.agent.answers == []
+        assert stage.main.prompt.text == text
+
+
+async def test_enter_takes_a_choice_only_after_moving_to_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert stage.agent.answers == []
+        await pilot.press("down", "up", "enter")
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
 
 
 async def test_no_with_a_note(tmp_path: Path) -> None:

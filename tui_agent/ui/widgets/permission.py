@@ -118,6 +118,14 @@ class PermissionDetails(Static):
         return self.get_visual_style(f"permission--{name}", partial=True)
 
 
+ANSWER_KEYS = {
+    "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
+    "5": "stop", "s": "stop",
+}  # fmt: skip
+HOLD = 0.2
+"""Seconds an answer's key waits for another one."""
+
+
 class PermissionChoices(OptionList):
     """The answers."""
 
@@ -143,9 +151,70 @@ class PermissionChoices(OptionList):
 
         pages: int
 
+    @dataclass
+    class Typed(Message):
+        """Text that is no answer: it is meant for the prompt."""
+
+        text: str
+
+    def __init__(self, *, hold: float, has_draft: Callable[[], bool]) -> None:
+        """Make the choices.
+
+        Args:
+            hold: Seconds an answer's key waits for another one: two in a row are text and no answer.
+            has_draft: Whether the prompt holds text; then letters go on with it, and only digits answer.
+        """
+        super().__init__(compact=True)
+        self._hold = hold
+        self._has_draft = has_draft
+        self._held = ""
+        self.touched = False
+        """Whether the user moved among the choices: only then does Enter take the highlighted one."""
+
     def action_answer(self, name: str) -> None:
         """Choose an answer by its key."""
         self.post_message(self.Chosen(name))
+
+    def action_cursor_up(self) -> None:
+        """Move up; Enter means the highlighted choice from now on."""
+        self.touched = True
+        super().action_cursor_up()
+
+    def action_cursor_down(self) -> None:
+        """Move down; Enter means the highlighted choice from now on."""
+        self.touched = True
+        super().action_cursor_down()
+
+    def action_select(self) -> None:
+        """Take the highlighted choice, if the user chose to highlight one."""
+        if self.touched:
+            super().action_select()
+
+    async def _on_click(self, event: events.Click) -> None:
+        self.touched = True
+        await super()._on_click(event)
+
+    async def _on_key(self, event: events.Key) -> None:
+        character = event.character if event.is_printable else None
+        if character is None:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        answer = ANSWER_KEYS.get(character.lower())
+        if self._held or answer is None or (not character.isdigit() and self._has_draft()):
+            held, self._held = self._held, ""
+            self.post_message(self.Typed(held + character))
+        elif self._hold:
+            self._held = character
+            self.set_timer(self._hold, self._answer_held)
+        else:
+            self.action_answer(answer)
+
+    def _answer_held(self) -> None:
+        held, self._held = self._held, ""
+        if held:
+            self.action_answer(ANSWER_KEYS[held.lower()])
 
     def action_scroll_details(self, pages: int) -> None:
         """Leave the choices where they are and scroll what is asked about."""
@@ -189,6 +258,12 @@ class PermissionPrompt(VerticalGroup):
     class Armed(Message):
         """The question takes keys from now on."""
 
+    @dataclass
+    class Typed(Message):
+        """The user goes on writing: the text belongs into the prompt, and the question waits for the next pause."""
+
+        text: str
+
     def __init__(
         self,
         *,
@@ -196,6 +271,7 @@ class PermissionPrompt(VerticalGroup):
         typing_pause: float,
         last_typed: Callable[[], float],
         clock: Callable[[], float],
+        has_draft: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
         self._grace = grace
@@ -207,7 +283,7 @@ class PermissionPrompt(VerticalGroup):
         self._details = PermissionDetails("", markup=False)
         self._title = Static("", classes="permission-title", markup=False)
         self._scroll = VerticalScroll(self._details, can_focus=False)
-        self._choices = PermissionChoices(compact=True)
+        self._choices = PermissionChoices(hold=min(HOLD, grace), has_draft=has_draft)
         self._note = PermissionNote(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
@@ -261,6 +337,7 @@ class PermissionPrompt(VerticalGroup):
         self._scroll.scroll_home(animate=False)
         self._choices.set_options(self._options(request))
         self._choices.highlighted = 0
+        self._choices.touched = False
         self._note.value = ""
         self._note.display = False
         self.display = True
@@ -325,6 +402,13 @@ class PermissionPrompt(VerticalGroup):
     def _key_chose(self, event: PermissionChoices.Chosen) -> None:
         event.stop()
         self._answer(event.name)
+
+    @on(PermissionChoices.Typed)
+    def _text_typed(self, event: PermissionChoices.Typed) -> None:
+        event.stop()
+        self.armed = False
+        self.post_message(self.Typed(event.text))
+        self.set_timer(self._typing_pause, self._try_to_arm)
 
     @on(PermissionChoices.DetailsScrolled)
     def _details_scrolled(self, event: PermissionChoices.DetailsScrolled) -> None:

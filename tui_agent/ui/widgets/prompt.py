@@ -106,6 +106,12 @@ class Prompt(TextArea):
         self.load_text(shown)
         self.move_cursor(self.document.end)
 
+    def go_on(self, text: str) -> None:
+        """Take text that was typed elsewhere, and the focus with it."""
+        self.last_typed = self._clock()
+        self.insert(clean(text))
+        self.focus()
+
     def reset(self) -> None:
         """Empty the prompt."""
         self._pastes.clear()

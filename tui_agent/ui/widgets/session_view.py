@@ -55,6 +55,7 @@ class SessionView(Container):
             typing_pause=settings.typing_pause,
             last_typed=lambda: self._main.prompt.last_typed,
             clock=self._services.clock,
+            has_draft=lambda: bool(self._main.prompt.text),
         )
         yield QueueList()
         yield SidePanel()
@@ -114,6 +115,12 @@ class SessionView(Container):
         if self.question.request is None and self.question.has_focus_within:
             self._main.prompt.focus()
         self._main.refresh_bindings()
+
+    @on(PermissionPrompt.Typed)
+    def _text_typed(self, message: PermissionPrompt.Typed) -> None:
+        """What is no answer goes on with the draft, where the user sees it."""
+        message.stop()
+        self._main.prompt.go_on(message.text)
 
     @on(PermissionPrompt.Answered)
     def _question_answered(self, message: PermissionPrompt.Answered) -> None:
