@@ -18,7 +18,9 @@ from tui_agent.agent.events import (
     RequestStarted,
     RetryScheduled,
     RunEnded,
+    ToolFinished,
     ToolOutput,
+    ToolStarted,
 )
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import request_bytes
@@ -327,6 +329,18 @@ async def test_a_command_of_the_user_is_told_to_the_model_unless_excluded(tmp_pa
     sent = request_bytes(client.requests[0]).decode()
     assert "visible" in sent
     assert "hidden" not in sent
+
+
+async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("x")]))
+    waiting = asyncio.ensure_future(harness.agent.run_shell("echo begun; sleep 60"))
+    await harness.until(lambda: any("begun" in event.text for event in harness.of(ToolOutput)))
+    assert [event.title for event in harness.of(ToolStarted)] == ["echo begun; sleep 60"]
+    harness.agent.interrupt()
+    entry = await asyncio.wait_for(waiting, 5)
+    assert entry.output == "(interrupted)"
+    assert harness.path()[-1].kind == "shell"
+    assert harness.of(ToolFinished)[-1].status == "interrupted"
 
 
 # -- the tree -----------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from tui_agent.agent.navigator import NavigationError, Navigator
 from tui_agent.agent.permissions import Rule, resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.preparing import Prepared, prepare_command
-from tui_agent.agent.shell import run_shell
+from tui_agent.agent.shell import INTERRUPTED, run_shell
 from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
@@ -295,9 +295,12 @@ class Agent:
         task = asyncio.ensure_future(run_shell(command, self.ports, self._channel, excluded=excluded))
         self._shells.add(task)
         try:
-            entry = await task
+            await asyncio.wait([task])
         finally:
             self._shells.discard(task)
+            task.cancel()
+        stopped = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
+        entry = stopped if task.cancelled() else task.result()
         self._append(entry)
         return entry
 

@@ -1,26 +1,43 @@
 """Runs a command the user typed with ``!``: the bash tool without a question, its output in a shell entry."""
 
+from collections.abc import Callable
+
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.events import ToolOutput
+from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.session.entries import ShellEntry
+from tui_agent.session.entries import ShellEntry, ToolMetadata
 from tui_agent.tools.base import OutputLimits, ToolContext, ToolError
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.reads import FileReads
 
-SHELL_CALL_ID = "shell"
-"""The call id under which live output of the user's own command is reported."""
+SHELL_CALL = "shell:"
+"""How the call ids begin under which a command of the user's own is reported while it runs."""
+INTERRUPTED = "(interrupted)"
 
 
 async def run_shell(command: str, ports: AgentPorts, channel: EventChannel, *, excluded: bool) -> ShellEntry:
     """Run a command in the working directory and return its entry, not yet appended."""
+    started = ports.clock()
+    call_id = f"{SHELL_CALL}{started}"
+    channel.emit(ToolStarted(call_id, "$", command, ""))
+    entry = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
+    try:
+        entry = await _run(command, ports, lambda text: channel.emit(ToolOutput(call_id, text)), excluded=excluded)
+    finally:
+        status = "interrupted" if entry.output == INTERRUPTED else "error" if entry.exit_code else "completed"
+        seconds = (ports.clock() - started) / 1000
+        channel.emit(ToolFinished(call_id, "$", status, ToolMetadata(exit_code=entry.exit_code), seconds))
+    return entry
+
+
+async def _run(command: str, ports: AgentPorts, report: Callable[[str], None], *, excluded: bool) -> ShellEntry:
     context = ToolContext(
         cwd=ports.cwd,
         project=ports.project,
         limits=OutputLimits(),
         reads=FileReads(),
         put_blob=ports.put_blob,
-        report=lambda text: channel.emit(ToolOutput(SHELL_CALL_ID, text)),
+        report=report,
         environment=dict(ports.environment),
     )
     try:

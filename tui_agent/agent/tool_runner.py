@@ -183,6 +183,8 @@ class ToolRunner:
             if refusal is not None:
                 self._append(call, ToolStatus.DENIED, ToolResult(refusal))
                 return
+            # How long the user thought about it is not how long it took.
+            call.started_at = self._ports.clock()
             result = await self._execute(call, call.tool, checked, context)
         except ToolError as error:
             self._append(call, ToolStatus.ERROR, ToolResult(str(error)))

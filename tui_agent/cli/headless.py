@@ -48,6 +48,10 @@ class HeadlessRun:
         Raises:
             CommandError: the message is a command of the user's that cannot be used.
         """
+        if self._as_json:
+            session = self._agent.session
+            opened = {"type": "session", "id": session.id, "cwd": session.info.cwd, "model": self._agent.model}
+            print(json.dumps(opened, ensure_ascii=False), file=self._out, flush=True)
         prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
         if prepared.problem:
             say(prepared.problem, file=self._err)

@@ -88,6 +88,8 @@ def _headless(arguments: Namespace) -> int:
 
     async def work() -> int:
         async with Wiring(arguments) as wiring:
+            for warning in wiring.loaded.warnings:
+                print(warning, file=sys.stderr)
             session = wiring.open_from_arguments()
             agent = wiring.make_agent(session)
             # The host is started or found while the run gets ready.

@@ -19,6 +19,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
+from tui_agent.session.errors import StoreUnavailable
 from tui_agent.session.records import SessionInfo
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -29,7 +30,10 @@ DATABASE = "sessions.db"
 def open_store() -> Store:
     """Open the user's sessions, making the file on first use."""
     directory = data_dir()
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StoreUnavailable(f"Sessions can't be kept in {directory}: {error.strerror or error}.") from None
     return Store(directory / DATABASE)
 
 

@@ -35,7 +35,7 @@ from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir, runtime_dir
 from tui_agent.resources import prompt
 from tui_agent.session.entries import Entry
-from tui_agent.session.errors import SessionNotFound
+from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.environment import safe_environment
@@ -191,12 +191,12 @@ class Wiring:
         """Return the session last used in this directory (with ``--demo``: the last demo).
 
         Raises:
-            SessionNotFound: there is none.
+            StoreError: there is none.
         """
         for info in self.store.sessions(cwd=None if self.arguments.demo else self.cwd):
             if not self.arguments.demo or info.model == DEMO_MODEL:
                 return info.id
-        raise SessionNotFound("of this directory")
+        raise StoreError("There is no session of this directory yet; tui-agent -r lists those of all directories.")
 
     def fork(self, text: str) -> str:
         """Copy a session up to an entry, named as ``ID`` or ``ID#N``; returns the copy's id."""

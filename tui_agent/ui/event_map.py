@@ -43,8 +43,7 @@ RETRY = ("ctrl+r", "retry", "screen.command('retry')")
 
 def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     """Show an event. The transcript and the status line see every one."""
-    view.transcript.apply(event)
-    view.panel.apply(event)
+    view.hear(event)
     main.status.state = next_state(main.status.state, event, main.clock())
     match event:
         case RunStarted():
@@ -109,6 +108,8 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
             return _entered(state, Phase.STREAMING, now)
         case ReasoningProgress():
             return _entered(state, Phase.THINKING, now)
+        case ToolStarted(call_id=call_id, tool=tool) if not state.active:
+            return RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
         case ToolStarted(call_id=call_id, tool=tool):
             return _with_tools(state, (*state.tools, (call_id, tool)), now)
         case ToolFinished(call_id=call_id):
@@ -149,6 +150,9 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
     if state.phase is Phase.PERMISSION and tools != state.tools:
         return replace(state, tools=tools)
+    if not state.active:
+        return state
     if not tools:
-        return RunState(Phase.WAITING, now)
-    return RunState(Phase.TOOL, state.since if state.phase is Phase.TOOL else now, tools=tools)
+        return RunState(Phase.WAITING, now) if state.in_run else RunState(since=now)
+    since = state.since if state.phase is Phase.TOOL else now
+    return RunState(Phase.TOOL, since, tools=tools, in_run=state.in_run)

@@ -246,7 +246,7 @@ def test_an_answer_that_did_not_end_says_so(fields: dict[str, object], line: str
 
 def test_other_entries_are_one_line_or_nothing() -> None:
     edit = only(ContextEditEntry(target=5, action="drop"))
-    assert rows(edit) == ["· Dropped #5 in the context · undo"]
+    assert rows(edit) == ["· Dropped #5 in the context · undo · jump"]
     shell = only(ShellEntry(command="ls", output="a", exit_code=2, excluded=True))
     assert rows(shell)[0].split("  ")[-2:] == ["exit 2 · not shown to the model", "▾"]
 

@@ -21,6 +21,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
     PruneEntry,
+    ShellEntry,
     TextPart,
     ToolCallPart,
     ToolMetadata,
@@ -569,3 +570,16 @@ async def test_a_theme_changes_colours_and_nothing_else(theme: str) -> None:
         await view.settled()
         assert view.screen() == text
         assert view.pane.render_lines(view.pane.size.region) != strips
+
+
+async def test_a_command_of_the_user_is_one_block_while_it_runs_and_after() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        view.pane.tool_started("shell:7", "$", "make all", "")
+        view.pane.tool_output("shell:7", "compiling\n")
+        await view.settled()
+        assert "compiling" in view.text()
+        view.pane.tool_finished("shell:7", "completed", ToolMetadata(exit_code=0), 0.1)
+        view.pane.append_entry(ShellEntry(id=2, command="make all", output="compiled", exit_code=0))
+        await view.settled()
+        assert view.text().count("make all") == 1
+        assert "compiled" in view.text()

@@ -105,6 +105,10 @@ class CardBlock(FoldingBlock):
         self._default_fold()
         self._changed()
 
+    def is_shell(self, command: str) -> bool:
+        """Whether the card is that of a command of the user's own while it runs."""
+        return self.tool == "$" and self._title == command
+
     def add_output(self, text: str) -> None:
         """Show what the running call prints."""
         self._live = (self._live + text)[-_LIVE_CHARS:]
@@ -158,7 +162,7 @@ class CardBlock(FoldingBlock):
     def _default_fold(self) -> None:
         if self._chosen:
             return
-        shows_itself = self._metadata.diff or self.tool == "bash" or self.status == ToolStatus.ERROR
+        shows_itself = self._metadata.diff or self.tool in {"bash", "$"} or self.status == ToolStatus.ERROR
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 

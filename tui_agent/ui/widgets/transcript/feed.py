@@ -6,7 +6,7 @@ Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cos
 from collections.abc import Iterator
 from typing import Final
 
-from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolMetadata, ToolResultEntry
+from tui_agent.session.entries import AssistantEntry, Entry, ShellEntry, ToolCallPart, ToolMetadata, ToolResultEntry
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, ReasoningBlock
 from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block, tool_status
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -174,7 +174,20 @@ class LiveFeed:
 
     def _append_before_live(self, entry: Entry) -> None:
         around = Surroundings(states=self._model.states, turns=self._model.turns_before)
+        if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
+            self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+            self._model.pin(place, pinned=False)
+            self.changed.add(place)
+            return
         self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+
+    def _running_shell(self, command: str) -> int | None:
+        """Return the place of the card of a command of the user's own, if nothing came after it; the card is done."""
+        for call_id, (place, card) in self._cards.items():
+            if card.is_shell(command) and place == len(self._model) - 1:
+                del self._cards[call_id]
+                return place
+        return None
 
     def _push(self, entry_id: int, kind: str, item: Item | None) -> int:
         """Append an item; the answer being streamed stays the last one."""
