@@ -76,7 +76,7 @@ async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
         await until(lambda: stage.screen.phase is Phase.EDIT, pilot)
         assert "the tests" in stage.client.requests[-1].messages[-1].text
         assert stage.screen.editor.text.startswith("## Goal")
-        assert "writing it cost $0.02" in stage.text()
+        await stage.until_text("writing it cost $0.02", pilot)
         stage.screen.editor.text = "Only this counts."
         await pilot.press("ctrl+s")
         await pilot.pause()

@@ -146,8 +146,7 @@ async def test_the_conversation_knows_its_width_however_early_it_was_opened(tmp_
     async with stage.run((120, 40)) as pilot:
         before = stage.view.transcript.model.width
         await pilot.resize_terminal(121, 40)
-        await pilot.pause()
-        assert stage.view.transcript.model.width == before + 1
+        await until(lambda: stage.view.transcript.model.width == before + 1, pilot)
 
 
 async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(tmp_path: Path) -> None:

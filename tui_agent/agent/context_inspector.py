@@ -26,6 +26,7 @@ class ContextInspector:
         self._ports = ports
         self._context = context
         self._templates = Templates.load(ports.prompt)
+        self._made: tuple[tuple[int | None, str], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
         """Return the next request block by block."""
@@ -40,11 +41,15 @@ class ContextInspector:
             self._context.settings(),
             directory.counter(model),
             cached=cached,
+            size=self._context.size(),
         )
 
     def next_request(self) -> ModelRequest:
         """Return the next request as it would be sent now."""
-        return self._context.next_request()
+        asked = self._session.leaf, self._context.model
+        if self._made is None or self._made[0] != asked:
+            self._made = asked, self._context.next_request()
+        return self._made[1]
 
     def cache_state(self) -> CacheState:
         """Return whether the provider can be expected to remember the last request."""

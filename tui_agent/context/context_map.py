@@ -64,17 +64,19 @@ def context_map(
     counter: TokenCounter,
     *,
     cached: frozenset[int] = frozenset(),
+    size: ContextSize | None = None,
 ) -> ContextMap:
     """Return the map of a path's next request.
 
-    ``cached`` are the entries the provider can be expected to remember (see ``cache.cached_origins``).
+    ``cached`` are the entries the provider can be expected to remember (see ``cache.cached_origins``), ``size`` is
+    the path's measure where it is known.
     """
     asked = within(limits, settings)
     view = resolve(path)
     weights = Weights(view, counter, Asked(asked.model, asked.vision))
     rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter)]
     blocks = _sized(rows, counter, cached)
-    return ContextMap(blocks=blocks, size=measure(path, limits, settings, counter))
+    return ContextMap(blocks=blocks, size=size or measure(path, limits, settings, counter))
 
 
 def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[Block, float]]:

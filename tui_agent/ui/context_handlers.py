@@ -79,6 +79,21 @@ async def settings(main: MainScreen, _argument: str) -> None:
     main.app.push_screen(SettingsScreen(main))
 
 
+async def jump(main: MainScreen, entry_id: int) -> None:
+    """Go to what a marker is about: the entry an edit changed, or the branch a summary tells of."""
+    from tui_agent.session.entries import BranchSummaryEntry, ContextEditEntry
+
+    entry = main.agent.session.entry(entry_id) if main.agent is not None else None
+    match entry:
+        case ContextEditEntry(target=target) if main.view is not None:
+            if not main.view.transcript.jump_to(target):
+                main.say(f"#{target} is not on this branch.")
+        case BranchSummaryEntry(from_id=from_id):
+            await main.run_command("tree", f"#{from_id}")
+        case _:
+            pass
+
+
 async def restore(main: MainScreen, entry_id: int) -> None:
     """Show the model an entry again; for a prune, everything it took out that is still out."""
     from tui_agent.session.entries import PruneEntry

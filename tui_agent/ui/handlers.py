@@ -68,10 +68,8 @@ async def tree(main: MainScreen, argument: str) -> None:
     agent: object = main.agent
     if not isinstance(agent, NavigatingAgent):
         return
-    screen = TreeScreen(main, agent)
-    main.app.push_screen(screen)
-    if (entry := argument.removeprefix("#")).isdigit():
-        screen.call_after_refresh(lambda: screen.reload(at=int(entry)))
+    entry = argument.removeprefix("#")
+    main.app.push_screen(TreeScreen(main, agent, at=int(entry) if entry.isdigit() else None))
 
 
 async def label(main: MainScreen, argument: str) -> None:
@@ -194,6 +192,10 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
             step_back(main, before(main.agent.session, main.agent.session.entry(entry_id)))
         case "undo":
             main.say("The agent is working: press Escape first.", "warning")
+        case "jump":
+            from tui_agent.ui import context_handlers
+
+            await context_handlers.jump(main, entry_id)
         case "restore":
             from tui_agent.ui import context_handlers
 

@@ -60,7 +60,7 @@ KEYS: dict[Phase, tuple[tuple[str, str, str], ...]] = {
 class CompactScreen(ModalScreen[None]):
     """Plans, summarises and commits a compaction. Until it is applied, nothing has changed."""
 
-    AUTO_FOCUS = "Input"
+    AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", show=False),
         Binding("enter", "summarise", "summarise", show=False),
@@ -87,19 +87,21 @@ class CompactScreen(ModalScreen[None]):
         self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
-        """What goes and stays, the focus, the summary, a line on it, keys."""
-        with VerticalGroup(classes="dialog"):
-            yield Static("Compact the history", classes="dialog-title", markup=False)
-            yield Static("", id="told", markup=False)
-            yield Input(placeholder="What matters most? May be left empty.", id="focus", compact=True)
-            with VerticalScroll(can_focus=False):
-                yield Static("", id="stream", markup=False)
-            yield TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
-            yield Static("", id="line", markup=False)
-            yield Static("", id="keys", markup=False)
+        """A place for what goes and stays, the focus, the summary, a line on it, keys."""
+        yield VerticalGroup(classes="dialog")
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         """Plan; that needs no model."""
+        # What a container composes may come later than this; what is mounted here is there.
+        await self.query_exactly_one(".dialog").mount(
+            Static("Compact the history", classes="dialog-title", markup=False),
+            Static("", id="told", markup=False),
+            Input(placeholder="What matters most? May be left empty.", id="focus", compact=True),
+            VerticalScroll(Static("", id="stream", markup=False), can_focus=False),
+            TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus"),
+            Static("", id="line", markup=False),
+            Static("", id="keys", markup=False),
+        )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
         plan = self._agent.plan_compaction()
         if isinstance(plan, Refusal):

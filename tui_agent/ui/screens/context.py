@@ -48,7 +48,7 @@ class Made:
 class ContextScreen(Screen[None]):
     """Shows the next request of an agent block by block. Follows the agent while it is open."""
 
-    AUTO_FOCUS = "BlockList"
+    AUTO_FOCUS = None
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as inherited
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -86,16 +86,17 @@ class ContextScreen(Screen[None]):
         yield Static("Context of the next request", id="heading", markup=False)
         yield Gauge()
         yield Static("", id="facts", markup=False)
-        with Container(id="parts"):
-            yield BlockList()
-            yield BlockPreview()
+        yield Container(id="parts")
         yield Static("", id="line", markup=False)
         yield Static(KEYS, id="keys", markup=False)
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         """Look, and look again whenever something happens to the session."""
+        # What a container composes may come later than this; what is mounted here is there.
+        await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self._unsubscribe = self._agent.subscribe(self._agent_said)
         self._look()
+        self.blocks.focus()
 
     def on_unmount(self) -> None:
         """Stop listening."""

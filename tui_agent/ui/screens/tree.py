@@ -89,9 +89,11 @@ class TreeScreen(Screen[None]):
         query: str
         hits: Hits | None
 
-    def __init__(self, main: "MainScreen", agent: NavigatingAgent) -> None:
+    def __init__(self, main: "MainScreen", agent: NavigatingAgent, *, at: int | None = None) -> None:
+        """Make the screen; ``at`` is the entry the cursor begins on, the leaf by default."""
         super().__init__()
         self._main = main
+        self._at = at
         self._agent = agent
         self._session = agent.session
         self._moves = TreeMoves(self, main, agent)
@@ -117,7 +119,7 @@ class TreeScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
         self._unsubscribe = self._agent.subscribe(self._agent_spoke)
-        self.reload(at=self._session.leaf)
+        self.reload(at=self._session.leaf if self._at is None else self._at)
         self.session_tree.centre()
         self._place()
 

@@ -10,12 +10,14 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
 
+from tui_agent.agent.events import AgentEvent, EntryAppended, RunStarted
 from tui_agent.session.errors import SessionHeld, StoreError
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents
 from tui_agent.ui.run_state import RunState
 from tui_agent.ui.services import AgentPort, AppServices, OpenHow, OpenRequest
 from tui_agent.ui.session_slot import SessionSlot
+from tui_agent.ui.widgets.first_hints import ENOUGH, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.queue import QueueList
@@ -34,6 +36,7 @@ class SessionView(Container):
     waiting = getters.query_one(QueueList)
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
+    hints = getters.query_one(FirstHints)
 
     class Opened(Message):
         """A session was opened and is shown."""
@@ -50,6 +53,7 @@ class SessionView(Container):
         settings = self._services.settings
         yield Transcript()
         yield NewChip()
+        yield FirstHints()
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
@@ -83,11 +87,20 @@ class SessionView(Container):
         self.transcript.open(agent)
         self.on_resize()
         self.panel.open(agent)
+        self._greet(agent)
         self._main.status.state = RunState()
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
         self.post_message(self.Opened())
+
+    def _greet(self, agent: AgentPort) -> None:
+        """Tell a newcomer the keys while there is nothing else to look at."""
+        if agent.session.leaf is None and not agent.session.read_only:
+            written = len(self._services.store.prompt_history(ENOUGH))
+            self.hints.offer(self._main.commands, self._main.keymap, written)
+        else:
+            self.hints.withdraw()
 
     async def close(self) -> None:
         """End the run and let go of the session."""
@@ -109,6 +122,13 @@ class SessionView(Container):
         message.stop()
         for event in message.inbox.take():
             apply(self._main, self, event)
+
+    def hear(self, event: AgentEvent) -> None:
+        """Show an event in the conversation and beside it."""
+        self.transcript.apply(event)
+        self.panel.apply(event)
+        if isinstance(event, RunStarted | EntryAppended):
+            self.hints.withdraw()
 
     def leave_question(self) -> None:
         """Go back to the prompt when no question is left."""

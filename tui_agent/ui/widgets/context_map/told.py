@@ -104,7 +104,7 @@ def text_of(block: Block, request: ModelRequest, entry: Entry | None) -> str:
         sections = head_sections(entry) if isinstance(entry, SystemEntry) else ()
         return "\n\n".join(text.strip() for label, text in sections if label == block.label)
     address = block.origin[0] if block.origin else None
-    texts = []
+    texts: list[str] = []
     for message in request.messages:
         if address in message.origin:
             texts.append(message.text)

@@ -81,16 +81,12 @@ def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: PLR09
             return [_compaction(entry, around.turns(entry))]
         case BranchSummaryEntry():
             text = f"Summary of the branch left at #{entry.from_id}"
-            return [_summary("branch_summary", text, entry.summary, entry.details, ())]
+            return [_summary("branch_summary", text, entry.summary, entry.details, ("jump",))]
         case PruneEntry():
-            freed = wording.tokens(entry.tokens_freed)
-            what = count_text(len(entry.targets), "tool output")
-            return [
-                MarkerBlock("prune", f"Pruned {what} · {freed} tokens freed · {entry.reason}", actions=("restore",))
-            ]
+            return [_prune(entry)]
         case ContextEditEntry():
             done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
-            return [MarkerBlock("context_edit", f"{done} #{entry.target} in the context", actions=("undo",))]
+            return [MarkerBlock("context_edit", f"{done} #{entry.target} in the context", actions=("undo", "jump"))]
         case ModelChangeEntry():
             return [MarkerBlock("model_change", f"Model: {entry.model}")]
         case ModeChangeEntry():
@@ -196,6 +192,21 @@ def _detail_lines(details: SummaryDetails, width: int) -> Iterator[Line]:
 def _carried(details: SummaryDetails) -> str:
     counts = [(len(details.user_messages), "user message"), (len(details.anchors), "anchor")]
     return ", ".join(count_text(count, noun) for count, noun in counts if count)
+
+
+def _prune(entry: PruneEntry) -> Block:
+    freed = wording.tokens(entry.tokens_freed)
+    what = count_text(len(entry.targets), "tool output")
+    notes = dict(zip(entry.targets, entry.notes, strict=False))
+    rows = [f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets]
+    if not any(entry.notes):
+        rows = [" ".join(rows)]
+    left = (
+        f"Each keeps {entry.keep_chars:,} characters." if entry.keep_chars else "Each is a placeholder for the model."
+    )
+    told = "\n".join([f"{left} Here they can still be read.", *rows])
+    text = f"Pruned {what} · {freed} tokens freed · {entry.reason}"
+    return MarkerBlock("prune", text, actions=("restore",), body=_text_body(told), copied=told)
 
 
 def _text_body(text: str) -> Callable[[int], Iterable[Line]]:

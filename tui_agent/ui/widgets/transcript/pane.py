@@ -16,6 +16,9 @@ from tui_agent.ui.widgets.transcript.paint import action_at, link_at, text_index
 from tui_agent.ui.widgets.transcript.selecting import row_id, selection_of, word_at
 from tui_agent.ui.widgets.transcript.viewport import Focus, Viewport
 
+OPENED_ROWS = 6
+"""Rows of a block that are seen at least after it was opened."""
+
 
 class BlockPane(Viewport):
     """A viewport whose blocks can be used. Posts messages of :mod:`.messages`; does nothing to a session itself."""
@@ -37,6 +40,7 @@ class BlockPane(Viewport):
         Binding("r", "request('retry')", "Retry", id="transcript.retry"),
         Binding("u", "request('undo')", "Undo", id="transcript.undo"),
         Binding("b", "request('restore')", "Bring back", id="transcript.restore"),
+        Binding("g", "request('jump')", "Go to", id="transcript.jump"),
     ]
 
     CopyRequested: TypeAlias = messages.CopyRequested
@@ -179,6 +183,14 @@ class BlockPane(Viewport):
             block.fold = fold
         self.model.remember_fold(self.model.ids[index], block)
         self._keep_in_place(index, block)
+        if block.fold is not Fold.CLOSED:
+            self._show_some_of(index, block)
+
+    def _show_some_of(self, index: int, block: Block) -> None:
+        """Bring a block into view that was opened at the bottom, where nothing of its body would be seen."""
+        seen = sum(row.block is block for row in self.visible_rows())
+        if seen < min(len(block.lines(self.model.width)), OPENED_ROWS):
+            self._bring_into_view(index, block, at_top=False)
 
     def _keep_in_place(self, index: int, block: Block) -> None:
         item = self.model.item(index)

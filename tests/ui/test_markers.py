@@ -1,0 +1,174 @@
+"""The markers in the conversation, on real agents: what they say, what is under them, and that their actions act."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Call, Reply
+from tests.support.ui_app import until
+from tui_agent.agent.events import Decision, PermissionAnswer
+from tui_agent.context.settings import ContextSettings, PruneSettings
+from tui_agent.session.entries import ToolResultEntry
+from tui_agent.ui.screens.tree import TreeScreen
+from tui_agent.ui.screens.viewer import ViewerScreen
+
+BY_HAND = ContextSettings(prune=PruneSettings(when="off"))
+
+
+def a_stage(tmp_path: Path, *after: Reply, turns: int = 4, **arguments: Any) -> RealStage:
+    (tmp_path / "stage").mkdir()
+    write_modules(tmp_path, turns)
+    script = [*working_script(turns), *(after or (Reply(SUMMARY),))]
+    return real_stage(tmp_path, script, **{"window": 16_000, "settings": BY_HAND, **arguments})
+
+
+async def worked(stage: RealStage, pilot: Any, turns: int = 4) -> None:
+    for turn in range(turns):
+        await stage.say(f"Look at module {turn}.", pilot)
+
+
+def results(stage: RealStage) -> list[ToolResultEntry]:
+    return [entry for entry in stage.harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+async def last_marker(stage: RealStage, pilot: Any) -> None:
+    """Put the focus on the last block of the conversation."""
+    view = stage.main.view
+    assert view is not None
+    view.transcript.focus()
+    await pilot.press("end", "k")
+    await pilot.pause()
+
+
+async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((100, 40)) as pilot:
+        await worked(stage, pilot)
+        assert stage.harness.agent.prune()
+        await pilot.pause()
+        await last_marker(stage, pilot)
+        assert "▸ Pruned 4 tool outputs" in stage.text()
+        await pilot.press("space")
+        await pilot.pause()
+        text = stage.text()
+        assert "Each is a placeholder for the model. Here they can still be read." in text
+        assert f"#{results(stage)[0].id}" in text
+        await pilot.press("b")
+        await pilot.pause()
+        assert "4 outputs back in the context" in stage.text()
+        assert not stage.harness.agent.prefix_break()
+
+
+async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((100, 40)) as pilot:
+        await worked(stage, pilot)
+        stage.harness.agent.prune()
+        await pilot.pause()
+        view = stage.main.view
+        assert view is not None
+        view.transcript.focus()
+        first = results(stage)[0].id
+        assert view.transcript.jump_to(first)
+        await pilot.pause()
+        assert "not in context (912 tokens) · restore" in stage.text()
+        await pilot.press("b")
+        await pilot.pause()
+        assert f"#{first} back in the context" in stage.text()
+        states = {block.origin: block.state for block in stage.harness.agent.context_map().blocks}
+        assert states[(first,)] == "live"
+        assert states[(results(stage)[1].id,)] == "pruned"
+
+
+async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((100, 20)) as pilot:
+        await worked(stage, pilot)
+        before = [entry.id for entry in stage.harness.path()]
+        target = results(stage)[0].id
+        stage.harness.agent.edit_context(target, "mask")
+        await pilot.pause()
+        await last_marker(stage, pilot)
+        assert f"Masked #{target} in the context · undo · jump" in stage.text()
+        await pilot.press("g")
+        await pilot.pause()
+        assert "read module_0.py" in stage.text()
+        await last_marker(stage, pilot)
+        await pilot.press("u")
+        await pilot.pause()
+        assert [entry.id for entry in stage.harness.path()] == before
+
+
+async def test_a_branch_summary_leads_to_the_branch(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, turns=2)
+    async with stage.run((100, 30)) as pilot:
+        await worked(stage, pilot, 2)
+        agent = stage.harness.agent
+        second = next(entry for entry in stage.harness.path() if entry.preview == "Look at module 1.")
+        left = stage.harness.session.leaf
+        await agent.carry_out(agent.plan_move(second.id), focus="")
+        await pilot.pause()
+        await last_marker(stage, pilot)
+        assert f"Summary of the branch left at #{left} · jump" in stage.text()
+        await pilot.press("space")
+        await pilot.pause()
+        assert "Find why the redirect loses its query." in stage.text()
+        await pilot.press("g")
+        await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
+        await pilot.pause()
+        assert stage.screen.session_tree.line.segment.offset_of(left) is not None
+
+
+async def test_a_truncated_output_is_opened_whole(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    script = [Reply("", (Call("bash", '{"command": "seq 1 9000"}'),)), Reply("Done.")]
+    stage = real_stage(tmp_path, script)
+    async with stage.run((100, 30)) as pilot:
+        await stage.say("count", pilot)
+        view = stage.main.view
+        assert view is not None
+        view.transcript.focus()
+        assert view.transcript.jump_to(results(stage)[0].id)
+        await pilot.pause()
+        assert "open full (9,000 lines)" in stage.text()
+        await pilot.press("o")
+        await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
+        await pilot.press("end")
+        await pilot.pause()
+        assert "9000" in stage.text()
+
+
+async def test_interruptions_and_changes_of_model_and_mode_are_calm_lines(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("I begin to", hang=True)])
+    async with stage.run((100, 30)) as pilot:
+        stage.harness.agent.submit("go")
+        await until(stage.client.hanging.is_set, pilot)
+        await pilot.press("escape")
+        await stage.harness.ended()
+        stage.harness.agent.change_model("test/other")
+        stage.harness.agent.change_mode("plan")
+        await pilot.pause()
+        text = stage.text()
+        assert "■ Interrupted" in text
+        assert "Model: test/other" in text
+        assert "Mode: plan" in text
+
+
+async def test_a_denied_call_says_so_on_its_card(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    script = [Reply("", (Call("bash", '{"command": "rm -rf build"}'),)), Reply("Then not.")]
+    no = PermissionAnswer(Decision.DENY, "leave build alone")
+    stage = real_stage(tmp_path, script, answer=no)
+    async with stage.run((100, 30)) as pilot:
+        await stage.say("clean up", pilot)
+        text = stage.text()
+        assert "bash rm -rf build" in text
+        assert "denied" in text
+        view = stage.main.view
+        assert view is not None
+        view.transcript.focus()
+        view.transcript.jump_to(results(stage)[0].id)
+        await pilot.press("space")
+        await pilot.pause()
+        assert "leave build alone" in stage.text()

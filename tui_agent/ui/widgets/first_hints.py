@@ -1,0 +1,51 @@
+"""What somebody new should know, over the prompt of an empty session; gone for good after a few messages."""
+
+from collections.abc import Mapping, Sequence
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.style import Style
+from textual.widget import Widget
+
+from tui_agent.ui.commands import Command
+
+ENOUGH = 5
+"""Messages after which nobody is new any more."""
+
+_TOLD = {
+    "mode": "plan first, change later",
+    "context": "what fills the context window",
+    "tree": "every branch of this session",
+    "help": "everything else",
+}
+
+
+class FirstHints(Widget):
+    """A few lines with keys. Hidden unless there is nobody but a newcomer to see them."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"first-hints--title", "first-hints--key"}  # noqa: RUF012 - as inherited
+
+    lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
+    """Keys, and what they are for."""
+
+    def offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
+        """Show the hints for commands that exist, unless so many messages were written that they are known."""
+        if messages >= ENOUGH:
+            self.withdraw()
+            return
+        known = {command.name: keymap.get(command.name, command.key) for command in commands}
+        keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
+        self.lines = (("enter", "send what you want done"), ("/  @  !", "commands, files, your own shell"), *keys)
+        self.display = True
+
+    def withdraw(self) -> None:
+        """Hide."""
+        self.display = False
+
+    def render(self) -> Content:
+        """Draw a line per hint."""
+        title: tuple[str, Style] = ("New here?\n", self.get_visual_style("first-hints--title", partial=True))
+        key_style = self.get_visual_style("first-hints--key", partial=True)
+        rows = [Content.assemble((f"  {keys:<11}", key_style), about) for keys, about in self.lines]
+        return Content.assemble(title, Content("\n").join(rows))
