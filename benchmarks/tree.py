@@ -99,13 +99,14 @@ async def _painted(stage: TreeStage, action: Callable[[], object]) -> float:
 async def _searched(stage: TreeStage, query: str) -> float:
     """Return the seconds from a changed query until its hits are marked."""
     screen = stage.screen
-    if not screen.field.display:
+    if not screen.entry.display:
         screen.action_search()
     before = screen.session_tree.hits
     start = time.process_time()
     screen.field.value = query
-    while screen.session_tree.hits is before:
-        await asyncio.sleep(0.002)
+    async with asyncio.timeout(60):
+        while screen.session_tree.hits is before:
+            await asyncio.sleep(0.002)
     await _refreshed(stage)
     return time.process_time() - start
 

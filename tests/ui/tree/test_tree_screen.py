@@ -11,7 +11,7 @@ from tests.support.scripted_client import Reply
 from tests.support.tree_stage import SUMMARY, TreeStage, answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import BranchSummaryEntry
+from tui_agent.session.entries import BranchSummaryEntry, PruneEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.choice import ChoiceScreen
@@ -607,3 +607,24 @@ async def test_the_conversation_follows_a_move_and_shows_nothing_twice(tmp_path:
         await until(lambda: texts(stage).count("Summary of the branch") == 1, pilot)
         stage.agent.move(stage.names["which"])
         await until(lambda: "Which one?" in texts(stage) and "added tests" not in texts(stage), pilot)
+
+
+async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        stage.session.append(PruneEntry(targets=(stage.names["run"],), tokens_freed=10, reason="asked"))
+        await stage.stage.main.run_command("undo", "")
+        assert stage.session.leaf == stage.names["leaf"]
+        await pilot.pause()
+
+
+async def test_nothing_is_undone_while_the_agent_works(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, [Reply("working on", hang=True)])
+    async with stage.stage.run() as pilot:
+        stage.agent.move(stage.names["fork"])
+        stage.agent.submit("go on")
+        await stage.client.hanging.wait()
+        leaf = stage.session.leaf
+        await stage.open(pilot, "u", "ctrl+r")
+        assert stage.session.leaf == leaf
+        assert stage.agent.running

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import getters, on, work
@@ -37,6 +38,8 @@ PREVIEW_SECONDS = 0.05
 REFRESH_SECONDS = 0.2
 """Entries that come while the tree is open are shown together after so long."""
 
+REFRESH_SHARE = 9
+"""Showing them is followed by a pause of at least so many times its cost: a tenth of one core at most."""
 LONG = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
@@ -104,6 +107,7 @@ class TreeScreen(Screen[None]):
         self._labelling: int | None = None
         self._wants_preview: bool | None = None
         self._priced = False
+        self._pause = REFRESH_SECONDS
 
     def compose(self) -> ComposeResult:
         """Heading, tree and preview, a field, keys."""
@@ -183,12 +187,14 @@ class TreeScreen(Screen[None]):
 
     def _agent_spoke(self, event: AgentEvent) -> None:
         if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
-            self._refresh_timer = self.set_timer(REFRESH_SECONDS, self._refresh_tree)
+            self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 
     def _refresh_tree(self) -> None:
         self._refresh_timer = None
         if self.is_attached:
+            start = perf_counter()
             self.reload()
+            self._pause = max(REFRESH_SECONDS, REFRESH_SHARE * (perf_counter() - start))
 
     def action_preview(self) -> None:
         """Show or hide the preview."""
