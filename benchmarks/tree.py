@@ -77,7 +77,7 @@ async def _opened(stage: TreeStage, pilot: Pilot[Any]) -> float:
             painted.set()
         return strip
 
-    SessionTree.render_line = render_line  # type: ignore[method-assign]
+    SessionTree.render_line = render_line  # type: ignore[method-assign, assignment]
     try:
         await stage.stage.main.run_command("tree", "")
         await asyncio.wait_for(painted.wait(), 60)
