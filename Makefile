@@ -81,14 +81,14 @@ $(BIN)/python:
 
 $(VENV)/runtime.stamp: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "== packages of requirements.lock (about a minute the first time)"
-	@$(PIP) install --quiet --no-deps --require-hashes -r requirements.lock
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(PIP) install --quiet --quiet --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --quiet --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/dev.stamp: requirements-dev.lock pyproject.toml | $(BIN)/python
 	@echo "== packages of requirements-dev.lock (about a minute the first time)"
-	@$(PIP) install --quiet --no-deps --require-hashes -r requirements-dev.lock
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(PIP) install --quiet --quiet --no-deps --require-hashes -r requirements-dev.lock
+	@$(PIP) install --quiet --quiet --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/runtime.stamp $@
 
 $(VENV)/lock/bin/uv: | $(BIN)/python

@@ -155,9 +155,7 @@ class Loop:
         path = reversed(self.session.active_path())
         answer = next((entry.text for entry in path if isinstance(entry, AssistantEntry)), "")
         hooks = self.ports.hooks
-        hooks.tell(
-            RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=answer)
-        )
+        hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=answer))
 
     def _nothing_left(self) -> bool:
         """Whether the newest message is an answer that asks for nothing."""
