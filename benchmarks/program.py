@@ -36,6 +36,8 @@ permission_grace = 0
 typing_pause = 0
 [host]
 keep_warm = {keep_warm}
+[sandbox]
+mode = "{commands}"
 """
 
 # Letters that neither the program nor a scripted answer writes, so that seeing one means that a key was shown.
@@ -103,13 +105,16 @@ class Sandbox:
 
 
 @contextmanager
-def sandbox(*, keep_warm: int = 0) -> Iterator[Sandbox]:
-    """Make a sandbox whose server echoes until told otherwise."""
+def sandbox(*, keep_warm: int = 0, commands: str = "off") -> Iterator[Sandbox]:
+    """Make a sandbox whose server echoes until told otherwise.
+
+    ``commands`` is the mode of the sandbox that commands run in; making one takes longer than a short command.
+    """
     with tempfile.TemporaryDirectory(prefix="tui-agent-bench-") as name, TimedServer() as server:
         root = Path(name)
         for part in ("project", "config", "data"):
             (root / part).mkdir()
-        config = CONFIG.format(model=MODEL, url=server.openai_url, keep_warm=keep_warm)
+        config = CONFIG.format(model=MODEL, url=server.openai_url, keep_warm=keep_warm, commands=commands)
         (root / "config" / "config.toml").write_text(config, encoding="utf-8")
         yield Sandbox(root, server)
 

@@ -20,7 +20,10 @@ def run() -> Iterator[Row]:
     """Measure turns against a server that answers at once."""
     with sandbox() as box:
         yield from _first_token(box)
-        yield from _tool_round_trip(box)
+        yield _tool_round_trip(box, "tool round trip beyond the command", 20)
+        yield from _prefixes(list(box.server.calls)[-CALLS - 1 :])
+    with sandbox(commands="auto") as box:
+        yield _tool_round_trip(box, "the same in a sandbox, its making included", None)
 
 
 def _first_token(box: Sandbox) -> Iterator[Row]:
@@ -39,7 +42,7 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
         yield Row(NAME, "Enter → first token, host warm", milliseconds(delays), "ms", 25, note)
 
 
-def _tool_round_trip(box: Sandbox) -> Iterator[Row]:
+def _tool_round_trip(box: Sandbox, what: str, target: float | None) -> Row:
     """Time from the last byte of an answer with a call until the next request arrives, less the command itself."""
     finished: list[float] = []
     arrived: list[float] = []
@@ -54,13 +57,11 @@ def _tool_round_trip(box: Sandbox) -> Iterator[Row]:
     with box.warm() as terminal:
         box.server.play_function(script)
         ask(terminal, "go", "ALL-CALLS-DONE")
-        calls = list(box.server.calls)
     # The first request follows a person, not a tool.
     waits = [arrival - end for arrival, end in zip(arrived[1:], finished[1:], strict=True)]
     command = median(_command_seconds() for _ in range(9))
     note = f"median of {len(waits)}; `echo hi` itself takes {command * 1000:.1f} ms"
-    yield Row(NAME, "tool round trip beyond the command", (median(waits) - command) * 1000, "ms", 20, note)
-    yield from _prefixes(calls)
+    return Row(NAME, what, (median(waits) - command) * 1000, "ms", target, note)
 
 
 def _command_seconds() -> float:
