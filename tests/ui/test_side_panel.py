@@ -168,6 +168,12 @@ def test_appending_gives_the_same_rows_as_making_them_anew() -> None:
     assert extended(rows, asked) == outline([*TREE, header(8, 7)], 8, {})
 
 
+def test_an_entry_that_is_told_of_late_is_not_shown_twice() -> None:
+    rows = outline(TREE, 7, {})
+    late = UserEntry(id=6, parent_id=3, preview="user 6", parts=(TextPart(text="x"),))
+    assert extended(rows, late) == rows
+
+
 def test_files_add_up_and_what_a_summary_carries_counts() -> None:
     def edit(entry_id: int, path: str, plus: int) -> ToolResultEntry:
         metadata = ToolMetadata(path=path, diff="x", additions=plus, modified_files=(path,))

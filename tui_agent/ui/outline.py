@@ -62,10 +62,14 @@ _TOLD = frozenset({"user", "compaction", "branch_summary"})
 
 
 def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
-    """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are made anew."""
-    if not rows:
-        return []
-    depth = next((row.depth for row in reversed(rows) if row.is_leaf), 0)
+    """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are made anew.
+
+    Rows may be ahead of what is told: an entry that was there when they were made changes nothing.
+    """
+    leaf = next((row for row in reversed(rows) if row.is_leaf), None)
+    if leaf is None or entry.id <= leaf.entry_id:
+        return list(rows) if leaf is not None else []
+    depth = leaf.depth
     earlier = [replace(row, is_leaf=False) if row.is_leaf else row for row in rows if not row.is_passing]
     text = "Compacted" if entry.kind == "compaction" else entry.preview or entry.kind.replace("_", " ")
     return [*earlier, OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=entry.kind not in _TOLD)]

@@ -30,8 +30,8 @@ def compaction_text(plan: CompactionPlan) -> str:
     most = min(plan.tokens_before, plan.tokens_kept + plan.summary_tokens + carried)
     rows = [
         ("Goes", f"{_counts(goes)} · {tokens(plan.tokens_summarised)} tokens{_first(goes)}"),
-        ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens, word for word{_first(kept)}"),
-        ("Carried", "your messages, pinned entries, files, to-dos, key facts"),
+        ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
+        ("Carried", "your messages, pins, files, to-dos, facts"),
         ("After", f"{tokens(plan.tokens_before)} → at most {tokens(most)} tokens of history"),
     ]
     if plan.prunes:
@@ -46,7 +46,7 @@ def _counts(entries: Sequence[Entry]) -> str:
 
 
 def _first(entries: Sequence[Entry]) -> str:
-    return f", from #{entries[0].id} on" if entries else ""
+    return f" · from #{entries[0].id}" if entries else ""
 
 
 def weighed_text(commit: Commit, draft: Draft) -> str:

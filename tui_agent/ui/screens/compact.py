@@ -61,6 +61,7 @@ class CompactScreen(ModalScreen[None]):
     """Plans, summarises and commits a compaction. Until it is applied, nothing has changed."""
 
     AUTO_FOCUS = None
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", show=False),
         Binding("enter", "summarise", "summarise", show=False),
@@ -119,7 +120,8 @@ class CompactScreen(ModalScreen[None]):
 
     def _enter(self, phase: Phase, line: str = "", severity: str = "") -> None:
         self.phase = phase
-        self.set_classes(f"-{phase}")
+        self.remove_class(*(f"-{other}" for other in Phase))
+        self.add_class(f"-{phase}")
         self._say(line, severity)
         hints = list(KEYS[phase])
         if phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:

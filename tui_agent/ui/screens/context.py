@@ -217,7 +217,7 @@ class ContextScreen(Screen[None]):
         warm = self._agent.cache_state().warm
         dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
         self._asking = edit
-        self._say(f"{price.question(edit, warm=warm, dollars=dollars)}  y do it · esc leave it", asks=True)
+        self._say(f"{price.question(edit, warm=warm, dollars=dollars)}  y yes", asks=True)
 
     def action_confirm(self) -> None:
         """Make the edit that was asked about."""

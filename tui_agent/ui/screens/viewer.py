@@ -74,7 +74,7 @@ class ViewerScreen(Screen[None]):
         event.stop()
         count = self.text.find(event.value)
         self.keys.update(
-            f"{plural(count, 'place')}   n next   p previous   esc end the search" if event.value else KEYS
+            f"{plural(count, 'place')}   enter, n next   p previous   esc end the search" if event.value else KEYS
         )
 
     @on(Input.Submitted, "#search")

@@ -191,7 +191,7 @@ class SidePanel(LineList):
     def row(self, index: int, width: int) -> Sequence[Run]:
         """Return a line."""
         line = self._lines[index]
-        return spread(line.runs, line.tail, width)
+        return spread(line.runs, line.tail, width - (0 if line.tail else 1))
 
     @property
     def shows_cursor(self) -> bool:

@@ -87,8 +87,8 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
     elif edit.freed < 0:
         facts.append(f"adds {tokens(-edit.freed)} tokens")
     if edit.reread and warm:
-        price = f", about {money(dollars)}" if dollars else ""
-        facts.append(f"{tokens(edit.reread)} cached tokens are read anew{price}")
+        price = f", ~{money(dollars)}" if dollars else ""
+        facts.append(f"{tokens(edit.reread)} cached are read anew{price}")
     elif not edit.freed:
         facts.append("the request stays the same")
     else:

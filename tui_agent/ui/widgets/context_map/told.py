@@ -42,12 +42,12 @@ def cache_words(state: CacheState, shown: ContextMap) -> str:
     cached = [block for block in shown.blocks if block.cached]
     minutes = -(-state.seconds_left // 60)
     if not cached:
-        return f"Cache warm for {minutes} more min, but nothing of the next request is in it."
+        return f"Cache warm {minutes} more min, but nothing of the next request is in it."
     remembered = sum(block.tokens for block in cached)
     share = remembered / max(1, shown.estimate)
     return (
-        f"Cache warm for {minutes} more min: {len(cached)} of {plural(len(shown.blocks), 'block')}, "
-        f"{tokens(remembered)} tokens ({share:.0%})."
+        f"Cache warm {minutes} more min: {len(cached)} of {plural(len(shown.blocks), 'block')}, "
+        f"{tokens(remembered)} ({share:.0%})."
     )
 
 
@@ -55,7 +55,7 @@ def drift_words(shown: ContextMap) -> list[str]:
     """Return a line when what the provider reported is far from what the blocks add up to."""
     if abs(shown.drift) <= NOTABLE_DRIFT * shown.size.total:
         return []
-    return [f"Blocks are estimated: {tokens(shown.estimate)} together, {tokens(shown.size.total)} reported."]
+    return [f"Blocks are estimated: {tokens(shown.estimate)}; reported: {tokens(shown.size.total)}."]
 
 
 def change_words(found: PrefixBreak | None, *, sent: bool, estimate: int) -> str:
@@ -63,7 +63,7 @@ def change_words(found: PrefixBreak | None, *, sent: bool, estimate: int) -> str
     if not sent:
         return "No request was sent since the session was opened."
     if found is None:
-        return "Since the last request: only additions, the prefix holds."
+        return "Prefix holds: only additions since the last request."
     where = f" at #{found.origin[0]}" if found.origin else {"tool": " at the tools", "model": ""}.get(found.part, "")
     share = found.lost / max(1, found.kept + found.lost)
     by = f" (#{found.entry_id})" if found.entry_id else ""
@@ -109,7 +109,8 @@ def text_of(block: Block, request: ModelRequest, entry: Entry | None) -> str:
         if address in message.origin:
             texts.append(message.text)
             texts.extend(f"{call.tool} {call.arguments}" for call in message.tool_calls)
-    if block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:
+    hidden = block.hidden or block.state is EntryState.DROPPED
+    if hidden and block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:
         texts.append(f"Not shown to the model:\n{_original(entry)}")
     return "\n\n".join(text for text in texts if text)
 

@@ -1,0 +1,182 @@
+"""Pictures of what is about the context, drawn from real agents with a scripted model."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Call, Reply
+from tests.support.ui_app import STILL, until
+from tui_agent.config import load_config
+from tui_agent.context.settings import ContextSettings, PruneSettings
+from tui_agent.resources import prompt
+from tui_agent.session.entries import Usage
+from tui_agent.setting_rows import setting_rows
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.ui.screens.compact import Phase
+
+SMALL, NARROW, LARGE, WIDE = (80, 24), (60, 20), (120, 40), (200, 60)
+DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
+TURNS = 4
+
+FIXED = {"system": "You are a coding agent. " * 30, "environment": "You work in a directory."}
+
+Act = Callable[[RealStage, Any], Awaitable[None]]
+
+
+async def _map(stage: RealStage, pilot: Any) -> None:
+    await pilot.press("ctrl+g", "end", "up", "up", "up")
+    await pilot.press("m", "y")
+
+
+async def _map_asks(stage: RealStage, pilot: Any) -> None:
+    await pilot.press("ctrl+g", "g", "s", "end", "up", "d")
+
+
+async def _request(stage: RealStage, pilot: Any) -> None:
+    await pilot.press("ctrl+g", "j", "slash", *"module_1")
+
+
+async def _compact(stage: RealStage, pilot: Any) -> None:
+    await pilot.press("f4")
+
+
+async def _summary(stage: RealStage, pilot: Any) -> None:
+    await pilot.press("f4", "enter")
+    await until(lambda: stage.screen.phase is Phase.EDIT, pilot)
+    await until(lambda: stage.screen.line.display, pilot)
+
+
+async def _prune(stage: RealStage, pilot: Any) -> None:
+    await stage.main.run_command("prune", "")
+
+
+async def _markers(stage: RealStage, pilot: Any) -> None:
+    stage.harness.agent.prune()
+    stage.harness.agent.edit_context(2, "pin")
+    await stage.harness.agent.compact("the redirect")
+    await pilot.pause()
+    view = stage.main.view
+    assert view is not None
+    view.transcript.focus()
+    await pilot.press("end", "k", "space")
+
+
+async def _panel(stage: RealStage, pilot: Any) -> None:
+    if not stage.main.view.panel.display:  # type: ignore[union-attr]
+        await pilot.press("ctrl+b")
+    session, agent = stage.harness.session, stage.harness.agent
+    asked = [entry for entry in stage.harness.path() if entry.preview.startswith("Look at")]
+    session.label(asked[1].id, "green")
+    agent.move(asked[3].parent_id)
+    stage.client._script = [
+        Reply("", (Call("todo", '{"todos": "[x] read the view\\n[>] write a test\\n[ ] tell the team"}'),)),
+        Reply("", (Call("write", '{"path": "tests/test_redirect.py", "content": "def test():\\n    pass\\n"}'),)),
+        Reply("I wrote a test."),
+    ]
+    stage.client.requests.clear()
+    await stage.say("Write a test for it.", pilot)
+    await pilot.pause()
+    transcript = stage.main.view.transcript  # type: ignore[union-attr]
+    for index in range(len(transcript.model)):
+        transcript.model.ensure(index)  # the scroll bar stands where estimates put it until all is measured
+    transcript.settle()
+
+
+async def _settings(stage: RealStage, pilot: Any) -> None:
+    await stage.main.run_command("settings", "")
+    await pilot.pause()
+    await pilot.press(*"ui.", "down")
+
+
+SCENES: dict[str, Act] = {
+    "map": _map,
+    "map_asks": _map_asks,
+    "request": _request,
+    "compact": _compact,
+    "summary": _summary,
+    "prune": _prune,
+    "markers": _markers,
+    "panel": _panel,
+    "settings": _settings,
+}
+
+PICTURES = [
+    *((name, SMALL, DARK) for name in SCENES),
+    *((name, NARROW, DARK) for name in ("map_asks", "compact", "summary")),
+    *((name, LARGE, DARK) for name in ("map", "summary", "markers", "panel")),
+    *((name, LARGE, LIGHT) for name in ("map_asks", "compact", "settings")),
+    *((name, SMALL, LIGHT) for name in ("map", "prune", "request")),
+    *((name, WIDE, DARK) for name in ("map", "panel")),
+    *((name, WIDE, LIGHT) for name in ("map_asks", "panel")),
+    *((name, SMALL, ANSI) for name in ("map_asks", "summary", "panel")),
+]
+
+
+def scene_stage(tmp_path: Path, theme: str) -> RealStage:
+    """Return a stage whose agent has worked for some turns; everything that differs between runs is held still."""
+    (tmp_path / "stage").mkdir()
+    (tmp_path / "config.toml").write_text('[compaction]\nthreshold = "80%"\n')
+    write_modules(tmp_path, TURNS)
+    # A command's time is on its card: reading takes none.
+    script = [
+        replace(reply, calls=tuple(Call("read", '{"path": "module_0.py"}') for _ in reply.calls))
+        if reply.text == ""
+        else reply
+        for reply in working_script(TURNS)
+    ]
+    script = [*script, Reply(SUMMARY, usage=Usage(input=4_000, output=120), cost=0.02)]
+    services = {
+        "settings": replace(STILL, theme=theme),
+        "reread_cost": lambda _model, tokens: tokens * 2.7e-6,
+        "settings_rows": lambda: setting_rows(load_config(tmp_path / "config.toml", environ={})),
+    }
+    by_hand = ContextSettings(prune=PruneSettings(when="off"))
+    tools = tuple(tool for tool in builtin_tools() if tool.name in {"read", "write", "bash", "todo"})
+    stage = real_stage(tmp_path, script, services=services, window=16_000, settings=by_hand, tools=tools)
+    # Where, on what and when the test runs is not part of a picture, nor how the prompt is worded.
+    now = stage.harness.agent.ports.clock()
+    stage.harness.agent.ports.clock = lambda: now
+    stage.harness.agent.ports.prompt = lambda name: FIXED.get(name) or prompt(name)
+    return stage
+
+
+async def play(stage: RealStage, pilot: Any, name: str) -> None:
+    """Bring a running application into a scene."""
+    await until(lambda: stage.main.agent is not None, pilot)
+    for turn in range(TURNS):
+        await stage.say(f"Look at module {turn} and say why it drops the query.", pilot)
+    await SCENES[name](stage, pilot)
+    await pilot.pause()
+    stage.main.header.directory = "~/src/shop"
+    await pilot.pause()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "theme"),
+    PICTURES,
+    ids=[f"{name}-{width}x{height}-{theme}" for name, (width, height), theme in PICTURES],
+)
+def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
+    stage = scene_stage(tmp_path, theme)
+
+    async def act(pilot: Pilot[Any]) -> None:
+        await play(stage, pilot, name)
+
+    assert snap_compare(stage.stage.app, terminal_size=size, run_before=act)
+
+
+def test_without_colour_the_map_still_tells_everything_apart(
+    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stage = scene_stage(tmp_path, DARK)
+
+    async def act(pilot: Pilot[Any]) -> None:
+        await play(stage, pilot, "map_asks")
+
+    assert snap_compare(stage.stage.app, terminal_size=SMALL, run_before=act)
