@@ -7,8 +7,9 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psutil
@@ -201,8 +202,17 @@ def test_the_environment_keeps_locale_proxies_and_certificates() -> None:
     assert not {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "LITELLM_LOG"} & set(kept)
 
 
-async def test_programs_share_a_warm_host_over_a_private_socket(server: ModelServer, tmp_path: Path) -> None:
-    run = tmp_path / "run"
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose path leaves room for a socket's, which may have about 100 characters."""
+    with tempfile.TemporaryDirectory(prefix="ta-") as name:
+        yield Path(name)
+
+
+async def test_programs_share_a_warm_host_over_a_private_socket(
+    server: ModelServer, tmp_path: Path, short_path: Path
+) -> None:
+    run = short_path / "run"
     settings = FAST.model_copy(update={"keep_warm": 6.0})
     server.play(Turn("one"), Turn("two"), Turn("three"))
     first = host_client(server, host=settings, runtime_dir=run, log_path=tmp_path / "host.log")

@@ -66,7 +66,9 @@ class Place:
     def configure(self, url: str, *, keep_warm: int = 0, more: str = "") -> None:
         """Write the user's configuration: a model behind an address."""
         text = CONFIG.format(model=MODEL, url=url, keep_warm=keep_warm) + more
-        (self.root / "config" / "config.toml").write_text(text, encoding="utf-8")
+        path = self.root / "config" / "config.toml"
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o600)
 
     def start(self, *arguments: str, size: tuple[int, int] = (100, 30)) -> Terminal:
         """Start the program in a terminal and wait for its prompt."""

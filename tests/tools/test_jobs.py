@@ -316,7 +316,7 @@ async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids
         await eventually(lambda: len(pids_in(pids)) >= 20, "the jobs did not start")
         assert all(alive(pid) for pid in pids_in(pids)[-2:])
         os.kill(program.pid, number)
-        await asyncio.wait_for(program.wait(), 10)
+        await asyncio.wait_for(program.wait(), 40)
         await eventually(lambda: not [pid for pid in pids_in(pids) if alive(pid)], "something goes on")
     finally:
         if program.returncode is None:

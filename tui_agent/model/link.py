@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
-_CONNECTS = 20
+_CONNECTS = 200
 _CONNECT_PAUSE = 0.05
 _GRACE = 2.0
 """Seconds the process gets to end by itself."""
