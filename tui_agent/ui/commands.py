@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 
 from tui_agent.ui import context_handlers, handlers, knowledge_handlers, permission_handlers
+from tui_agent.ui.abilities import CommandingAgent, CompactingAgent, InspectedAgent, NavigatingAgent, PermittingAgent
 from tui_agent.ui.format import one_line
-from tui_agent.ui.services import CommandingAgent, CompactingAgent, InspectedAgent, NavigatingAgent, PermittingAgent
 
 if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.services import CompactingAgent, DraftingAgent, InspectedAgent
+from tui_agent.ui.abilities import CompactingAgent, DraftingAgent, InspectedAgent
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen

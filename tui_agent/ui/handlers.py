@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.format import one_line
-from tui_agent.ui.services import NavigatingAgent, OpenHow, OpenRequest
+from tui_agent.ui.services import OpenHow, OpenRequest
 
 if TYPE_CHECKING:
     from tui_agent.session.entries import Entry

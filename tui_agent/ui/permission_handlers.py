@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.services import PermittingAgent
+from tui_agent.ui.abilities import PermittingAgent
 
 if TYPE_CHECKING:
     from tui_agent.agent.permissions import Rule

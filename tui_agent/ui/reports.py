@@ -15,9 +15,9 @@ from tui_agent.session.entries import (
     Entry,
     Usage,
 )
+from tui_agent.ui.abilities import InspectedAgent
 from tui_agent.ui.format import money, plural, tokens, visible
 from tui_agent.ui.keymap import MAIN, Rebindable, rebindable
-from tui_agent.ui.services import InspectedAgent
 
 if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from textual.worker import Worker
 
     from tui_agent.agent.compactor import Draft
-    from tui_agent.ui.services import DraftingAgent
+    from tui_agent.ui.abilities import DraftingAgent
 
 FLUSH_SECONDS = 0.15
 """Time between two looks at what was streamed."""

@@ -17,7 +17,7 @@ from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, L
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.services import InspectedAgent
+from tui_agent.ui.abilities import InspectedAgent
 from tui_agent.ui.widgets.context_map import price, told
 from tui_agent.ui.widgets.context_map.arrange import Grouping, Order
 from tui_agent.ui.widgets.context_map.block_list import BlockList

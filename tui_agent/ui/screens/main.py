@@ -20,11 +20,13 @@ from textual.screen import Screen
 
 from tui_agent.agent.mentions import has_mention
 from tui_agent.ui import knowledge_handlers
+from tui_agent.ui.abilities import CompactingAgent
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
 from tui_agent.ui.format import one_line, short_path
+from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
-from tui_agent.ui.services import CompactingAgent, OpenRequest
+from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.header import SessionHeader
@@ -95,7 +97,7 @@ class MainScreen(Screen[None]):
 
         self._services = services
         settings = services.settings
-        self._use_keys(settings.keys)
+        self.keymap = use_keys(self, settings.keys)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
@@ -104,19 +106,6 @@ class MainScreen(Screen[None]):
         await self.wait_for_refresh()
         view.transcript.on_resize()
         self.view = view
-
-    def _use_keys(self, keymap: Mapping[str, str]) -> None:
-        """Give actions the keys the user wants, and say which of them can't be."""
-        if not keymap:
-            return
-        from tui_agent.ui.keymap import checked
-        from tui_agent.ui.reports import rebindable_actions, writing_keys
-
-        good, problems = checked(keymap, rebindable_actions(), writing_keys())
-        self.keymap = good
-        self.app.set_keymap(good)
-        for problem in problems:
-            self.notify(problem, severity="warning", markup=False)
 
     @property
     def services(self) -> AppServices:

@@ -19,8 +19,8 @@ from textual.widgets import Input, Static
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
-from tui_agent.ui.services import NavigatingAgent
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits

@@ -9,9 +9,10 @@ from textual.message import Message
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.summarising import Answer, SummaryDialog
-from tui_agent.ui.services import NavigatingAgent, OpenRequest
+from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import prompt_text
 

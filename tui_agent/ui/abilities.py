@@ -1,0 +1,190 @@
+"""What an agent may be able to do beside what every agent does: each ability is a protocol, asked for by a command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from tui_agent.ui.services import AgentPort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_agent.agent.compactor import Draft
+    from tui_agent.agent.events import AgentEvent
+    from tui_agent.agent.knowledge.knowledge import CommandRow
+    from tui_agent.agent.preparing import Prepared
+    from tui_agent.context.branch_summary import MovePlan
+    from tui_agent.context.cache import CacheState, PrefixBreak
+    from tui_agent.context.compaction import CompactionPlan, Refusal
+    from tui_agent.context.context_map import ContextMap
+    from tui_agent.context.ladder import Commit
+    from tui_agent.context.pruning import PrunePlan
+    from tui_agent.context.request import ModelRequest
+    from tui_agent.context.summariser import SummaryFailure
+    from tui_agent.session.entries import BranchSummaryEntry
+
+
+@runtime_checkable
+class CompactingAgent(Protocol):
+    """An agent that can compact on request."""
+
+    def compact(self, focus: str | None = None) -> object:
+        """Summarise the history now; ``focus`` says what matters."""
+        ...
+
+
+@runtime_checkable
+class DraftingAgent(Protocol):
+    """An agent whose compaction can be looked at and edited before it is committed."""
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        ...
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with every event; the returned function ends it."""
+        ...
+
+    async def compact(self, focus: str | None = None) -> object:
+        """Summarise the history now, unseen."""
+        ...
+
+    def plan_compaction(self) -> CompactionPlan | Refusal:
+        """Return what a compaction would do, or why there is none."""
+        ...
+
+    async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
+        """Summarise without committing; cancelling changes nothing."""
+        ...
+
+    def weigh_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+        """Return what committing would do."""
+        ...
+
+    def commit_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+        """Append a drafted compaction."""
+        ...
+
+
+@runtime_checkable
+class NavigatingAgent(Protocol):
+    """An agent one can go about in the tree of. What can fail raises an error whose text is a sentence."""
+
+    @property
+    def session(self) -> Any:
+        """The session it works in."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on; nothing moves then."""
+        ...
+
+    def plan_move(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
+        """Return what going to an entry would do."""
+        ...
+
+    async def carry_out(
+        self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
+    ) -> None:
+        """Move as planned; ``focus`` None without a summary of what is left, "" with one."""
+        ...
+
+    async def merge_branch(
+        self, leaf: int, *, focus: str = "", progress: Callable[[str], None] | None = None
+    ) -> BranchSummaryEntry:
+        """Append a summary of another branch, without moving."""
+        ...
+
+    def undo_move(self) -> int | None:
+        """Undo the last move; returns the leaf."""
+        ...
+
+    def redo_move(self) -> int | None:
+        """Redo the move undone last; returns the leaf."""
+        ...
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with every event; the returned function ends it."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stop the run."""
+        ...
+
+    async def wait_idle(self) -> None:
+        """Wait until no run is going on."""
+        ...
+
+
+@runtime_checkable
+class InspectedAgent(AgentPort, Protocol):
+    """An agent whose next request can be looked at, block by block, and changed."""
+
+    @property
+    def last_request(self) -> ModelRequest | None:
+        """The last request that went out since the session was opened."""
+        ...
+
+    def context_map(self) -> ContextMap:
+        """Return the next request block by block."""
+        ...
+
+    def next_request(self) -> ModelRequest:
+        """Return the next request as it would be sent now."""
+        ...
+
+    def prefix_break(self) -> PrefixBreak | None:
+        """Return where the next request stops extending the last one sent."""
+        ...
+
+    def cache_state(self) -> CacheState:
+        """Return whether the provider can be expected to remember the last request."""
+        ...
+
+    def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
+        """Change the model's view of one entry from the next request on."""
+        ...
+
+    def plan_prune(self) -> PrunePlan | None:
+        """Return what ``prune`` would do, None when there is nothing to gain."""
+        ...
+
+    def prune(self) -> int:
+        """Turn old tool outputs into placeholders; returns the tokens freed."""
+        ...
+
+
+@runtime_checkable
+class PermittingAgent(Protocol):
+    """An agent whose permission rules can be looked at and removed."""
+
+    def permission_rules(self) -> Sequence[Any]:
+        """Return every rule that holds now, from the weakest source to the strongest."""
+        ...
+
+    def remove_rule(self, rule: Any) -> bool:
+        """Forget a rule until the program ends."""
+        ...
+
+
+@runtime_checkable
+class CommandingAgent(Protocol):
+    """An agent that knows commands of the user's own, skills and kinds of agents."""
+
+    def commands(self) -> tuple[CommandRow, ...]:
+        """Return the user's own commands and skills, as they can be typed."""
+        ...
+
+    async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
+        """Return the message of one of ``commands``, None when it is gone; what it can't do is a ``CommandError``."""
+        ...
+
+    def agents(self) -> tuple[CommandRow, ...]:
+        """Return the kinds of agents that can take this one's place."""
+        ...
+
+    def choose_agent(self, name: str) -> bool:
+        """Let another kind of agent go on from the next request on; False when there is none of that name."""
+        ...
