@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import shutil
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +14,7 @@ from textual import events, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 
@@ -28,6 +30,9 @@ STYLES = ("app.tcss", "transcript.tcss", "prompt.tcss", "permission.tcss", "scre
 """Style sheets in the order they are read."""
 
 HARMLESS = Harmless()
+RESIZE_SETTLES = 0.3
+"""Seconds after a resize in which another one would have arrived."""
+
 QUIT_WINDOW = 2.0
 """Seconds in which a second ctrl+c quits."""
 
@@ -162,6 +167,15 @@ class TuiAgentApp(App[int]):
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
+        if not self.is_headless:
+            self.set_timer(RESIZE_SETTLES, self._check_size)
+
+    def _check_size(self) -> None:
+        """Follow the terminal when the last of several quick resizes got lost on the way."""
+        width, height = shutil.get_terminal_size((0, 0))
+        actual = Size(width, height)
+        if width and height and self.screen_stack and actual != self.screen.size:
+            self.post_message(events.Resize(actual, actual))
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
