@@ -121,7 +121,7 @@ class SidePanel(LineList):
 
     def _tree(self, room: int) -> list[_Line]:
         if not self._rows:
-            return []
+            return [_heading("Tree", "ctrl+t"), _Line(((" nothing yet", "faint"),))]
         here = next((at for at, row in enumerate(self._rows) if row.is_leaf), len(self._rows) - 1)
         first = max(0, min(here - room + 3, len(self._rows) - room))
         shown = self._rows[first : first + room]
