@@ -174,8 +174,12 @@ class TuiAgentApp(App[int]):
         """Follow the terminal when the last of several quick resizes got lost on the way."""
         width, height = shutil.get_terminal_size((0, 0))
         actual = Size(width, height)
-        if width and height and self.screen_stack and actual != self.screen.size:
+        if not (width and height and self.screen_stack):
+            return
+        if actual != self.screen.size:
             self.post_message(events.Resize(actual, actual))
+        else:
+            self.screen.refresh(layout=True)
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
