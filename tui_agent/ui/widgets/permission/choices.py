@@ -1,0 +1,153 @@
+"""The answers to a question: their keys, the list of them, and the note that says what to do instead."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from tui_agent.agent.events import PermissionRequest
+from tui_agent.ui.format import one_line
+
+ANSWER_KEYS = {
+    "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
+    "5": "stop", "s": "stop",
+}  # fmt: skip
+HOLD = 0.2
+"""Seconds an answer's key waits for another one."""
+
+
+class PermissionChoices(OptionList):
+    """The answers."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1,y", "answer('once')", "yes", key_display="y"),
+        Binding("2,a", "answer('session')", "always in this session", key_display="a", show=False),
+        Binding("3,n", "answer('deny')", "no", key_display="n"),
+        Binding("4,e", "answer('note')", "no, but …", key_display="e", show=False),
+        Binding("5,s", "answer('stop')", "stop", key_display="s", show=False),
+        Binding("pageup", "scroll_details(-1)", "details up", show=False),
+        Binding("pagedown", "scroll_details(1)", "details down", show=False),
+    ]
+
+    @dataclass
+    class Chosen(Message):
+        """A key chose an answer: ``once``, ``session``, ``deny``, ``note`` or ``stop``."""
+
+        name: str
+
+    @dataclass
+    class DetailsScrolled(Message):
+        """The user wants to see more of the details, ``pages`` further down."""
+
+        pages: int
+
+    @dataclass
+    class Typed(Message):
+        """Text that is no answer: it is meant for the prompt."""
+
+        text: str
+
+    def __init__(self, *, hold: float, has_draft: Callable[[], bool]) -> None:
+        """Make the choices.
+
+        Args:
+            hold: Seconds an answer's key waits for another one: two in a row are text and no answer.
+            has_draft: Whether the prompt holds text; then letters go on with it, and only digits answer.
+        """
+        super().__init__(compact=True)
+        self._hold = hold
+        self._has_draft = has_draft
+        self._held = ""
+        self.touched = False
+        """Whether the user moved among the choices: only then does Enter take the highlighted one."""
+
+    def action_answer(self, name: str) -> None:
+        """Choose an answer by its key."""
+        self.post_message(self.Chosen(name))
+
+    def action_cursor_up(self) -> None:
+        """Move up; Enter means the highlighted choice from now on."""
+        self.touched = True
+        super().action_cursor_up()
+
+    def action_cursor_down(self) -> None:
+        """Move down; Enter means the highlighted choice from now on."""
+        self.touched = True
+        super().action_cursor_down()
+
+    def action_select(self) -> None:
+        """Take the highlighted choice, if the user chose to highlight one."""
+        if self.touched:
+            super().action_select()
+
+    async def _on_click(self, event: events.Click) -> None:
+        self.touched = True
+        await super()._on_click(event)
+
+    async def _on_key(self, event: events.Key) -> None:
+        character = event.character if event.is_printable else None
+        if character is None:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        answer = ANSWER_KEYS.get(character.lower())
+        if self._held or answer is None or (not character.isdigit() and self._has_draft()):
+            held, self._held = self._held, ""
+            self.post_message(self.Typed(held + character))
+        elif self._hold:
+            self._held = character
+            self.set_timer(self._hold, self._answer_held)
+        else:
+            self.action_answer(answer)
+
+    def _answer_held(self) -> None:
+        held, self._held = self._held, ""
+        if held:
+            self.action_answer(ANSWER_KEYS[held.lower()])
+
+    def action_scroll_details(self, pages: int) -> None:
+        """Leave the choices where they are and scroll what is asked about."""
+        self.post_message(self.DetailsScrolled(pages))
+
+
+def options_of(request: PermissionRequest) -> list[Option]:
+    """Return the answers to a question, with the rules that "always" creates."""
+    rules = " · ".join(one_line(rule, 160) for rule in request.rules)
+    if request.loop:
+        rows = [
+            ("once", "1 run it once more", False),
+            ("session", "2 allow this loop in this session, until the program ends", False),
+            ("deny", "3 no, it should try something else", False),
+            ("note", "4 no, and say what to do instead", False),
+            ("stop", "5 stop the run", False),
+        ]
+        return [Option(Content(text), id=name) for name, text, _disabled in rows]
+    always = f"2 always in this session: {rules or 'not for this one'}"
+    rows = [
+        ("once", "1 yes, once", False),
+        ("session", always, not rules),
+        ("deny", "3 no", False),
+        ("note", "4 no, and say what to do instead", False),
+    ]
+    return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
+
+
+class PermissionNote(Input):
+    """What the agent should do instead."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]
+
+    @dataclass
+    class Left(Message):
+        """The user went back to the choices."""
+
+    def action_leave(self) -> None:
+        """Go back; the note is kept."""
+        self.post_message(self.Left())

@@ -1,0 +1,213 @@
+"""The permission question: what would run, why it asks, and exactly what each answer allows. In place, never modal."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import Input, OptionList, Static
+
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
+from tui_agent.ui.format import one_line
+from tui_agent.ui.widgets.permission.choices import HOLD, PermissionChoices, PermissionNote, options_of
+from tui_agent.ui.widgets.permission.details import PermissionDetails, question
+
+
+class PermissionPrompt(VerticalGroup):
+    """Shows the oldest question that waits; others are counted.
+
+    A question takes no key at first and not while the user is typing, so that a letter meant for the prompt never
+    answers it. Then it takes the focus; the prompt keeps its text.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"permission--what", "permission--reason"}
+
+    armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003
+    """Whether keys answer."""
+
+    @dataclass
+    class Answered(Message):
+        """The user decided."""
+
+        request: PermissionRequest
+        answer: PermissionAnswer
+
+    @dataclass
+    class Armed(Message):
+        """The question takes keys from now on."""
+
+    @dataclass
+    class Typed(Message):
+        """The user goes on writing: the text belongs into the prompt, and the question waits for the next pause."""
+
+        text: str
+
+    def __init__(
+        self,
+        *,
+        grace: float,
+        typing_pause: float,
+        last_typed: Callable[[], float],
+        clock: Callable[[], float],
+        has_draft: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__()
+        self._grace = grace
+        self._typing_pause = typing_pause
+        self._last_typed = last_typed
+        self._clock = clock
+        self._waiting: list[PermissionRequest] = []
+        self._shown_at = 0.0
+        self._details = PermissionDetails("", markup=False)
+        self._title = Static("", classes="permission-title", markup=False)
+        self._scroll = VerticalScroll(self._details, can_focus=False)
+        self._choices = PermissionChoices(hold=min(HOLD, grace), has_draft=has_draft)
+        self._note = PermissionNote(
+            placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
+        )
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        """Title, details, answers, note."""
+        yield self._title
+        yield self._scroll
+        yield self._choices
+        yield self._note
+
+    @property
+    def request(self) -> PermissionRequest | None:
+        """The question shown."""
+        return self._waiting[0] if self._waiting else None
+
+    def ask(self, request: PermissionRequest) -> None:
+        """Add a question; it is shown when those before it are settled."""
+        if any(waiting.call_id == request.call_id for waiting in self._waiting):
+            return
+        self._waiting.append(request)
+        if len(self._waiting) == 1:
+            self._show(request)
+        else:
+            self._show_title()
+
+    def settle(self, call_id: str) -> None:
+        """Drop a question that is no longer open, and show the next."""
+        shown = self.request
+        self._waiting = [waiting for waiting in self._waiting if waiting.call_id != call_id]
+        if (request := self.request) is None:
+            self.display = self.armed = False
+        elif request is not shown:
+            self._show(request)
+        else:
+            self._show_title()
+
+    def clear(self) -> None:
+        """Drop every question: the run is over."""
+        self._waiting.clear()
+        self.display = self.armed = False
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _show(self, request: PermissionRequest) -> None:
+        self.armed = False
+        self._shown_at = self._clock()
+        self._show_title()
+        self._details.show(request)
+        self._scroll.scroll_home(animate=False)
+        self._choices.set_options(options_of(request))
+        self._choices.highlighted = 0
+        self._choices.touched = False
+        self._note.value = ""
+        self._note.display = False
+        self.display = True
+        self._arm_or_wait()
+
+    def _show_title(self) -> None:
+        if (request := self.request) is None:
+            return
+        more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
+        reason = one_line(request.reason, 200)
+        faint = self.get_visual_style("permission--reason", partial=True)
+        strong = self.get_visual_style("permission--what", partial=True)
+        about = f"  {reason}" if reason else ""
+        self._title.update(Content.assemble((question(request), strong), (about, faint), (more, faint)))
+
+    def _arm_or_wait(self) -> None:
+        now = self._clock()
+        ready = max(self._shown_at + self._grace, self._last_typed() + self._typing_pause)
+        if ready > now:
+            self.set_timer(ready - now, self._try_to_arm)
+        else:
+            self._arm()
+
+    def _try_to_arm(self) -> None:
+        if self.request is not None and not self.armed:
+            self._arm_or_wait()
+
+    def _arm(self) -> None:
+        self.armed = True
+        self._choices.focus()
+        self.post_message(self.Armed())
+
+    # -- answering --------------------------------------------------------------------------------------------
+
+    @on(OptionList.OptionSelected)
+    def _option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option_id:
+            self._answer(event.option_id)
+
+    @on(PermissionChoices.Chosen)
+    def _key_chose(self, event: PermissionChoices.Chosen) -> None:
+        event.stop()
+        self._answer(event.name)
+
+    @on(PermissionChoices.Typed)
+    def _text_typed(self, event: PermissionChoices.Typed) -> None:
+        event.stop()
+        self.armed = False
+        self.post_message(self.Typed(event.text))
+        self.set_timer(self._typing_pause, self._try_to_arm)
+
+    @on(PermissionChoices.DetailsScrolled)
+    def _details_scrolled(self, event: PermissionChoices.DetailsScrolled) -> None:
+        event.stop()
+        self._scroll.scroll_relative(y=event.pages * max(1, self._scroll.size.height - 1), animate=False)
+
+    @on(PermissionNote.Left)
+    def _note_left(self, event: PermissionNote.Left) -> None:
+        event.stop()
+        self._note.display = False
+        self._choices.focus()
+
+    @on(Input.Submitted)
+    def _note_sent(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._settle_with(PermissionAnswer(Decision.DENY, event.value.strip()))
+
+    def _answer(self, name: str) -> None:
+        request = self.request
+        if request is None or not self.armed or (name == "session" and not request.rules):
+            return
+        if name == "stop" and not request.loop:
+            return
+        if name == "note":
+            self._note.display = True
+            self._note.focus()
+            return
+        self._settle_with(PermissionAnswer(Decision(name)))
+
+    def _settle_with(self, answer: PermissionAnswer) -> None:
+        if (request := self.request) is not None:
+            self.armed = False
+            self.post_message(self.Answered(request, answer))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click is meant: it need not wait for the pause in typing, only for the grace period."""
+        if self.request is not None and not self.armed and self._clock() >= self._shown_at + self._grace:
+            event.stop()
+            self._arm()
