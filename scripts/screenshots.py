@@ -24,6 +24,7 @@ os.environ |= {"HOME": str(HOME), "TZ": "UTC"}
 
 from textual.message import Message  # noqa: E402 - the home directory must be set before
 from textual.pilot import Pilot  # noqa: E402 - the home directory must be set before
+from textual.screen import Screen  # noqa: E402
 
 from tui_agent.agent.agent import Agent  # noqa: E402
 from tui_agent.agent.events import PermissionAsked, RunEnded  # noqa: E402
@@ -37,6 +38,9 @@ from tui_agent.session.session import Session  # noqa: E402
 from tui_agent.session.store import Store  # noqa: E402
 from tui_agent.tools.registry import builtin_tools  # noqa: E402
 from tui_agent.ui.app import TuiAgentApp  # noqa: E402
+from tui_agent.ui.screens.compact import CompactScreen  # noqa: E402
+from tui_agent.ui.screens.context import ContextScreen  # noqa: E402
+from tui_agent.ui.screens.tree import TreeScreen  # noqa: E402
 from tui_agent.ui.services import AppServices, OpenRequest, UiSettings  # noqa: E402
 from tui_agent.ui.widgets.session_view import SessionView  # noqa: E402
 from tui_agent.ui.widgets.transcript import Transcript  # noqa: E402
@@ -74,6 +78,13 @@ class Scene:
             event = PermissionAsked if position < len(keys) else until
             await self._after(event, lambda key=key: self.pilot.press(key))
 
+    async def opened(self, key: str, screen: type[Screen[object]]) -> None:
+        """Press a key and wait until it has brought a screen."""
+        await self.pilot.press(key)
+        async with asyncio.timeout(TIMEOUT):
+            while not isinstance(self.app.screen, screen):
+                await self.pilot.pause(0.05)
+
     async def _after(self, event: type[object], action: Callable[[], Awaitable[None] | None]) -> None:
         """Do something and wait until an event of the agent has reached the screen."""
         happened = asyncio.Event()
@@ -97,6 +108,50 @@ async def permission(scene: Scene) -> None:
     await scene.say("fix the bug", PermissionAsked, keys=("y",))
 
 
+async def doom_loop(scene: Scene) -> None:
+    """The model repeats a call: the question before it goes on."""
+    await scene.say("go round in circles", PermissionAsked)
+
+
+async def tree(scene: Scene) -> None:
+    """Three branches, one of them left with a summary, and the preview of the highlighted entry."""
+    await scene.say("explain this project", RunEnded)
+    agent = scene.agents[-1]
+    fork = agent.session.leaf
+    await scene.say("fix the bug", RunEnded, keys=("y", "y", "y"))
+    agent.session.label(agent.session.leaf or 0, "fixed")
+    await agent.carry_out(agent.plan_move(fork), focus="")
+    await scene.say("show markdown", RunEnded)
+    agent.move(fork)
+    await scene.say("run the tests", RunEnded, keys=("y",))
+    await scene.opened("ctrl+t", TreeScreen)
+
+
+async def context_map(scene: Scene) -> None:
+    """What fills the window after old outputs were cleared."""
+    await fill(scene)
+    await scene.opened("ctrl+g", ContextScreen)
+
+
+async def markers(scene: Scene) -> None:
+    """The conversation after pruning and a compaction."""
+    await fill(scene)
+    await scene.agents[-1].compact()
+    await scene.pilot.pause()
+
+
+async def compaction(scene: Scene) -> None:
+    """The dialog before a compaction: what goes, what stays."""
+    await fill(scene)
+    await scene.opened("f4", CompactScreen)
+
+
+async def fill(scene: Scene) -> None:
+    """Fill the window until outputs are cleared."""
+    await scene.say("explain this project", RunEnded)
+    await scene.say("fill the window", RunEnded)
+
+
 async def markdown(scene: Scene) -> None:
     """The showcase of Markdown."""
     await scene.say("hello", RunEnded)
@@ -109,6 +164,11 @@ PICTURES: dict[str, tuple[tuple[int, int], Callable[[Scene], Awaitable[None]]]] 
     "permission": (WIDE, permission),
     "permission-80x24": (SMALL, permission),
     "markdown": (WIDE, markdown),
+    "doom-loop": (WIDE, doom_loop),
+    "tree": (WIDE, tree),
+    "context-map": (WIDE, context_map),
+    "markers": (WIDE, markers),
+    "compaction": (WIDE, compaction),
 }
 """File name, size of the terminal, and how to get there."""
 
@@ -172,7 +232,7 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
 
 async def see_all(scene: Scene) -> None:
     """Scroll through everything once: heights of what was never seen are estimates, and the scroll bar shows them."""
-    transcript = scene.app.screen.query_one(Transcript)
+    transcript = scene.app.main.query_one(Transcript)
     transcript.scroll_home(animate=False)
     async with asyncio.timeout(TIMEOUT):
         while transcript.scroll_offset.y < transcript.max_scroll_y:
