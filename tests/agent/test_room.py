@@ -220,12 +220,12 @@ async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: P
     harness = make_agent(tmp_path, client, window=20_000)
     await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
     leaf = harness.session.leaf
-    draft = await harness.agent.draft_compaction("numbers")
+    draft = await harness.agent.drafting.draft("numbers")
     assert isinstance(draft, Draft)
-    weighed = harness.agent.weigh_compaction(draft)
+    weighed = harness.agent.drafting.weigh(draft)
     assert isinstance(weighed, Commit)
     assert harness.session.leaf == leaf
-    committed = harness.agent.commit_compaction(draft, "## Goal\nWhat I wrote myself.")
+    committed = harness.agent.drafting.commit(draft, "## Goal\nWhat I wrote myself.")
     assert isinstance(committed, Commit)
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)

@@ -256,7 +256,7 @@ async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> Non
         await pilot.press("k", "b")
         await pilot.pause()
         assert "back in the context" in stage.text()
-        states = {block.state for block in stage.harness.agent.context_map().blocks}
+        states = {block.state for block in stage.harness.agent.inspector.map().blocks}
         assert "pruned" not in states
 
 

@@ -56,7 +56,7 @@ async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_s
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:
         screen = await opened(stage, pilot)
-        assert screen.blocks.shown == stage.harness.agent.context_map()
+        assert screen.blocks.shown == stage.harness.agent.inspector.map()
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
         text = stage.text()
@@ -101,7 +101,7 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         assert "dropped · " in stage.text()
         assert "Prefix broken" in stage.text()
         assert "the context was edited" in stage.text()
-        sent = "".join(message.text for message in stage.harness.agent.next_request().messages)
+        sent = "".join(message.text for message in stage.harness.agent.inspector.next_request().messages)
         assert '"""Module 0."""' not in sent
         assert '"""Module 1."""' in sent
 
@@ -112,7 +112,7 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tm
         screen = await opened(stage, pilot)
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
-        whole = stage.harness.agent.next_request()
+        whole = stage.harness.agent.inspector.next_request()
         await pilot.press("m", "y")
         await pilot.pause()
         assert "masked · " in stage.text()
@@ -120,7 +120,7 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tm
         assert "Adds" in stage.text()
         await pilot.press("enter")
         await pilot.pause()
-        assert stage.harness.agent.next_request().messages == whole.messages
+        assert stage.harness.agent.inspector.next_request().messages == whole.messages
         await pilot.press("p")
         assert "The request stays the same" in stage.text()
         await pilot.press("y")

@@ -56,7 +56,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         await pilot.press("b")
         await pilot.pause()
         assert "4 outputs back in the context" in stage.text()
-        assert not stage.harness.agent.prefix_break()
+        assert not stage.harness.agent.inspector.prefix_break()
 
 
 async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> No
         await pilot.press("b")
         await pilot.pause()
         assert f"#{first} back in the context" in stage.text()
-        states = {block.origin: block.state for block in stage.harness.agent.context_map().blocks}
+        states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
         assert states[(first,)] == "live"
         assert states[(results(stage)[1].id,)] == "pruned"
 

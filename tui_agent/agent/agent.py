@@ -7,9 +7,10 @@ from typing import Literal
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
-from tui_agent.agent.compactor import Draft, Outcome
+from tui_agent.agent.compactor import Outcome
 from tui_agent.agent.context_inspector import ContextInspector
 from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.drafting import Drafting
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -37,13 +38,7 @@ from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.cache import CacheState, PrefixBreak
-from tui_agent.context.compaction import CompactionPlan, Refusal
-from tui_agent.context.context_map import ContextMap
-from tui_agent.context.ladder import Commit
 from tui_agent.context.pruning import Moment, PrunePlan
-from tui_agent.context.request import ModelRequest
-from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.view import DEFAULT_MODE, resolve
 from tui_agent.session.entries import (
     BranchSummaryEntry,
@@ -80,7 +75,10 @@ class Agent:
         view = resolve(session.active_path())
         mode = resumed_mode(view.mode, mode)
         self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=mode)
-        self._inspector = ContextInspector(session, ports, self._context)
+        self.inspector = ContextInspector(session, ports, self._context)
+        """What a person may ask about the next request."""
+        self.drafting = Drafting(self._context)
+        """Compactions that are looked at before they are committed."""
         self._titles = Titles(session, ports, self._channel, lambda: self.model)
         self._navigator = Navigator(session, ports, self._channel, model=lambda: self.model)
         self._answerer = Answerer(session, ports, self._channel)
@@ -139,27 +137,6 @@ class Agent:
     def context_size(self) -> ContextSize:
         """Measure the next request."""
         return self._context.size()
-
-    def context_map(self) -> ContextMap:
-        """Return the next request block by block, with what the provider can be expected to remember of it."""
-        return self._inspector.map()
-
-    def next_request(self) -> ModelRequest:
-        """Return the next request as it would be sent now."""
-        return self._inspector.next_request()
-
-    @property
-    def last_request(self) -> ModelRequest | None:
-        """The last request that went out since the session was opened."""
-        return None if self._context.sent is None else self._context.sent.request
-
-    def prefix_break(self) -> PrefixBreak | None:
-        """Return where the next request stops extending the last one sent, None when it does not stop."""
-        return self._inspector.prefix_break()
-
-    def cache_state(self) -> CacheState:
-        """Return whether the provider can be expected to remember the last request."""
-        return self._inspector.cache_state()
 
     def session_cost(self) -> float | None:
         """Return the US dollars spent in the session on all branches.
@@ -262,22 +239,6 @@ class Agent:
             return await self._compacting
         finally:
             self._compacting = None
-
-    def plan_compaction(self) -> CompactionPlan | Refusal:
-        """Return what a compaction would do now, or why there is none. No model is called, nothing changes."""
-        return self._context.compactor.plan(self._context.order("manual", None))
-
-    async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
-        """Plan and summarise without committing: for a preview that may be edited. Cancelling changes nothing."""
-        return await self._context.compactor.draft(self._context.order("manual", focus))
-
-    def weigh_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return what committing a draft would do; ``summary`` is the user's edit of it."""
-        return self._context.compactor.weigh(draft, self._context.order("manual", None), summary)
-
-    def commit_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Append a drafted compaction; refused with the reason when it would not help."""
-        return self._context.compactor.commit(draft, self._context.order("manual", None), summary)
 
     def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""

@@ -51,6 +51,11 @@ class ContextInspector:
             self._made = asked, self._context.next_request()
         return self._made[1]
 
+    @property
+    def last_request(self) -> ModelRequest | None:
+        """The last request that went out since the session was opened."""
+        return None if self._context.sent is None else self._context.sent.request
+
     def cache_state(self) -> CacheState:
         """Return whether the provider can be expected to remember the last request."""
         return self._context.cache_state()

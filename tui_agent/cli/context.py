@@ -132,11 +132,11 @@ async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
 
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
-    drafted = await agent.draft_compaction(arguments.focus)
+    drafted = await agent.drafting.draft(arguments.focus)
     if isinstance(drafted, Refusal | SummaryFailure):
         say(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
         return 1
-    commit = agent.weigh_compaction(drafted)
+    commit = agent.drafting.weigh(drafted)
     plan = drafted.plan
     print(_preview_json(drafted, commit) if arguments.json else _preview_text(drafted, commit, plan.kept))
     return 0 if isinstance(commit, Commit) else 1

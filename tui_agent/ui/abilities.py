@@ -9,18 +9,13 @@ from tui_agent.ui.services import AgentPort
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tui_agent.agent.compactor import Draft
+    from tui_agent.agent.context_inspector import ContextInspector
+    from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.agent.preparing import Prepared
     from tui_agent.context.branch_summary import MovePlan
-    from tui_agent.context.cache import CacheState, PrefixBreak
-    from tui_agent.context.compaction import CompactionPlan, Refusal
-    from tui_agent.context.context_map import ContextMap
-    from tui_agent.context.ladder import Commit
     from tui_agent.context.pruning import PrunePlan
-    from tui_agent.context.request import ModelRequest
-    from tui_agent.context.summariser import SummaryFailure
     from tui_agent.session.entries import BranchSummaryEntry
 
 
@@ -50,20 +45,9 @@ class DraftingAgent(Protocol):
         """Summarise the history now, unseen."""
         ...
 
-    def plan_compaction(self) -> CompactionPlan | Refusal:
-        """Return what a compaction would do, or why there is none."""
-        ...
-
-    async def draft_compaction(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
-        """Summarise without committing; cancelling changes nothing."""
-        ...
-
-    def weigh_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return what committing would do."""
-        ...
-
-    def commit_compaction(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Append a drafted compaction."""
+    @property
+    def drafting(self) -> Drafting:
+        """Plans, drafts, weighs and commits compactions."""
         ...
 
 
@@ -123,24 +107,8 @@ class InspectedAgent(AgentPort, Protocol):
     """An agent whose next request can be looked at, block by block, and changed."""
 
     @property
-    def last_request(self) -> ModelRequest | None:
-        """The last request that went out since the session was opened."""
-        ...
-
-    def context_map(self) -> ContextMap:
-        """Return the next request block by block."""
-        ...
-
-    def next_request(self) -> ModelRequest:
-        """Return the next request as it would be sent now."""
-        ...
-
-    def prefix_break(self) -> PrefixBreak | None:
-        """Return where the next request stops extending the last one sent."""
-        ...
-
-    def cache_state(self) -> CacheState:
-        """Return whether the provider can be expected to remember the last request."""
+    def inspector(self) -> ContextInspector:
+        """Shows the next request and the last one, and what is cached of them."""
         ...
 
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:

@@ -49,7 +49,7 @@ async def prune(main: MainScreen, _argument: str) -> None:
     if plan is None:
         main.say("There is no old tool output that is worth pruning.")
         return
-    blocks, warm = agent.context_map().blocks, agent.cache_state().warm
+    blocks, warm = agent.inspector.map().blocks, agent.inspector.cache_state().warm
     targets = set(plan.targets)
     places = [at for at, block in enumerate(blocks) if block.origin and block.origin[0] in targets]
     planned = plan_edit(blocks, places, "mask")
@@ -106,7 +106,7 @@ async def restore(main: MainScreen, entry_id: int) -> None:
     wanted = set(entry.targets) if isinstance(entry, PruneEntry) else {entry_id}
     hidden = [
         block.origin[0]
-        for block in agent.context_map().blocks
+        for block in agent.inspector.map().blocks
         if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}
     ]
     if not hidden:

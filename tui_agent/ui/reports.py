@@ -147,5 +147,5 @@ def warm_until(agent: object, now: float) -> float | None:
     if not isinstance(agent, InspectedAgent):
         return None
     answered = any(isinstance(entry, AssistantEntry) for entry in reversed(agent.session.active_path()))
-    state = agent.cache_state()
+    state = agent.inspector.cache_state()
     return (now + state.seconds_left if state.warm else 0.0) if answered else None

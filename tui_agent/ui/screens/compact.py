@@ -104,7 +104,7 @@ class CompactScreen(ModalScreen[None]):
             Static("", id="keys", markup=False),
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
-        plan = self._agent.plan_compaction()
+        plan = self._agent.drafting.plan()
         if isinstance(plan, Refusal):
             self._refuse(plan)
         else:
@@ -169,7 +169,7 @@ class CompactScreen(ModalScreen[None]):
         await self._agent.compact(None)
 
     async def _summarise(self) -> None:
-        drafted = await self._agent.draft_compaction(self.field.value.strip() or None)
+        drafted = await self._agent.drafting.draft(self.field.value.strip() or None)
         self._end_stream()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
@@ -219,7 +219,7 @@ class CompactScreen(ModalScreen[None]):
         self._timer = None
         if self._draft is None or self.phase is not Phase.EDIT:
             return
-        weighed = self._agent.weigh_compaction(self._draft, self.editor.text)
+        weighed = self._agent.drafting.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
             self._say(weighed.message, "error")
         else:
@@ -233,7 +233,7 @@ class CompactScreen(ModalScreen[None]):
             self._say(WORKING, "warning")
             return
         try:
-            committed = self._agent.commit_compaction(self._draft, self.editor.text)
+            committed = self._agent.drafting.commit(self._draft, self.editor.text)
         except StoreError as error:
             self._say(error.message, "error")
             return

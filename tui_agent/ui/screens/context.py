@@ -116,12 +116,12 @@ class ContextScreen(Screen[None]):
         self._request = None
         if not self.is_attached:
             return
-        agent = self._agent
-        shown = agent.context_map()
+        ahead = self._agent.inspector
+        shown = ahead.map()
         self.gauge.reading = GaugeReading(shown.size)
-        facts = [*told.drift_words(shown), told.cache_words(agent.cache_state(), shown)]
+        facts = [*told.drift_words(shown), told.cache_words(ahead.cache_state(), shown)]
         facts.append(
-            told.change_words(agent.prefix_break(), sent=agent.last_request is not None, estimate=shown.estimate)
+            told.change_words(ahead.prefix_break(), sent=ahead.last_request is not None, estimate=shown.estimate)
         )
         self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
         self._say("")
@@ -153,7 +153,7 @@ class ContextScreen(Screen[None]):
         if block is None:
             return ""
         if self._request is None:
-            self._request = self._agent.next_request()
+            self._request = self._agent.inspector.next_request()
         entry = self._agent.session.entry(block.origin[0]) if block.origin else None
         return told.text_of(block, self._request, entry)
 
@@ -181,7 +181,7 @@ class ContextScreen(Screen[None]):
         """Show the request as it would go out."""
         from tui_agent.ui.screens.viewer import ViewerScreen
 
-        request = self._agent.next_request()
+        request = self._agent.inspector.next_request()
         self.app.push_screen(ViewerScreen(f"Request to {request.model}", told.request_json(request)))
 
     @on(LineList.Chosen)
@@ -214,7 +214,7 @@ class ContextScreen(Screen[None]):
             self._asking = None
             self._say(edit)
             return
-        warm = self._agent.cache_state().warm
+        warm = self._agent.inspector.cache_state().warm
         dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
         self._asking = edit
         self._say(f"{price.question(edit, warm=warm, dollars=dollars)}  y yes", asks=True)
