@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.support.ui_app import make_stage, until, write
+from tests.support.ui_app import Stage, make_stage, until, write
 from tui_agent.agent.events import RunStarted
-from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserEntry
+from tui_agent.session.entries import FilePart, ImagePart, ModeChangeEntry, TextPart, UserEntry
 from tui_agent.ui.widgets.prompt import Prompt
 
 PNG = bytes.fromhex(
@@ -350,6 +350,51 @@ async def test_no_completion_inside_a_word_or_for_an_address(tmp_path: Path) -> 
         await write(pilot, "me@views and a/b")
         await pilot.pause()
         assert offered(stage) == []
+
+
+async def test_a_word_that_names_nothing_is_said_to_and_enter_sends(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, files=())
+    async with stage.run() as pilot:
+        await write(pilot, "see @")
+        await until(lambda: stage.main.popup.is_open, pilot)
+        assert "no files here yet" in str(stage.main.popup.options[0].prompt)
+        await write(pilot, "nosuch")
+        await until(lambda: "“nosuch”" in str(stage.main.popup.options[0].prompt), pilot)
+        await pilot.press("enter")
+        await until(lambda: stage.agent.sent, pilot)
+
+
+def remembered(stage: Stage) -> None:
+    """Let the open session have a few entries."""
+    for text in ("find the login bug", "write a test for it", "and the README"):
+        stage.agent.append(UserEntry(parts=(TextPart(text=text),)))
+    stage.agent.append(ModeChangeEntry(mode="plan"))
+
+
+async def test_a_number_sign_offers_entries_the_newest_first(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        await write(pilot, "as in #")
+        await until(lambda: offered(stage), pilot)
+        assert offered(stage) == ["#3", "#2", "#1"]
+        assert "you" in str(stage.main.popup.options[0].prompt)
+        await write(pilot, "logbug")
+        await until(lambda: offered(stage) == ["#1"], pilot)
+        await pilot.press("enter")
+        assert stage.main.prompt.text == "as in #1 "
+
+
+async def test_a_number_typed_in_full_is_sent_as_it_is(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        for number in range(12):
+            stage.agent.append(UserEntry(parts=(TextPart(text=f"message {number}"),)))
+        await write(pilot, "as in #1")
+        await until(lambda: offered(stage)[:4] == ["#12", "#11", "#10", "#1"], pilot)
+        await pilot.press("enter")
+        await until(lambda: stage.agent.sent, pilot)
+        assert "as in #1" in str(stage.agent.sent[0])
 
 
 # -- shell, quitting, editor --------------------------------------------------------------------------------

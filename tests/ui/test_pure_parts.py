@@ -29,7 +29,16 @@ from tui_agent.session.entries import ToolMetadata
 from tui_agent.ui import format as shown
 from tui_agent.ui.event_map import next_state
 from tui_agent.ui.inbox import Inbox
-from tui_agent.ui.prompting.completion import CommandName, rank_files, rank_names, token_at
+from tui_agent.ui.prompting.completion import (
+    Candidate,
+    CommandName,
+    merged,
+    rank_files,
+    rank_labels,
+    rank_names,
+    token_at,
+    with_directories,
+)
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.run_state import RunState, describe
@@ -96,7 +105,14 @@ def test_a_chip_the_user_typed_stays_text() -> None:
 
 @pytest.mark.parametrize(
     ("line", "kind", "query"),
-    [("/mo", "command", "mo"), ("see @src/a", "file", "src/a"), ('@"my no', "file", "my no"), ("@", "file", "")],
+    [
+        ("/mo", "command", "mo"),
+        ("see @src/a", "mention", "src/a"),
+        ('@"my no', "mention", "my no"),
+        ("@", "mention", ""),
+        ("as in #41", "entry", "41"),
+        ("#", "entry", ""),
+    ],
 )
 def test_the_word_being_completed(line: str, kind: str, query: str) -> None:
     token = token_at([line], 0, len(line))
@@ -104,7 +120,7 @@ def test_the_word_being_completed(line: str, kind: str, query: str) -> None:
     assert (token.kind, token.query) == (kind, query)
 
 
-@pytest.mark.parametrize("line", ["a/b", "/usr/lib", "me@there", "/help me", "plain"])
+@pytest.mark.parametrize("line", ["a/b", "/usr/lib", "me@there", "/help me", "plain", "C#", "# heading", "##"])
 def test_nothing_to_complete(line: str) -> None:
     assert token_at([line], 0, len(line)) is None
 
@@ -112,6 +128,26 @@ def test_nothing_to_complete(line: str) -> None:
 def test_files_rank_by_name_before_directory() -> None:
     paths = ["views/deep/other.py", "src/auth/views.py", "a/v/i/e/w/s.txt", "tests/test_views.py"]
     assert [found.label for found in rank_files("views", paths)][:2] == ["src/auth/views.py", "tests/test_views.py"]
+
+
+def test_directories_are_offered_and_said_to_be_some() -> None:
+    paths = with_directories(["src/auth/views.py", "src/auth/logo.png", "README.md"])
+    assert [(found.insert, found.help) for found in rank_files("", paths)][:2] == [
+        ("@README.md ", "file"),
+        ("@src/ ", "directory"),
+    ]
+    assert rank_files("auth", paths)[0].label == "src/auth/"
+    assert rank_files("logo", paths)[0].help == "image"
+
+
+def test_candidates_of_several_sources_are_one_list() -> None:
+    files = rank_files("rev", [f"old/revision{number}.txt" for number in range(60)])
+    agents = [Candidate("@reviewer ", "reviewer", "agent"), Candidate("@scout ", "scout", "agent")]
+    together = merged([files, rank_labels("rev", agents)])
+    assert "reviewer" in [candidate.label for candidate in together[:2]]
+    assert len(together) == 50
+    unasked = merged([rank_files("", [f"{number}.txt" for number in range(60)]), rank_labels("", agents)])
+    assert [candidate.label for candidate in unasked[-2:]] == ["reviewer", "scout"]
 
 
 def test_ranking_repeated_letters_ends() -> None:

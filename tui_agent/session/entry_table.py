@@ -178,6 +178,18 @@ def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int])
     return found
 
 
+def newest_headers(
+    connection: sqlite3.Connection, session: int, kinds: Sequence[str], condition: str, value: str, limit: int
+) -> list[EntryHeader]:
+    """Return the headers of entries of some kinds for which a condition with one value holds, newest first."""
+    rows = connection.execute(
+        f"SELECT {_HEADER_COLUMNS} FROM entries "  # noqa: S608 - constants
+        f"WHERE session = ? AND {condition} AND kind IN ({', '.join('?' * len(kinds))}) ORDER BY id DESC LIMIT ?",
+        (session, value, *kinds, limit),
+    )
+    return list(map(EntryHeader._make, rows))
+
+
 def load(
     connection: sqlite3.Connection, session: int, ids: Iterable[int], damaged: Callable[[int], None]
 ) -> list[Entry]:

@@ -242,6 +242,12 @@ class Store:
         with self.reader() as connection:
             return finding.matching(connection, query, number)
 
+    def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
+        """Return the headers of entries whose number begins with a query or whose first words hold it, newest first."""
+        number = self.number(session_id)
+        with self.reader() as connection:
+            return finding.mentionable(connection, query, limit, number)
+
     def rebuild_search(self) -> None:
         """Make the search index anew from the entries."""
         with self.writer() as connection:

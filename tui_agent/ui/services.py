@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
     from tui_agent.context.budget import ContextSize
     from tui_agent.session.entries import Entry, UserPart
-    from tui_agent.session.records import SessionInfo
+    from tui_agent.session.records import EntryHeader, SessionInfo
     from tui_agent.setting_rows import SettingRow
 
 
@@ -53,6 +53,10 @@ class StorePort(Protocol):
 
     def matching(self, query: str, session_id: str) -> Sequence[int]:
         """Return the ids of all entries of a session that match a search. May be called in a thread."""
+        ...
+
+    def mentionable(self, session_id: str, query: str, limit: int) -> Sequence[EntryHeader]:
+        """Return the headers of entries that fit what was typed after ``#``, newest first. Called in a thread."""
         ...
 
     def prompt_history(self, limit: int) -> Sequence[str]:

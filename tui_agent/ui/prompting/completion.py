@@ -1,12 +1,14 @@
 """Completion in the prompt: which word is being completed, and which candidates fit it best. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
 from textual.fuzzy import FuzzySearch
+
+from tui_agent.agent.mentions import IMAGE_TYPES
 
 LIMIT = 50
 """Candidates shown at most."""
@@ -15,14 +17,16 @@ _SCORED = 300
 _WAYS = 2_000
 """Ways to match one candidate that the exact scorer may have to try; repeated letters make very many."""
 
-_FILE = re.compile(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
+_MENTION = re.compile(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
+_ENTRY = re.compile(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """The word at the cursor that can be completed: columns ``start`` to ``end`` of its line."""
 
-    kind: Literal["command", "file"]
+    kind: Literal["command", "mention", "entry"]
+    """Begun by ``/``, ``@`` or ``#``."""
     query: str
     row: int
     start: int
@@ -49,6 +53,25 @@ class Candidate:
     offsets: tuple[int, ...] = ()
     takes_argument: bool = False
     """For a command: whether Enter should wait for more after it."""
+    score: float = 0.0
+    """How well it fits, to put the candidates of several sources in one order. Without a query all score 0."""
+
+
+Find = Callable[[str], Awaitable[Sequence[Candidate]]]
+"""Returns the candidates for what was typed after the sign, best first. What is slow in it belongs in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something that can be completed. Adding one is adding a row to ``ui.prompting.sources.sources``.
+
+    Candidates of all sources of a kind are shown in one list, ordered by ``score`` and, where that is the same, in the
+    order of the sources; ``Candidate.help`` says what each is (file, agent, resource). `rank_labels` scores names.
+    """
+
+    kind: Literal["mention", "entry"]
+    """The sign it completes: ``@`` or ``#``."""
+    find: Find
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
@@ -56,29 +79,81 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
     before = lines[row][:column]
     if row == 0 and before.startswith("/") and not re.search(r"[\s/]", before[1:]):
         return Token("command", before[1:], row, 0, column)
-    if match := _FILE.search(before):
+    if match := _MENTION.search(before):
         query = match[1] if match[1] is not None else match[2]
-        return Token("file", query, row, match.start(), column)
+        return Token("mention", query, row, match.start(), column)
+    if match := _ENTRY.search(before):
+        return Token("entry", match[1], row, match.start(), column)
     return None
 
 
+def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """Return the candidates of several sources in one order; without a query every source keeps some of the room."""
+    share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
+    together = [candidate for candidates in found for candidate in candidates[: LIMIT if _is_scored(found) else share]]
+    return sorted(together, key=lambda item: (-item.score, len(item.label) if item.score else 0))[:LIMIT]
+
+
+def _is_scored(found: Sequence[Sequence[Candidate]]) -> bool:
+    return any(candidate.score for candidates in found for candidate in candidates)
+
+
+def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates whose label fits the query, best first; without a query all, in their order."""
+    if not query:
+        return list(candidates)
+    search, wanted = FuzzySearch(), query.lower()
+    found = []
+    for candidate in candidates:
+        score, offsets = _match(search, wanted, candidate.label) if _contains(wanted, candidate.label) else (0.0, ())
+        if score:
+            rated = _score(score, wanted, candidate.label)
+            found.append(replace(candidate, offsets=tuple(offsets), score=rated))
+    return sorted(found, key=lambda candidate: -candidate.score)
+
+
+def _contains(wanted: str, label: str) -> bool:
+    letters = iter(label.lower())
+    return all(letter in letters for letter in wanted)
+
+
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
-    """Return the paths that contain the query's letters in order, best first.
+    """Return the paths that contain the query's letters in order, best first; those of directories end in a slash.
 
     A cheap order (name before directory, shorter before longer) picks who goes through the fuzzy scorer, so that a
     hundred thousand paths take tenths of a second, not minutes.
     """
     wanted = query.lower()
     if not wanted:
-        shallow = sorted(paths, key=lambda path: (path.count("/"), path))
-        return [Candidate(_file_text(path), path) for path in shallow[:LIMIT]]
+        shallow = sorted(paths, key=lambda path: (path.rstrip("/").count("/"), path))
+        return [_file(path) for path in shallow[:LIMIT]]
     matches = re.compile("[^\n]*?".join(re.escape(letter) for letter in wanted)).search
     found = [path for path in paths if matches(path.lower())]
     found.sort(key=lambda path: _rough(wanted, path))
     search = FuzzySearch()
-    scored = [(_match(search, wanted, path), path) for path in found[:_SCORED]]
-    scored.sort(key=lambda item: (-_score(item[0][0], wanted, item[1]), len(item[1]), item[1]))
-    return [Candidate(_file_text(path), path, offsets=tuple(match[1])) for match, path in scored[:LIMIT]]
+    scored = []
+    for path in found[:_SCORED]:
+        score, offsets = _match(search, wanted, path)
+        scored.append(replace(_file(path), offsets=tuple(offsets), score=_score(score, wanted, path)))
+    scored.sort(key=lambda item: (-item.score, len(item.label), item.label))
+    return scored[:LIMIT]
+
+
+def with_directories(paths: Iterable[str]) -> list[str]:
+    """Return paths of files and of every directory above one, which ends in a slash."""
+    listed = list(paths)
+    directories: set[str] = set()
+    for path in listed:
+        end = path.rfind("/")
+        while end > 0 and (directory := path[: end + 1]) not in directories:
+            directories.add(directory)
+            end = path.rfind("/", 0, end)
+    return [*listed, *sorted(directories)]
+
+
+def _file(path: str) -> Candidate:
+    kind = "directory" if path.endswith("/") else "image" if path.lower().endswith(tuple(IMAGE_TYPES)) else "file"
+    return Candidate(_file_text(path), path, kind)
 
 
 def rank_names(query: str, commands: Sequence[CommandName]) -> list[Candidate]:
@@ -114,9 +189,9 @@ def _file_text(path: str) -> str:
 
 def _rough(wanted: str, path: str) -> tuple[bool, bool, int]:
     lower = path.lower()
-    return (wanted not in lower.rsplit("/", 1)[-1], wanted not in lower, len(path))
+    return (wanted not in lower.rstrip("/").rsplit("/", 1)[-1], wanted not in lower, len(path))
 
 
 def _score(score: float, wanted: str, path: str) -> float:
-    name = path.lower().rsplit("/", 1)[-1]
+    name = path.lower().rstrip("/").rsplit("/", 1)[-1]
     return score * (2.0 if name.startswith(wanted) else 1.5 if wanted in name else 1.0)

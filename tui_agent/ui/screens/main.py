@@ -26,6 +26,7 @@ from tui_agent.ui.format import one_line, short_path
 from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
@@ -78,11 +79,12 @@ class MainScreen(Screen[None]):
         """The user's own keys, by the id of what they do."""
         self._services: AppServices | None = None
         self._early: list[Prompt.Sent] = []
+        self._files = FileSource(self)
         self._sending = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
-        popup = CompletionPopup(self._command_names, self._files)
+        popup = CompletionPopup(self._command_names, sources(self, self._files))
         yield SessionHeader(short_path(Path.cwd()))
         with Container(id="body"):
             yield NoticeLine()
@@ -117,6 +119,16 @@ class MainScreen(Screen[None]):
     def agent(self) -> AgentPort | None:
         """The agent of the open session; None until the first is open."""
         return self.view.agent if self.view is not None else None
+
+    @property
+    def cwd(self) -> Path:
+        """The directory of the open session, before there is one the program's."""
+        return Path(self.agent.session.info.cwd) if self.agent is not None else Path.cwd()
+
+    @property
+    def has_services(self) -> bool:
+        """Whether there are ports yet: a key can come before them."""
+        return self._services is not None
 
     @property
     def state_dir(self) -> Path | None:
@@ -190,8 +202,8 @@ class MainScreen(Screen[None]):
     @work(exclusive=True, group="branch", exit_on_error=False)
     async def look_at_files(self) -> None:
         """See what the branch is now; the list of files may have changed too."""
-        self.popup.forget_files()
-        self.header.branch = await self.services.branch(self._cwd) or ""
+        self._files.forget()
+        self.header.branch = await self.services.branch(self.cwd) or ""
 
     def action_scroll_page(self, pages: int) -> None:
         """Scroll the conversation while the prompt has the focus."""
@@ -240,7 +252,7 @@ class MainScreen(Screen[None]):
         async with self._sending:
             if self.agent is None:
                 return
-            loaded = await load_message(text, self._cwd, self.agent.session, self.services.store.put_blob)
+            loaded = await load_message(text, self.cwd, self.agent.session, self.services.store.put_blob)
             self._submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
 
@@ -371,15 +383,8 @@ class MainScreen(Screen[None]):
 
     # -- sources ----------------------------------------------------------------------------------------------
 
-    @property
-    def _cwd(self) -> Path:
-        return Path(self.agent.session.info.cwd) if self.agent is not None else self.services.cwd
-
     def _command_names(self) -> list[CommandName]:
         return [CommandName(row.name, row.help, row.takes_argument) for row in self.commands]
-
-    async def _files(self) -> Sequence[str]:
-        return await self.services.list_files(self._cwd) if self._services is not None else ()
 
     def _history(self) -> Sequence[str]:
         return self.services.store.prompt_history(HISTORY) if self._services is not None else ()

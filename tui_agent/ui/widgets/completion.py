@@ -1,7 +1,8 @@
-"""The list that offers commands and files while the user types. Never takes the focus, never blocks a key."""
+"""The list that offers commands, files, entries while the user types. Never takes the focus, never blocks a key."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,13 +12,10 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui_agent.ui.format import visible
-from tui_agent.ui.prompting.completion import Candidate, CommandName, Token, rank_files, rank_names
+from tui_agent.ui.format import one_line, visible
+from tui_agent.ui.prompting.completion import Candidate, CommandName, Source, Token, merged, rank_names
 
-FRESH = 5.0
-"""Seconds a list of files is used before it is read again."""
-
-FileSource = Callable[[], Awaitable[Sequence[str]]]
+log = logging.getLogger(__name__)
 
 
 class CompletionPopup(OptionList, can_focus=False):
@@ -49,17 +47,17 @@ class CompletionPopup(OptionList, can_focus=False):
 
     @dataclass
     class Ranked(Message):
-        """The worker has ordered the files for a token."""
+        """The worker has what the sources know for a token."""
 
         token: Token
         candidates: list[Candidate]
 
-    def __init__(self, commands: Callable[[], Sequence[CommandName]], files: FileSource) -> None:
+    def __init__(self, commands: Callable[[], Sequence[CommandName]], sources: Sequence[Source]) -> None:
         super().__init__()
         self._commands = commands
-        self._files = files
-        self._paths: Sequence[str] = ()
-        self._read_at: float | None = None
+        self._sources = sources
+        self.moved = False
+        """Whether the user chose another candidate than the first one."""
         self._token: Token | None = None
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
@@ -73,7 +71,7 @@ class CompletionPopup(OptionList, can_focus=False):
     @property
     def choice(self) -> tuple[Token, Candidate] | None:
         """The highlighted candidate and the word it replaces."""
-        if self._token is None or not self.is_open or self.highlighted is None:
+        if self._token is None or not self.is_open or self.highlighted is None or not self._candidates:
             return None
         return self._token, self._candidates[self.highlighted]
 
@@ -89,7 +87,7 @@ class CompletionPopup(OptionList, can_focus=False):
         if token.kind == "command":
             self._offer(rank_names(token.query, self._commands()))
         else:
-            self._rank_files(token)
+            self._find(token)
 
     def dismiss(self) -> None:
         """Close, and stay closed for this word."""
@@ -101,25 +99,29 @@ class CompletionPopup(OptionList, can_focus=False):
         """Highlight the next or the previous candidate, around the ends."""
         if self._candidates:
             self.highlighted = ((self.highlighted or 0) + step) % len(self._candidates)
-
-    def forget_files(self) -> None:
-        """Read the list of files again when it is next needed: it may have changed."""
-        self._read_at = None
+            self.moved = True
 
     @work(exclusive=True, group="completion", exit_on_error=False)
-    async def _rank_files(self, token: Token) -> None:
-        now = asyncio.get_running_loop().time()
-        if self._read_at is None or now - self._read_at > FRESH:
-            self._paths = await self._files()
-            self._read_at = asyncio.get_running_loop().time()
-        ranked = await asyncio.to_thread(rank_files, token.query, self._paths)
-        self.post_message(self.Ranked(token, ranked))
+    async def _find(self, token: Token) -> None:
+        asked = [source.find(token.query) for source in self._sources if source.kind == token.kind]
+        found: list[Sequence[Candidate]] = []
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                log.warning("A source of completions failed", exc_info=answer)
+            else:
+                found.append(answer)
+        self.post_message(self.Ranked(token, merged(found)))
 
     def on_completion_popup_ranked(self, message: Ranked) -> None:
-        """Offer the files, unless the user has typed on in the meantime."""
+        """Offer what was found, unless the user has typed on in the meantime."""
         message.stop()
-        if message.token == self._token:
+        if message.token != self._token:
+            return
+        if message.candidates or message.token.kind != "mention":
             self._offer(message.candidates)
+        else:
+            query = message.token.query
+            self._tell(f"nothing here is called “{one_line(query, 40)}”" if query else "there are no files here yet")
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
@@ -135,6 +137,17 @@ class CompletionPopup(OptionList, can_focus=False):
         width = max(len(item.label) for item in candidates if item.help) if candidates[0].help else 0
         self.set_options(Option(self._row(item, width)) for item in candidates)
         self.highlighted = 0
+        self._open()
+
+    def _tell(self, sentence: str) -> None:
+        """Say why there is nothing to choose from."""
+        self._candidates = []
+        told = Content.styled(sentence, self.get_visual_style("completion--help", partial=True))
+        self.set_options([Option(told, disabled=True)])
+        self._open()
+
+    def _open(self) -> None:
+        self.moved = False
         self.display = True
         self.post_message(self.Changed(self))
 

@@ -16,13 +16,13 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
 
-from tui_agent.ui.prompting.completion import Token, token_at
+from tui_agent.ui.prompting.completion import Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.mentions import pasted_path
 from tui_agent.ui.prompting.paste import PasteStore, is_large
 from tui_agent.ui.widgets.completion import CompletionPopup
 
-PLACEHOLDER = "Ask anything · / commands · @ files · ! shell"
+PLACEHOLDER = "Ask anything · / commands · @ files · # entries · ! shell"
 """Shown while the prompt is empty."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -270,7 +270,9 @@ class Prompt(TextArea):
         """Replace the word at the cursor by the highlighted candidate."""
         if (choice := self._popup.choice) is None:
             return
-        token, candidate = choice
+        self._put_in(*choice)
+
+    def _put_in(self, token: Token, candidate: Candidate) -> None:
         self._popup.follow(None)
         self.replace(
             candidate.insert, (token.row, token.start), (token.row, token.end), maintain_selection_offset=False
@@ -282,8 +284,14 @@ class Prompt(TextArea):
         if choice is None:
             return False
         token, candidate = choice
-        self.insert_choice()
-        return token.kind == "file" or candidate.takes_argument
+        typed = self.document.get_line(token.row)[token.start : token.end]
+        if token.kind != "command" and not self._popup.moved:
+            # What is typed in full is meant as it is: a number most of all, whatever others begin with it.
+            self._popup.follow(None)
+            if candidate.insert.rstrip() == typed or (token.kind == "entry" and token.query.isdigit()):
+                return False
+        self._put_in(token, candidate)
+        return token.kind != "command" or candidate.takes_argument
 
     # -- external editor --------------------------------------------------------------------------------------
 

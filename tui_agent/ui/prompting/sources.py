@@ -1,0 +1,73 @@
+"""Where candidates come from: the project's files, the session's entries. Every source is a row of ``sources``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_agent.ui.format import age, one_line
+from tui_agent.ui.prompting.completion import LIMIT, Candidate, Source, rank_files, with_directories
+
+if TYPE_CHECKING:
+    from tui_agent.session.records import EntryHeader
+    from tui_agent.ui.screens.main import MainScreen
+
+FRESH = 5.0
+"""Seconds a list of files is used before it is read again."""
+_SHOWN = 72
+"""Characters shown of an entry's first words."""
+_WHO = {"user": "you", "assistant": "answer", "tool_result": "tool", "shell": "shell", "compaction": "compaction"}
+
+
+def sources(main: MainScreen, files: FileSource) -> tuple[Source, ...]:
+    """Return everything that can be mentioned on the main screen."""
+    return (Source("mention", files.find), Source("entry", EntrySource(main).find))
+
+
+class FileSource:
+    """Files and directories of the project."""
+
+    def __init__(self, main: MainScreen) -> None:
+        self._main = main
+        self._paths: Sequence[str] = ()
+        self._read: tuple[Path, float] | None = None
+
+    def forget(self) -> None:
+        """Read the list again when it is next needed: it may have changed."""
+        self._read = None
+
+    async def find(self, query: str) -> Sequence[Candidate]:
+        """Return the paths that fit; the list is read again when it is old or of another directory."""
+        main = self._main
+        if not main.has_services:
+            return ()
+        where, now = main.cwd, time.monotonic()
+        if self._read is None or self._read[0] != where or now - self._read[1] > FRESH:
+            self._paths = await asyncio.to_thread(with_directories, await main.services.list_files(where))
+            self._read = (where, time.monotonic())
+        return await asyncio.to_thread(rank_files, query, self._paths)
+
+
+class EntrySource:
+    """Entries of the open session that say something, on every branch, the newest first."""
+
+    def __init__(self, main: MainScreen) -> None:
+        self._main = main
+
+    async def find(self, query: str) -> Sequence[Candidate]:
+        """Return the entries whose number begins with the query, or whose first words hold it."""
+        main = self._main
+        if main.agent is None:
+            return ()
+        session, now = main.agent.session.id, main.clock()
+        found = await asyncio.to_thread(main.services.store.mentionable, session, query, LIMIT)
+        return [_entry(header, now, len(found) - place) for place, header in enumerate(found)]
+
+
+def _entry(header: EntryHeader, now: float, score: int) -> Candidate:
+    who = _WHO.get(header.kind, header.kind.replace("_", " "))
+    label = f"#{header.id:<5} {who:<10} {one_line(header.preview, _SHOWN)}"
+    return Candidate(f"#{header.id} ", label, age(header.created_at, now), score=float(score))
