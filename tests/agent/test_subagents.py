@@ -29,9 +29,9 @@ def is_child(request: ModelRequest) -> bool:
 def with_subagents(tmp_path: Path, client: ScriptedClient) -> tuple[Harness, list[Session]]:
     opened: list[Session] = []
 
-    def open_child(title: str, entry: int | None) -> Session:
+    def open_child(title: str, entry: int | None, kind: str) -> Session:
         parent = (harness.session.id, entry)
-        info = harness.store.create_session(tmp_path / "project", title=title, parent=parent)
+        info = harness.store.create_session(tmp_path / "project", title=title, parent=parent, agent=kind)
         session = Session(harness.store, info.id, estimate=harness.directory.counter(MODEL).estimate)
         opened.append(session)
         return session

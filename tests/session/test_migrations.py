@@ -14,7 +14,7 @@ from tui_agent.session.errors import StoreBusy, StoreDamaged, StoreError, StoreR
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
-OLD = 1
+OLD = schema.SCHEMA_VERSION
 
 
 def _add_notes(connection: sqlite3.Connection) -> None:
@@ -26,7 +26,7 @@ def _shout(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE sessions SET title = upper(title)")
 
 
-NEWER = SchemaTarget(version=3, steps={1: _add_notes, 2: _shout})
+NEWER = SchemaTarget(version=OLD + 2, steps={OLD: _add_notes, OLD + 1: _shout})
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def test_an_older_file_is_migrated_step_by_step_and_kept(old_file: Path) -> None
         with store.reader() as connection:
             assert connection.execute("SELECT notes FROM sessions").fetchone() == ("migrated",)
         assert session.append(said("c")).id == 3
-    assert version_of(old_file) == 3
-    backup = old_file.with_name("s.db.v1.bak")
+    assert version_of(old_file) == NEWER.version
+    backup = old_file.with_name(f"s.db.v{OLD}.bak")
     assert version_of(backup) == OLD
     with Store(backup) as kept:
         assert kept.sessions()[0].title == "old"
     with Store(old_file, target=NEWER):
-        assert not old_file.with_name("s.db.v1.bak2").exists()
+        assert not old_file.with_name(f"s.db.v{OLD}.bak2").exists()
 
 
 def _fail(connection: sqlite3.Connection) -> None:
@@ -87,7 +87,7 @@ def test_a_migration_that_fails_or_loses_something_changes_nothing(
 ) -> None:
     before = old_file.read_bytes()
     with pytest.raises(error):
-        Store(old_file, target=SchemaTarget(version=2, steps={1: step}))  # type: ignore[dict-item]
+        Store(old_file, target=SchemaTarget(version=OLD + 1, steps={OLD: step}))  # type: ignore[dict-item]
     assert old_file.read_bytes() == before
     assert {path.name for path in old_file.parent.iterdir()} <= {"s.db", "s.db.lock", "s.db.locks"}
     with Store(old_file) as store:

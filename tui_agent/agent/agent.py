@@ -85,7 +85,13 @@ class Agent:
         self._tools = ToolRunner(session, ports, self._channel, self._questions, lambda: self.mode)
         if ports.open_child is not None:
             parent = Parent(
-                session, ports, self._questions, lambda: self.model, lambda: self.mode, self._tools.session_rules
+                session=session,
+                ports=ports,
+                channel=self._channel,
+                questions=self._questions,
+                model=lambda: self.model,
+                mode=lambda: self.mode,
+                session_rules=self._tools.session_rules,
             )
             self._tools.subagents = Subagents(parent, ports.agents, ports.open_child)
         self.jobs = self._tools.jobs = Jobs(lambda: self._channel.emit(JobsChanged(tuple(self.jobs))))
@@ -139,12 +145,13 @@ class Agent:
         return self._context.size()
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent in the session on all branches.
+        """Return the US dollars spent in the session on all branches, with its title and its subagents' work.
 
         None when no price is known, and for a long session until ``warm`` has added them up.
         """
         costs = self.session.costs() if self._costs_are_read else {}
-        return sum(costs.values()) if costs else None
+        spent = [*costs.values(), *filter(None, [self.session.info.side_cost])]
+        return sum(spent) if spent and self._costs_are_read else None
 
     # -- what a user does -------------------------------------------------------------------------------------
 

@@ -24,6 +24,9 @@ from tui_agent.tools.base import Tool
 from tui_agent.tools.sandbox import Sandbox
 
 
+OpenChild = Callable[[str, int | None, str], Session]
+
+
 class ModelDirectory(Protocol):
     """What the agent asks about models."""
 
@@ -73,8 +76,8 @@ class AgentPorts:
     max_steps: int = 200
     agents: tuple[AgentSpec, ...] = ()
     """Kinds of subagents that can be given tasks."""
-    open_child: Callable[[str, int | None], Session] | None = None
-    """Opens a session for a subagent, by title and parent entry; None where there are none."""
+    open_child: OpenChild | None = None
+    """Opens a session for a subagent, by title, parent entry and kind of agent; None where there are none."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
     titles: bool = False

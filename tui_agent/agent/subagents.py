@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.channel import Questions
-from tui_agent.agent.events import AgentEvent, EntryAppended, PermissionAsked, RunEnded, ToolStarted
+from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.events import AgentEvent, CostKnown, EntryAppended, PermissionAsked, RunEnded, ToolStarted
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
-from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.ports import AgentPorts, OpenChild
 from tui_agent.context.view import DEFAULT_MODE
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
@@ -33,6 +33,7 @@ class Parent:
 
     session: Session
     ports: AgentPorts
+    channel: EventChannel
     questions: Questions
     model: Callable[[], str]
     mode: Callable[[], str]
@@ -42,9 +43,7 @@ class Parent:
 class Subagents:
     """Starts subagents for one parent. ``open_child`` makes a session below an entry of the parent's."""
 
-    def __init__(
-        self, parent: Parent, specs: Sequence[AgentSpec], open_child: Callable[[str, int | None], Session]
-    ) -> None:
+    def __init__(self, parent: Parent, specs: Sequence[AgentSpec], open_child: OpenChild) -> None:
         self._parent = parent
         self._built_in = tuple(specs)
         self._open_child = open_child
@@ -69,7 +68,7 @@ class Subagents:
         if spec is None:
             raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(self._specs)}.")
         title = " ".join(task.split())[:60]
-        session = self._open_child(f"{agent}: {title}", self._parent.session.leaf)
+        session = self._open_child(title, self._parent.session.leaf, agent)
         worker = self._make(spec, session)
         watch = _Watch(worker, self._parent.questions, spec.name, report)
         unsubscribe = worker.subscribe(watch.on_event)
@@ -81,6 +80,9 @@ class Subagents:
             unsubscribe()
             watch.close()
             await worker.aclose()
+            if cost := worker.session_cost():
+                self._parent.session.add_cost(cost)
+                self._parent.channel.emit(CostKnown())
             session.release()
         ended = watch.ended
         problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit"} else None)

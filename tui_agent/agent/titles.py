@@ -11,11 +11,11 @@ from contextlib import aclosing
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.clients import NO_MODEL
-from tui_agent.agent.events import AgentEvent, RunEnded, TitleChanged
+from tui_agent.agent.events import AgentEvent, CostKnown, RunEnded, TitleChanged
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.model.protocol import Finished, ModelError, TextDelta
+from tui_agent.model.protocol import Finished, ModelError, TextDelta, UsageReport
 from tui_agent.session.entries import TextPart, UserPart
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
@@ -93,6 +93,9 @@ class Titles:
                     text += event.text
                 elif isinstance(event, Finished):
                     finish = event.reason
+                elif isinstance(event, UsageReport) and event.cost:
+                    self._session.add_cost(event.cost)
+                    self._channel.emit(CostKnown())
         return text if finish == "stop" else ""
 
 

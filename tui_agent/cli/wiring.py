@@ -213,8 +213,8 @@ class Wiring:
         cwd = recorded if recorded.is_dir() else self.cwd
         demo = cwd.is_relative_to(data_dir() / "demo")
 
-        def open_child(title: str, entry: int | None) -> Session:
-            info = self.store.create_session(cwd, title=title, parent=(session.id, entry))
+        def open_child(title: str, entry: int | None, kind: str) -> Session:
+            info = self.store.create_session(cwd, title=title, parent=(session.id, entry), agent=kind)
             return self.hold(self.open(info.id, demo=demo))
 
         knowledge = self.knowledge_of(cwd)

@@ -25,7 +25,10 @@ _NAMED = 10
 def sessions(
     connection: sqlite3.Connection, columns: str, *, cwd: str | None, query: str | None, window: tuple[int, int]
 ) -> list[Any]:
-    """Return rows of sessions, the last used first. ``window`` is how many, and how many to skip."""
+    """Return rows of sessions, the last used first. ``window`` is how many, and how many to skip.
+
+    Subagents' sessions are found by a query only: they belong to the conversation they were started from.
+    """
     conditions, values = ["deleted_at IS NULL"], list[object]()
     if cwd is not None:
         conditions.append("cwd = ?")
@@ -34,6 +37,8 @@ def sessions(
         condition, words = _mentions(storable(query))
         conditions.append(condition)
         values.extend(words)
+    else:
+        conditions.append("agent = ''")
     return connection.execute(
         f"SELECT {columns} FROM sessions WHERE {' AND '.join(conditions)} "  # noqa: S608 - made from constants
         "ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?",

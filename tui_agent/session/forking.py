@@ -18,12 +18,13 @@ def insert_session(
     title: str,
     at: int,
     parent: tuple[str | None, int | None],
+    agent: str = "",
 ) -> int:
-    """Insert an empty session and return its number."""
+    """Insert an empty session and return its number. ``agent`` is the kind of the subagent that works in it."""
     number = connection.execute(
-        "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (session_id, cwd, title, at, at, *parent),
+        "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (session_id, cwd, title, at, at, *parent, agent),
     ).lastrowid
     if number is None:
         raise RuntimeError("an inserted row has a number")

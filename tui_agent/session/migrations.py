@@ -17,7 +17,22 @@ __all__ = ["MIGRATIONS", "Migration", "migrate"]
 Migration = Callable[[sqlite3.Connection], None]
 """Changes the schema by one version, inside the caller's transaction."""
 
-MIGRATIONS: Mapping[int, Migration] = {}
+
+def _tell_subagents_apart(connection: sqlite3.Connection) -> None:
+    """Note which sessions are subagents' and what calls cost that belong to no entry.
+
+    A fork's entries are older than it; a subagent's session has only entries of its own.
+    """
+    connection.execute("ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''")
+    connection.execute("ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0")
+    connection.execute(
+        "UPDATE sessions SET agent = substr(title, 1, instr(title, ': ') - 1) WHERE parent_entry IS NOT NULL "
+        "AND instr(title, ': ') > 1 AND NOT EXISTS (SELECT 1 FROM entries AS e "
+        "WHERE e.session = sessions.number AND e.created_at < sessions.created_at)"
+    )
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _tell_subagents_apart}
 """What to do from each older version to the next. Version 1 is the first one."""
 
 _COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs")

@@ -60,8 +60,12 @@ class SessionInfo:
     """Entries on all branches."""
     leaf: int | None
     parent_session: str | None
-    """The session this one was forked from."""
+    """The session this one was forked from, or whose agent gave its subagent the task."""
     parent_entry: int | None
+    agent: str
+    """The kind of the subagent that works in it, "" for a conversation."""
+    side_cost: float
+    """US dollars of calls that are no entries of it: its title, the work of its subagents."""
     first_message: str
     """Preview of the first message the user typed."""
     held_by: Holder | None

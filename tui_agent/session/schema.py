@@ -18,7 +18,7 @@ import sqlite3
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "key_of", "key_range"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """``PRAGMA user_version`` of the tables below."""
 
 APPLICATION_ID = 0x54554941
@@ -39,6 +39,8 @@ CREATE TABLE sessions (
     entry_count INTEGER NOT NULL DEFAULT 0,
     parent_session TEXT,
     parent_entry INTEGER,
+    agent TEXT NOT NULL DEFAULT '',
+    side_cost REAL NOT NULL DEFAULT 0,
     holder TEXT,
     holder_pid INTEGER NOT NULL DEFAULT 0,
     holder_host TEXT NOT NULL DEFAULT '',

@@ -106,6 +106,11 @@ class Session:
         with self._changing() as connection:
             connection.execute("UPDATE sessions SET title = ? WHERE number = ?", (storable(title), self._number))
 
+    def add_cost(self, dollars: float) -> None:
+        """Add what a call cost that is no entry of the session: its title, the work of a subagent. US dollars."""
+        with self._changing() as connection:
+            connection.execute("UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?", (dollars, self._number))
+
     # -- appending ------------------------------------------------------------------------------------------
 
     def append(self, entry: Entry) -> Entry:

@@ -30,8 +30,9 @@ __all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store"]
 _ABANDONED_DELETION = 24 * 3600 * 1000
 """Milliseconds after which a deletion whose program never ended properly is carried out by another one."""
 
+_AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 _INFO_COLUMNS = (
-    "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, "
+    "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, agent, side_cost, "
     "first_message, holder, holder_pid, holder_host, held_since"
 )
 
@@ -99,9 +100,10 @@ class Store:
     # -- sessions -------------------------------------------------------------------------------------------
 
     def create_session(
-        self, cwd: Path | str, *, title: str = "", parent: tuple[str, int | None] | None = None
+        self, cwd: Path | str, *, title: str = "", parent: tuple[str, int | None] | None = None, agent: str = ""
     ) -> SessionInfo:
-        """Create an empty session. ``parent`` names the session and entry it comes from."""
+        """Create an empty session. ``parent`` names the session and entry it comes from, ``agent`` the kind of the
+        subagent that works in it."""
         with self.writer() as connection:
             number = forking.insert_session(
                 connection,
@@ -110,13 +112,14 @@ class Store:
                 title=storable(title),
                 at=self.clock(),
                 parent=parent or (None, None),
+                agent=storable(agent),
             )
         return self._info_of(number, session_id)
 
     def sessions(
         self, *, cwd: Path | str | None = None, query: str | None = None, limit: int = 200, offset: int = 0
     ) -> list[SessionInfo]:
-        """Return sessions, the last used first.
+        """Return sessions, the last used first. Those of subagents are found by a search, and listed with no other.
 
         ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory or id contains all
         its words, or in which the words occur in an entry.
@@ -157,7 +160,7 @@ class Store:
         self._change(session_id, "title = ?", (storable(title),))
 
     def delete(self, session_id: str) -> None:
-        """Hide a session everywhere until `undelete`, or until `purge` deletes it.
+        """Hide a session, and those of its subagents, until `undelete`, or until `purge` deletes them.
 
         Raises:
             SessionNotFound: there is no such session.
@@ -165,7 +168,7 @@ class Store:
         """
         if holder := self.session(session_id).held_by:
             raise SessionHeld(session_id, holder.pid, holder.host, holder.since)
-        self._change(session_id, "deleted_at = ?, deleted_by = ?", (self.clock(), self._token))
+        self._change(session_id, "deleted_at = ?, deleted_by = ?", (self.clock(), self._token), with_subagents=True)
 
     def undelete(self, session_id: str) -> None:
         """Bring back a session that was deleted and not purged yet.
@@ -173,7 +176,7 @@ class Store:
         Raises:
             SessionNotFound: it is gone, or there never was one.
         """
-        self._change(session_id, "deleted_at = NULL, deleted_by = NULL", ())
+        self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
     def purge(self) -> int:
         """Delete for good what this program deleted, and what others deleted that ended without doing so.
@@ -302,11 +305,13 @@ class Store:
 
     # -- inside ---------------------------------------------------------------------------------------------
 
-    def _change(self, session_id: str, assignments: str, values: Sequence[object]) -> None:
+    def _change(
+        self, session_id: str, assignments: str, values: Sequence[object], *, with_subagents: bool = False
+    ) -> None:
         with self.writer() as connection:
             changed = connection.execute(
-                f"UPDATE sessions SET {assignments} WHERE id = ?",  # noqa: S608 - constants from above
-                (*values, session_id),
+                f"UPDATE sessions SET {assignments} WHERE id = ?{_AND_SUBAGENTS if with_subagents else ''}",  # noqa: S608
+                (*values, session_id, *([session_id] if with_subagents else [])),
             )
             if not changed.rowcount:
                 raise SessionNotFound(session_id)
