@@ -84,9 +84,9 @@ async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: 
     assert [entry.mode for entry in harness.path() if isinstance(entry, ModeChangeEntry)] == ["auto-edit", "yolo"]
     assert opened_again() == "build"
     there = harness.session.leaf
-    harness.agent.move(before)
+    await harness.agent.move(before)
     assert harness.agent.mode == "auto-edit"
-    harness.agent.move(there)
+    await harness.agent.move(there)
     assert harness.agent.mode == "build"
 
 

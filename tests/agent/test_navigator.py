@@ -74,17 +74,17 @@ async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
 async def test_moves_can_be_undone_and_redone(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     leaf = harness.session.leaf
-    harness.agent.move(harness.path()[1].id)
+    await harness.agent.move(harness.path()[1].id)
     here = harness.session.leaf
-    assert harness.agent.undo_move() == leaf
-    assert harness.agent.redo_move() == here
+    assert await harness.agent.undo_move() == leaf
+    assert await harness.agent.redo_move() == here
 
 
 async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     other = harness.session.leaf
     assert other is not None
-    harness.agent.move(user(harness, "try middleware").parent_id)
+    await harness.agent.move(user(harness, "try middleware").parent_id)
     await harness.say("another way")
     before = harness.session.leaf
     entry = await harness.agent.merge_branch(other)
@@ -101,9 +101,9 @@ async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
     harness.agent.submit("two")
     await client.hanging.wait()
     with pytest.raises(NavigationError, match="interrupt"):
-        harness.agent.move(1)
+        await harness.agent.move(1)
     with pytest.raises(NavigationError, match="interrupt"):
-        harness.agent.undo_move()
+        await harness.agent.undo_move()
     await harness.agent.aclose()
 
 

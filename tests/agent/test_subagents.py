@@ -75,6 +75,25 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
     assert any("● ls" in event.text for event in harness.of(ToolOutput))
 
 
+async def test_its_work_counts_in_the_parents_cost_and_its_session_is_not_listed(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        if is_child(request):
+            return Reply("It is round.", cost=0.5)
+        done = any(message.role == "tool" for message in request.messages)
+        return Reply("Round.", cost=0.25) if done else Reply(calls=(task("explore", "look"),))
+
+    harness, opened = with_subagents(tmp_path, ScriptedClient(script))
+    await harness.say("which form has it?")
+    assert harness.agent.session_cost() == 0.75
+    assert [info.id for info in harness.store.sessions()] == [harness.session.id]
+    found = harness.store.sessions(query="round")
+    assert {info.id: info.agent for info in found} == {harness.session.id: "", opened[0].id: "explore"}
+    harness.store.delete(harness.session.id)
+    assert harness.store.sessions(query="round") == []
+    harness.store.undelete(harness.session.id)
+    assert len(harness.store.sessions(query="round")) == 2
+
+
 async def test_several_run_side_by_side(tmp_path: Path) -> None:
     running = 0
     most = 0

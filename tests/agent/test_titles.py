@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.agents import MODEL, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.events import TitleChanged
+from tui_agent.agent.events import CostKnown, TitleChanged
 from tui_agent.agent.titles import MAX_TOKENS, clean_title
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
@@ -77,6 +77,15 @@ async def test_failure_is_silent_and_leaves_the_first_message(tmp_path: Path, re
     assert len(asked(client)) == 1
     assert harness.session.info.title == "hello there"
     assert harness.of(TitleChanged) == []
+
+
+async def test_what_a_title_costs_is_part_of_the_sessions_cost(tmp_path: Path) -> None:
+    client = ScriptedClient(script(Reply("A title", cost=0.25)))
+    harness = make_agent(tmp_path, client, titles=True, small_model=SMALL)
+    await harness.say("hello there")
+    await harness.until(lambda: harness.session.info.title == "A title")
+    assert harness.agent.session_cost() == 0.25
+    assert harness.of(CostKnown) == [CostKnown()]
 
 
 async def test_closing_does_not_wait_for_a_title(tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ class SessionMachine(RuleBasedStateMachine):
         assert {header.id: header.parent_id for header in self.session.skeleton()} == self.parents
         assert self.session.labels() == self.labels
         assert (self.session.damaged, self.session.info.entry_count) == (0, len(self.parents))
-        assert (self.session.can_undo_move, self.session.can_redo_move) == (bool(self.done), bool(self.undone))
+        history = self.session.move_history
+        assert (bool(history.undoable), bool(history.redoable)) == (bool(self.done), bool(self.undone))
 
 
 TestSessionMachine = SessionMachine.TestCase

@@ -23,6 +23,7 @@ from tui_agent.session.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from tui_agent.session.schema import SCHEMA_VERSION
 from tui_agent.session.session import DraftText, Session
 from tui_agent.session.store import Store
 
@@ -192,7 +193,7 @@ def test_a_newer_schema_is_refused_and_both_versions_named(tmp_path: Path) -> No
     connection.close()
     before = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(SchemaTooNew, match=r"version 99.* version 1\b"):
+        with pytest.raises(SchemaTooNew, match=rf"version 99.* version {SCHEMA_VERSION}\b"):
             Store(path, read_only=read_only)
     assert path.read_bytes() == before
 

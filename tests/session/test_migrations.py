@@ -153,3 +153,23 @@ def test_the_schema_of_a_new_file_is_the_current_one(tmp_path: Path) -> None:
         tables = "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND NOT strict"
         loose = {name for (name,) in connection.execute(tables)}
     assert {name for name in loose if not name.startswith("sqlite_")} == set()
+
+
+def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> None:
+    path, now = tmp_path / "s.db", [1_000]
+    with Store(path, clock=lambda: now[0]) as store:
+        parent = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        parent.append_many([said("a"), answered("b")])
+        now[0] += 10
+        fork = store.fork(parent.id, 2)
+        store.rename(fork.id, "explore: a fork")
+        child = store.create_session("/", title="explore: the code", parent=(parent.id, 2))
+        now[0] += 10
+        Session(store, child.id, estimate=lambda _entry: 1).append(said("the code"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE sessions DROP COLUMN agent")
+        connection.execute("ALTER TABLE sessions DROP COLUMN side_cost")
+        connection.execute("PRAGMA user_version = 1")
+    with Store(path) as store:
+        assert {info.id for info in store.sessions()} == {parent.id, fork.id}
+        assert (store.session(child.id).agent, store.session(child.id).side_cost) == ("explore", 0)

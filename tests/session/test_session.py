@@ -177,12 +177,12 @@ def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(
     session.move(3)
     session.move(1)
     assert [session.undo_move(), session.undo_move()] == [3, 4]
-    assert not session.can_undo_move
+    assert not session.move_history.undoable
     with pytest.raises(NothingToUndo):
         session.undo_move()
     assert session.redo_move() == 3
     session.move(2)
-    assert not session.can_redo_move
+    assert not session.move_history.redoable
     with pytest.raises(NothingToUndo):
         session.redo_move()
     assert session.undo_move() == 3

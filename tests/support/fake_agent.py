@@ -148,11 +148,11 @@ class FakeAgent:
         self.mode = mode
         self.append(ModeChangeEntry(mode=mode))
 
-    def move(self, target: int | None) -> None:
+    async def move(self, target: int | None) -> None:
         self.session.move(target)
         self.emit(LeafMoved(target))
 
-    def undo_move(self) -> int | None:
+    async def undo_move(self) -> int | None:
         leaf = self.session.undo_move()
         self.emit(LeafMoved(leaf))
         return leaf

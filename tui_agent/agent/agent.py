@@ -80,7 +80,9 @@ class Agent:
         self.drafting = Drafting(self._context)
         """Compactions that are looked at before they are committed."""
         self._titles = Titles(session, ports, self._channel, lambda: self.model)
-        self._navigator = Navigator(session, ports, self._channel, model=lambda: self.model)
+        self._navigator = Navigator(
+            session, ports, self._channel, model=lambda: self.model, refuse=self._refuse_while_running
+        )
         self._answerer = Answerer(session, ports, self._channel)
         self._tools = ToolRunner(session, ports, self._channel, self._questions, lambda: self.mode)
         if ports.open_child is not None:
@@ -286,7 +288,6 @@ class Agent:
         Raises:
             NavigationError: a run is going on, or the summary failed; nothing changed.
         """
-        self._refuse_while_running()
         await self._navigator.move(plan, focus=focus, progress=progress)
         self._follow_path()
 
@@ -298,35 +299,31 @@ class Agent:
         Raises:
             NavigationError: as ``carry_out``, or there is nothing to tell.
         """
-        self._refuse_while_running()
         return await self._navigator.merge(leaf, focus=focus, progress=progress)
 
-    def move(self, target: int | None) -> None:
+    async def move(self, target: int | None) -> None:
         """Make an entry the leaf, without a summary.
 
         Raises:
-            NavigationError: a run is going on.
+            NavigationError: a run is going on, or a hook cancelled it.
         """
-        self._refuse_while_running()
-        self._navigator.go(target)
+        await self._navigator.go(target)
         self._follow_path()
 
-    def undo_move(self) -> int | None:
+    async def undo_move(self) -> int | None:
         """Undo the last move; returns the leaf.
 
         Raises:
-            NavigationError: a run is going on.
+            NavigationError: a run is going on, or a hook cancelled it.
             NothingToUndo: there is no move to undo.
         """
-        self._refuse_while_running()
-        leaf = self._navigator.undo()
+        leaf = await self._navigator.undo()
         self._follow_path()
         return leaf
 
-    def redo_move(self) -> int | None:
+    async def redo_move(self) -> int | None:
         """Redo the move undone last; as ``undo_move``."""
-        self._refuse_while_running()
-        leaf = self._navigator.redo()
+        leaf = await self._navigator.redo()
         self._follow_path()
         return leaf
 

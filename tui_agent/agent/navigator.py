@@ -34,13 +34,26 @@ class NavigationError(Exception):
 
 
 class Navigator:
-    """Navigates one session. ``model`` names the conversation's model at the time of a call."""
+    """Navigates one session. ``model`` names the conversation's model at the time of a call.
 
-    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, *, model: Callable[[], str]) -> None:
+    ``refuse`` raises a ``NavigationError`` while nothing may move; asking hooks and summarising take time, so it is
+    called before and after.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        ports: AgentPorts,
+        channel: EventChannel,
+        *,
+        model: Callable[[], str],
+        refuse: Callable[[], None],
+    ) -> None:
         self._session = session
         self._ports = ports
         self._channel = channel
         self._model = model
+        self._refuse = refuse
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
@@ -60,16 +73,63 @@ class Navigator:
         Raises:
             NavigationError: a hook cancelled it, or the summary failed; nothing changed.
         """
+        self._refuse()
         answer = await self._ask_hooks(plan, focus)
         entry = None
         if focus is not None:
             entry = await self._summarise(plan, focus, progress, answer.summary)
-        self.go(plan.leaf)
+        self._refuse()
+        self._session.move(plan.leaf)
+        self._channel.emit(LeafMoved(plan.leaf))
         if entry is not None:
             self._append(entry)
+        self._tell_hooks(plan.leaf, plan.from_id, None if entry is None else entry.summary)
+
+    async def go(self, leaf: int | None) -> None:
+        """Make an entry the leaf, without a summary.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+            NavigationError: a hook cancelled it.
+        """
+        self._refuse()
+        await self._step(leaf, lambda: self._session.move(leaf))
+
+    async def undo(self) -> int | None:
+        """Undo the last move; returns the leaf.
+
+        Raises:
+            NothingToUndo: there is none.
+            NavigationError: a hook cancelled it.
+        """
+        self._refuse()
+        await self._step(self._session.move_history.undo_target(), self._session.undo_move)
+        return self._session.leaf
+
+    async def redo(self) -> int | None:
+        """Redo the move undone last; returns the leaf.
+
+        Raises:
+            NothingToUndo: there is none.
+            NavigationError: a hook cancelled it.
+        """
+        self._refuse()
+        await self._step(self._session.move_history.redo_target(), self._session.redo_move)
+        return self._session.leaf
+
+    async def _step(self, target: int | None, act: Callable[[], object]) -> None:
+        """Move without a summary; hooks are asked and told as of any other move."""
+        old = self._session.leaf
+        if await self._ports.hooks.wanted("before_tree"):
+            await self._ask_hooks(self.plan(target, continue_from_here=True), None)
+            self._refuse()
+        act()
+        self._channel.emit(LeafMoved(self._session.leaf))
+        self._tell_hooks(self._session.leaf, old, None)
+
+    def _tell_hooks(self, leaf: int | None, old: int | None, summary: str | None) -> None:
         hooks = self._ports.hooks
-        told = None if entry is None else entry.summary
-        hooks.tell(AfterTree(about=hooks.about, leaf=plan.leaf, old_leaf=plan.from_id, summary=told))
+        hooks.tell(AfterTree(about=hooks.about, leaf=leaf, old_leaf=old, summary=summary))
 
     async def _ask_hooks(self, plan: MovePlan, focus: str | None) -> SummaryAnswer:
         """Ask the hooks about a move.
@@ -95,6 +155,7 @@ class Navigator:
         Raises:
             NavigationError: the other branch holds nothing of its own, or the summary failed; nothing changed.
         """
+        self._refuse()
         plan = plan_merge(*self._ends(self._session.leaf, other))
         if plan is None:
             raise NavigationError("That branch holds nothing that is not on this one.")
@@ -102,31 +163,6 @@ class Navigator:
         if entry is None:
             raise NavigationError("That branch holds nothing to summarise.")
         return self._append(entry)
-
-    def go(self, leaf: int | None) -> None:
-        """Make an entry the leaf."""
-        self._session.move(leaf)
-        self._channel.emit(LeafMoved(leaf))
-
-    def undo(self) -> int | None:
-        """Undo the last move.
-
-        Raises:
-            NothingToUndo: there is none.
-        """
-        leaf = self._session.undo_move()
-        self._channel.emit(LeafMoved(leaf))
-        return leaf
-
-    def redo(self) -> int | None:
-        """Redo the move undone last.
-
-        Raises:
-            NothingToUndo: there is none.
-        """
-        leaf = self._session.redo_move()
-        self._channel.emit(LeafMoved(leaf))
-        return leaf
 
     def _ends(self, one: int | None, other: int | None) -> tuple[list[Entry], list[Entry]]:
         """Return the paths to two entries from the deepest entry they share on: sessions are long, moves are short.

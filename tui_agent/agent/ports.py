@@ -23,7 +23,6 @@ from tui_agent.session.session import Session
 from tui_agent.tools.base import Tool
 from tui_agent.tools.sandbox import Sandbox
 
-
 OpenChild = Callable[[str, int | None, str], Session]
 
 

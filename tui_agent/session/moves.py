@@ -7,6 +7,7 @@ also when entries were appended in between. A new move forgets what could be red
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tui_agent.session.errors import NothingToUndo
 from tui_agent.session.records import LeafMove
 
 __all__ = ["MoveHistory"]
@@ -26,6 +27,26 @@ class MoveHistory:
         for move in moves:
             history.apply(move)
         return history
+
+    def undo_target(self) -> int | None:
+        """Return where undoing the last move leads.
+
+        Raises:
+            NothingToUndo: there is no move to undo.
+        """
+        if not self.undoable:
+            raise NothingToUndo("There is no move to undo.")
+        return self.undoable[-1][0]
+
+    def redo_target(self) -> int | None:
+        """Return where redoing the move undone last leads.
+
+        Raises:
+            NothingToUndo: no move was undone since the last one.
+        """
+        if not self.redoable:
+            raise NothingToUndo("There is no move to redo.")
+        return self.redoable[-1][1]
 
     def apply(self, move: LeafMove) -> None:
         """Take one more logged move into account. An undo or redo without anything to undo or redo is ignored."""

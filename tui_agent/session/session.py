@@ -11,7 +11,6 @@ from tui_agent.session.entries import AssistantEntry, Entry
 from tui_agent.session.errors import (
     EntryDamaged,
     EntryNotFound,
-    NothingToUndo,
     SessionTakenOver,
     StoreReadOnly,
 )
@@ -109,7 +108,9 @@ class Session:
     def add_cost(self, dollars: float) -> None:
         """Add what a call cost that is no entry of the session: its title, the work of a subagent. US dollars."""
         with self._changing() as connection:
-            connection.execute("UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?", (dollars, self._number))
+            connection.execute(
+                "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?", (dollars, self._number)
+            )
 
     # -- appending ------------------------------------------------------------------------------------------
 
@@ -243,10 +244,7 @@ class Session:
         Raises:
             NothingToUndo: there is no such move.
         """
-        undoable = self._moves_so_far().undoable
-        if not undoable:
-            raise NothingToUndo("There is no move to undo.")
-        self._move(undoable[-1][0], "undo")
+        self._move(self.move_history.undo_target(), "undo")
         return self.leaf
 
     def redo_move(self) -> int | None:
@@ -255,34 +253,23 @@ class Session:
         Raises:
             NothingToUndo: no move was undone since the last one.
         """
-        redoable = self._moves_so_far().redoable
-        if not redoable:
-            raise NothingToUndo("There is no move to redo.")
-        self._move(redoable[-1][1], "redo")
+        self._move(self.move_history.redo_target(), "redo")
         return self.leaf
-
-    @property
-    def can_undo_move(self) -> bool:
-        """Whether there is a move to undo."""
-        return bool(self._moves_so_far().undoable)
-
-    @property
-    def can_redo_move(self) -> bool:
-        """Whether there is an undone move to redo."""
-        return bool(self._moves_so_far().redoable)
 
     def moves(self) -> list[LeafMove]:
         """Return all moves ever made in the session, undoing and redoing included, the first one first."""
         with self._store.reader() as connection:
             return navigation.moves(connection, self._number)
 
-    def _moves_so_far(self) -> MoveHistory:
+    @property
+    def move_history(self) -> MoveHistory:
+        """The moves that can be undone and redone now."""
         if self._history is None:
             self._history = MoveHistory.of(self.moves())
         return self._history
 
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:
-        history = self._moves_so_far()
+        history = self.move_history
         move = LeafMove(self.leaf, target, action, self._clock())
         with self._changing() as connection:
             navigation.log_move(connection, self._number, move)

@@ -103,7 +103,8 @@ class Store:
         self, cwd: Path | str, *, title: str = "", parent: tuple[str, int | None] | None = None, agent: str = ""
     ) -> SessionInfo:
         """Create an empty session. ``parent`` names the session and entry it comes from, ``agent`` the kind of the
-        subagent that works in it."""
+        subagent that works in it.
+        """
         with self.writer() as connection:
             number = forking.insert_session(
                 connection,

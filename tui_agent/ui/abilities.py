@@ -81,11 +81,11 @@ class NavigatingAgent(Protocol):
         """Append a summary of another branch, without moving."""
         ...
 
-    def undo_move(self) -> int | None:
+    async def undo_move(self) -> int | None:
         """Undo the last move; returns the leaf."""
         ...
 
-    def redo_move(self) -> int | None:
+    async def redo_move(self) -> int | None:
         """Redo the move undone last; returns the leaf."""
         ...
 

@@ -13,6 +13,8 @@ from tui_agent.ui.format import one_line
 from tui_agent.ui.services import OpenHow, OpenRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from tui_agent.session.entries import Entry
     from tui_agent.ui.screens.main import MainScreen
     from tui_agent.ui.services import SessionPort
@@ -115,16 +117,16 @@ async def undo(main: MainScreen, _argument: str) -> None:
         return
     leaf, path = agent.session.leaf, agent.session.active_path()
     if path and isinstance(path[-1], CompactionEntry | PruneEntry):
-        step_back(main, before(agent.session, path[-1]))
+        await step_back(main, before(agent.session, path[-1]))
         return
     if not main.undone and _moved_here(agent.session):
-        agent.undo_move()
-        main.undone.append(Undone(leaf, undid_move=True))
+        if await _moved(main, agent.undo_move()):
+            main.undone.append(Undone(leaf, undid_move=True))
         return
     for entry in reversed(path):
         if isinstance(entry, UserEntry) and entry.synthetic is None:
-            main.prompt.set_draft(entry.text)
-            step_back(main, entry.parent_id)
+            if await step_back(main, entry.parent_id):
+                main.prompt.set_draft(entry.text)
             return
     main.say("There is no turn to undo.")
 
@@ -144,11 +146,29 @@ def before(session: SessionPort, entry: Entry) -> int | None:
     return parent
 
 
-def step_back(main: MainScreen, parent: int | None) -> None:
-    """Move to an earlier entry of the path, so that ``/redo`` comes back."""
-    if main.agent is not None:
-        main.undone.append(Undone(main.agent.session.leaf))
-        main.agent.move(parent)
+async def step_back(main: MainScreen, parent: int | None) -> bool:
+    """Move to an earlier entry of the path, so that ``/redo`` comes back; returns whether that went well."""
+    agent = main.agent
+    if agent is None:
+        return False
+    leaf = agent.session.leaf
+    moved = await _moved(main, agent.move(parent))
+    if moved:
+        main.undone.append(Undone(leaf))
+    return moved
+
+
+async def _moved(main: MainScreen, move: Awaitable[object]) -> bool:
+    """Wait for a move; why there was none is said."""
+    from tui_agent.agent.navigator import NavigationError
+    from tui_agent.session.errors import StoreError
+
+    try:
+        await move
+    except (NavigationError, StoreError) as error:
+        main.say(str(error), "warning")
+        return False
+    return True
 
 
 def _moved_here(session: Any) -> bool:
@@ -172,12 +192,10 @@ async def redo(main: MainScreen, _argument: str) -> None:
     if agent.running:
         main.say("The agent is working: press Escape first.", "warning")
         return
-    done = main.undone.pop()
-    if done.undid_move:
-        agent.move(done.leaf)
-    else:
-        agent.undo_move()
-    main.prompt.reset()
+    done = main.undone[-1]
+    if await _moved(main, agent.move(done.leaf) if done.undid_move else agent.undo_move()):
+        main.undone.pop()
+        main.prompt.reset()
 
 
 async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
@@ -190,7 +208,7 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
         case "retry":
             await retry(main, "")
         case "undo" if not main.agent.running:
-            step_back(main, before(main.agent.session, main.agent.session.entry(entry_id)))
+            await step_back(main, before(main.agent.session, main.agent.session.entry(entry_id)))
         case "undo":
             main.say("The agent is working: press Escape first.", "warning")
         case "jump":

@@ -186,11 +186,11 @@ class AgentPort(Protocol):
         """Use another mode from here on."""
         ...
 
-    def move(self, target: int | None) -> None:
+    async def move(self, target: int | None) -> None:
         """Make an entry the leaf, None for the empty conversation; refused during a run."""
         ...
 
-    def undo_move(self) -> int | None:
+    async def undo_move(self) -> int | None:
         """Undo the last move; returns the leaf."""
         ...
 

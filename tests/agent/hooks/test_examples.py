@@ -154,6 +154,27 @@ async def test_before_and_after_tree(start: Start) -> None:
     assert (told["leaf"], told["old_leaf"]) == (here, plan.from_id)
 
 
+async def test_moves_without_a_plan_ask_and_tell_hooks_too(start: Start) -> None:
+    write = Reply(calls=(call("write", path="a.txt", content="one\n"),))
+    harness = start([Reply("Hello."), Reply("Hello again."), write, Reply("Written.")])
+    await harness.say("hi")
+    here = harness.session.leaf
+    await harness.say("hi again")
+    end = harness.session.leaf
+    await harness.agent.move(here)
+    assert await harness.agent.undo_move() == end
+    assert await harness.agent.redo_move() == here
+    await harness.say("write a file")
+    written = harness.session.leaf
+    for move in (harness.agent.move(end), harness.agent.undo_move()):
+        with pytest.raises(NavigationError, match=r"a\.txt changed there"):
+            await move
+    assert harness.session.leaf == written
+    await harness.agent.aclose()
+    told = [(row["leaf"], row["old_leaf"]) for row in lines(harness, "moves.jsonl")]
+    assert sorted(told) == sorted([(here, end), (end, here), (here, end)])
+
+
 async def test_run_end_is_told_how_it_went(start: Start) -> None:
     harness = start([Reply("Hello there.")])
     await harness.say("hi")

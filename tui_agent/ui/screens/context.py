@@ -238,7 +238,7 @@ class ContextScreen(Screen[None]):
             self._made.append(Made(before, self._agent.session.leaf))
             self._say(f"{price.done(edit)} u undoes it.")
 
-    def action_undo(self) -> None:
+    async def action_undo(self) -> None:
         """Take back the last edit, by moving to before it."""
         session = self._agent.session
         target: int | None
@@ -250,7 +250,7 @@ class ContextScreen(Screen[None]):
             self._say("There is no edit to undo: something else happened since.")
             return
         try:
-            self._agent.move(target)
+            await self._agent.move(target)
         except (NavigationError, StoreError) as error:
             self._say(str(error))
             return

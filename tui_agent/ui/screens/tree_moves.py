@@ -1,6 +1,6 @@
 """What the tree screen does to a session: go, merge, fork, undo. It asks first when there is something to lose."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,9 +128,12 @@ class TreeMoves:
         """Redo the move undone last."""
         self._change(self._agent.redo_move)
 
-    def _change(self, change: Callable[[], int | None]) -> None:
+    def _change(self, change: Callable[[], Awaitable[int | None]]) -> None:
+        self._screen.run_worker(self._changed(change), group="tree-move", exclusive=True)
+
+    async def _changed(self, change: Callable[[], Awaitable[int | None]]) -> None:
         try:
-            leaf = change()
+            leaf = await change()
         except (NavigationError, StoreError) as error:
             self._screen.say(str(error))
             return
