@@ -17,14 +17,16 @@ def insert_session(
     cwd: str,
     title: str,
     at: int,
-    parent: tuple[str | None, int | None],
-    agent: str = "",
+    origin: tuple[str | None, int | None, str],
 ) -> int:
-    """Insert an empty session and return its number. ``agent`` is the kind of the subagent that works in it."""
+    """Insert an empty session and return its number.
+
+    ``origin`` is the session and the entry it comes from, and the kind of the subagent that works in it, if one does.
+    """
     number = connection.execute(
         "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (session_id, cwd, title, at, at, *parent, agent),
+        (session_id, cwd, title, at, at, *origin),
     ).lastrowid
     if number is None:
         raise RuntimeError("an inserted row has a number")
@@ -40,7 +42,9 @@ def fork(connection: sqlite3.Connection, source: int, at_entry: int | None, *, n
     source_id, cwd, title, last_id = connection.execute(
         "SELECT id, cwd, title, last_id FROM sessions WHERE number = ?", (source,)
     ).fetchone()
-    target = insert_session(connection, session_id=new_id, cwd=cwd, title=title, at=at, parent=(source_id, at_entry))
+    target = insert_session(
+        connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, "")
+    )
     spine = Spine()
     spine.extend(entry_table.spine_rows(connection, source, 1, at_entry or 0))
     path = spine.path(at_entry)

@@ -102,8 +102,9 @@ class Store:
     def create_session(
         self, cwd: Path | str, *, title: str = "", parent: tuple[str, int | None] | None = None, agent: str = ""
     ) -> SessionInfo:
-        """Create an empty session. ``parent`` names the session and entry it comes from, ``agent`` the kind of the
-        subagent that works in it.
+        """Create an empty session.
+
+        ``parent`` names the session and entry it comes from, ``agent`` the kind of the subagent that works in it.
         """
         with self.writer() as connection:
             number = forking.insert_session(
@@ -112,8 +113,7 @@ class Store:
                 cwd=storable(str(cwd)),
                 title=storable(title),
                 at=self.clock(),
-                parent=parent or (None, None),
-                agent=storable(agent),
+                origin=(*(parent or (None, None)), storable(agent)),
             )
         return self._info_of(number, session_id)
 
