@@ -1,7 +1,6 @@
 """Turns what a message names into the parts that travel with it: files, parts of files, listings, images, entries."""
 
 import asyncio
-import io
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
 from tui_agent.tools.ignore import IgnoreRules, rows
+from tui_agent.tools.image_size import image_size
 from tui_agent.tools.paths import valid_text
 from tui_agent.tools.read import MAX_IMAGE_BYTES
 
@@ -153,12 +153,5 @@ def _directory(name: str, path: Path) -> FilePart:
 def _stored(part: FilePart | _Image, put_blob: Callable[[bytes], str]) -> UserPart:
     if isinstance(part, FilePart):
         return part
-    width, height = _dimensions(part.data)
+    width, height = image_size(part.data)
     return ImagePart(blob=put_blob(part.data), mime=part.mime, width=width, height=height, path=part.path)
-
-
-def _dimensions(data: bytes) -> tuple[int, int]:
-    import imagesize
-
-    width, height = imagesize.get(io.BytesIO(data))
-    return max(0, int(width)), max(0, int(height))

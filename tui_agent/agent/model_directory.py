@@ -8,7 +8,7 @@ import json
 import logging
 from pathlib import Path
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 class Learnt(BaseModel):
     """What the file holds, by model. Windows are tokens."""
+
+    model_config = ConfigDict(defer_build=True)
 
     factors: dict[str, float] = Field(default_factory=dict)
     windows: dict[str, int] = Field(default_factory=dict)

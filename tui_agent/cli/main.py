@@ -76,12 +76,11 @@ def _full_screen(arguments: Namespace) -> int:
 
 
 def _headless(arguments: Namespace) -> int:
-    # Nothing that is imported becomes garbage; looking for it costs a tenth of the start.
+    # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
     from tui_agent.cli.headless import HeadlessRun
     from tui_agent.cli.wiring import Wiring
 
-    gc.enable()
     message, piped = arguments.print, _piped()
     if not message.strip() and not piped.strip():
         raise UsageError('There is no prompt: write one after -p, or pipe it in with -p "".')
@@ -92,6 +91,8 @@ def _headless(arguments: Namespace) -> int:
                 print(warning, file=sys.stderr)
             session = wiring.open_from_arguments()
             agent = wiring.make_agent(session)
+            gc.freeze()
+            gc.enable()
             # The host is started or found while the run gets ready.
             wiring.client.warm(agent.model)
             try:

@@ -20,7 +20,8 @@ def run_screen(arguments: Namespace) -> int:
     Raises:
         Exception: the parts could not be brought in; its message is for a person if the program raised it.
     """
-    # Nothing that is imported becomes garbage; looking for it costs a tenth of the start.
+    # Nothing of what is imported, read and built for the first session becomes garbage; looking for it costs a tenth
+    # of the start, and more in a long session. The app turns it on again.
     gc.disable()
     return asyncio.run(_run(arguments))
 
@@ -39,7 +40,6 @@ async def _run(arguments: Namespace) -> int:
         wired.append(wiring)
         screen = ScreenWiring(wiring)
         screen.watch_typing(lambda: app.main.prompt.last_typed)
-        gc.enable()
         return screen.services(), screen.start()
 
     app = TuiAgentApp(load, settings=first_look())

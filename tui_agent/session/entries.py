@@ -374,7 +374,7 @@ Entry = Annotated[
 ]
 """Any entry. Closed: a new kind is a migration."""
 
-EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry)
+EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
 """Validates and dumps any entry."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import imagesize
 from pydantic import Field
 
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
 from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
 from tui_agent.tools.paths import Location, explain, locate, missing, path_needs
@@ -263,7 +263,7 @@ def _image_type(sample: bytes) -> str | None:
 
 
 async def _image(location: Location, mime: str, size: int, context: ToolContext) -> ToolResult:
-    width, height = await asyncio.to_thread(_dimensions, location.real)
+    width, height = await asyncio.to_thread(image_size, location.real)
     about = f"{location.shown}: {mime}, {width}x{height} pixels, {size_text(size)}"
     metadata = _metadata(location)
     if not context.vision:
@@ -275,14 +275,6 @@ async def _image(location: Location, mime: str, size: int, context: ToolContext)
     blob = context.put_blob(await asyncio.to_thread(location.real.read_bytes))
     part = ImagePart(blob=blob, mime=mime, width=width, height=height, path=location.pattern)
     return ToolResult(f"[{about}]", title=location.shown, attachments=(part,), metadata=metadata)
-
-
-def _dimensions(path: Path) -> tuple[int, int]:
-    try:
-        width, height = imagesize.get(path)
-    except (ValueError, OSError):
-        return 0, 0
-    return max(int(width), 0), max(int(height), 0)
 
 
 def _binary(location: Location, size: int) -> ToolResult:

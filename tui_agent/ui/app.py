@@ -138,9 +138,9 @@ class TuiAgentApp(App[int]):
             case _:
                 if start.prompt:
                     self.main.send(start.prompt)
-        # What was built up to here lives as long as the program; the collector need not look at it again.
-        gc.collect()
+        # What was built up to here lives as long as the program: the collector, off until now, need not look at it.
         gc.freeze()
+        gc.enable()
         services.on_ready()
 
     def show_welcome(self) -> None:

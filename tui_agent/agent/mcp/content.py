@@ -2,15 +2,13 @@
 
 import base64
 import binascii
-import io
 import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-import imagesize
-
 from tui_agent.agent.mcp.records import Content
 from tui_agent.session.entries import ImagePart
+from tui_agent.tools.image_size import image_size
 from tui_agent.tools.outputs import size_text
 
 if TYPE_CHECKING:
@@ -94,14 +92,6 @@ class Reader:
             return f"[{about}. This model takes no images.]"
         if len(raw) > MAX_IMAGE_BYTES:
             return f"[{about}. Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}).]"
-        width, height = _dimensions(raw)
+        width, height = image_size(raw)
         self._images.append(ImagePart(blob=self._put_blob(raw), mime=mime, width=width, height=height))
         return f"[{about}]"
-
-
-def _dimensions(raw: bytes) -> tuple[int, int]:
-    try:
-        width, height = imagesize.get(io.BytesIO(raw))
-    except (ValueError, OSError):
-        return 0, 0
-    return max(int(width), 0), max(int(height), 0)
