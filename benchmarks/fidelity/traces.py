@@ -16,9 +16,9 @@ from tui_agent.session.entries import (
     ToolMetadata,
     ToolResultEntry,
     ToolStatus,
-    Usage,
     UserEntry,
 )
+from tui_agent.session.formats.importing import read_file
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 """Recorded sessions, beside the project."""
@@ -61,36 +61,9 @@ def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _recorded(path: Path) -> list[Entry]:
-    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return [entry for line in lines if line["type"] == "message" for entry in [_message(line["message"])] if entry]
-
-
-def _message(message: dict[str, Any]) -> Entry | None:
-    texts = [part["text"] for part in message["content"] if part["type"] == "text"]
-    if message["role"] == "user":
-        return UserEntry(parts=(TextPart(text="\n".join(texts)),))
-    if message["role"] == "toolResult":
-        status = ToolStatus.ERROR if message.get("isError") else ToolStatus.COMPLETED
-        return ToolResultEntry(
-            call_id=message["toolCallId"], tool=message["toolName"], status=status, output="\n".join(texts)
-        )
-    parts: list[Any] = [TextPart(text=text) for text in texts]
-    for part in message["content"]:
-        if part["type"] == "toolCall":
-            arguments = json.dumps(part["arguments"], ensure_ascii=False)
-            parts.append(ToolCallPart(call_id=part["id"], tool=part["name"], arguments=arguments))
-    usage = message["usage"]
-    return AssistantEntry(
-        parts=tuple(parts),
-        model=f"{message['provider']}/{message['model']}",
-        usage=Usage(
-            input=usage["input"],
-            output=usage["output"],
-            cache_read=usage["cacheRead"],
-            cache_write=usage["cacheWrite"],
-        ),
-        interrupted=message["stopReason"] == "aborted",
-    )
+    [session] = read_file(path)
+    said = (UserEntry, AssistantEntry, ToolResultEntry)
+    return [entry for entry in session.entries if isinstance(entry, said)]
 
 
 _VERBS = ("load", "parse", "merge", "render", "resolve", "validate", "emit", "split", "index", "flush")

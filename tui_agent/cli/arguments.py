@@ -11,7 +11,7 @@ SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "do
 
 EPILOG = """\
 commands:
-  tui-agent sessions list|search|show|delete   look after recorded sessions
+  tui-agent sessions list|search|show|export|import|delete   look after recorded sessions
   tui-agent tree ID                            the branches of a session
   tui-agent context ID                         what the model would see, block by block, or --request
   tui-agent compact ID                         summarise a session's history, or --preview it
@@ -92,19 +92,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
 
     sessions = commands.add_parser("sessions", help="look after recorded sessions")
-    actions = sessions.add_subparsers(dest="action", required=True, parser_class=_Parser)
-    listing = actions.add_parser("list", help="newest first")
-    listing.add_argument("--here", action="store_true", help="only those of this directory")
-    listing.add_argument("--json", action="store_true")
-    search = actions.add_parser("search", help="full text, all branches of all sessions")
-    search.add_argument("query")
-    search.add_argument("--json", action="store_true")
-    show = actions.add_parser("show", help="print the current path of a session")
-    show.add_argument("id")
-    show.add_argument("--json", action="store_true")
-    delete = actions.add_parser("delete", help="delete a session for good")
-    delete.add_argument("id")
-    delete.add_argument("--yes", action="store_true", help="don't ask")
+    _add_sessions(sessions)
 
     tree = commands.add_parser("tree", help="the branches of a session")
     tree.add_argument("id")
@@ -148,6 +136,42 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     for sub in (sessions, tree, context, compact, models, config, commands.choices["doctor"]):
         sub.set_defaults(debug=False)
     return parser
+
+
+def _add_sessions(sessions: argparse.ArgumentParser) -> None:
+    actions = sessions.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    listing = actions.add_parser("list", help="newest first")
+    listing.add_argument("--here", action="store_true", help="only those of this directory")
+    listing.add_argument("--json", action="store_true")
+    search = actions.add_parser("search", help="full text, all branches of all sessions")
+    search.add_argument("query")
+    search.add_argument("--json", action="store_true")
+    show = actions.add_parser("show", help="print the current path of a session")
+    show.add_argument("id")
+    show.add_argument("--json", action="store_true")
+    _add_transfer(actions)
+    delete = actions.add_parser("delete", help="delete a session for good")
+    delete.add_argument("id")
+    delete.add_argument("--yes", action="store_true", help="don't ask")
+
+
+def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
+    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, or all of it as JSON lines")
+    export.add_argument("id", metavar="ID[#N]", help="the session; #N: the branch that leads to entry N")
+    export.add_argument("--format", choices=("markdown", "html", "json"), help="default: what -o ends in, or markdown")
+    which = export.add_mutually_exclusive_group()
+    which.add_argument("--branch", action="store_true", help="the current branch only (default of markdown and html)")
+    which.add_argument("--all", action="store_true", help="every branch (default of json)")
+    export.add_argument("--redact", action="store_true", help="without secrets and names of home directories")
+    export.add_argument("-o", "--output", type=Path, metavar="FILE", help="a file or directory; default: print it")
+    export.add_argument("--force", action="store_true", help="replace the file")
+    importing = actions.add_parser("import", help="take in sessions of tui-agent, Pi, OpenCode or Claude Code")
+    importing.add_argument("file", type=Path, help="a file, or a directory with files")
+    importing.add_argument(
+        "--from", dest="source", default="auto", choices=("auto", "tui-agent", "pi", "opencode", "claude-code")
+    )
+    importing.add_argument("--skip-damaged", action="store_true", help="leave out lines that can't be read")
+    importing.add_argument("--json", action="store_true", help="one line for each session")
 
 
 def _positive(text: str) -> int:

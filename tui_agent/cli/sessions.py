@@ -1,4 +1,7 @@
-"""``tui-agent sessions``: list, search, show and delete recorded sessions without opening the screen."""
+"""``tui-agent sessions``: list, search, show and delete recorded sessions without opening the screen.
+
+Exporting and importing is ``tui_agent.cli.transfer``'s.
+"""
 
 import json
 import sys
@@ -47,6 +50,10 @@ def run_sessions(arguments: Namespace) -> int:
                 return _search(store, arguments)
             case "show":
                 return _show(store, arguments)
+            case "export" | "import" as action:
+                from tui_agent.cli import transfer
+
+                return {"export": transfer.run_export, "import": transfer.run_import}[action](store, arguments)
             case _:
                 return _delete(store, arguments)
 

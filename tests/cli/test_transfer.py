@@ -1,0 +1,88 @@
+"""``sessions export`` and ``import`` as they are typed."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_agent.cli.main import run
+from tui_agent.cli.sessions import open_store
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.session import Session
+
+
+@pytest.fixture(autouse=True)
+def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", (tmp_path / "nothing").open("w+"))
+
+
+@pytest.fixture
+def recorded() -> str:
+    with open_store() as store:
+        session = Session(store, store.create_session(Path.cwd(), title="The shop").id, estimate=lambda _entry: 7)
+        session.append(UserEntry(parts=(TextPart(text="why is the total wrong?"),)))
+        return session.id
+
+
+def forget(session_id: str) -> None:
+    assert run(["sessions", "delete", session_id, "--yes"]) == 0
+
+
+def test_out_and_in_again(recorded: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["sessions", "export", recorded[-8:], "-o", "out.jsonl"]) == 0
+    forget(recorded)
+    capsys.readouterr()
+    assert run(["sessions", "import", "out.jsonl"]) == 0
+    assert "Imported “The shop” (1 entries, tui-agent)" in capsys.readouterr().out
+    assert run(["sessions", "import", "out.jsonl"]) == 0
+    assert "already here" in capsys.readouterr().out
+    assert run(["sessions", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["id"] == recorded
+
+
+def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, capsys, tmp_path: Path) -> None:
+    assert run(["sessions", "export", recorded, "-o", "page.html"]) == 0
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert run(["sessions", "export", recorded, "-o", "."]) == 0
+    assert (tmp_path / f"the-shop-{recorded[-8:]}.md").is_file()
+    capsys.readouterr()
+    assert run(["sessions", "export", recorded]) == 0
+    assert capsys.readouterr().out.startswith("# The shop\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "code"),
+    [
+        (["export", "ID", "-o", "there.md"], "--force replaces it", 2),
+        (["export", "ID#x"], "no number of an entry", 2),
+        (["export", "ID#99"], "no entry #99", 1),
+        (["export", "ID#1", "--all"], "leave out --all", 2),
+        (["export", "nobody"], "no session", 1),
+        (["export", "ID", "-o", "there.md/x"], "can't be written", 1),
+        (["import", "nothing.jsonl"], "There is no nothing.jsonl", 1),
+        (["import", "bad.jsonl"], "bad.jsonl, line 2: it is not JSON", 1),
+    ],
+)
+def test_mistakes_are_one_sentence(recorded: str, capsys, tmp_path: Path, arguments, said, code) -> None:
+    (tmp_path / "there.md").write_text("mine")
+    (tmp_path / "bad.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n{oops}\n{}\n')
+    assert run(["sessions", *(word.replace("ID", recorded) for word in arguments)]) == code
+    assert said in capsys.readouterr().err
+    assert (tmp_path / "there.md").read_text() == "mine"
+
+
+def test_a_directory_is_imported_and_one_bad_file_holds_up_none(recorded: str, capsys, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    assert run(["sessions", "export", recorded, "-o", "in/a.jsonl"]) == 0
+    (tmp_path / "in" / "b.jsonl").write_text("nonsense\n")
+    (tmp_path / "in" / "c.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n')
+    forget(recorded)
+    capsys.readouterr()
+    assert run(["sessions", "import", "in"]) == 1
+    out = capsys.readouterr()
+    assert "2 imported, 1 could not be read." in out.out
+    assert "b.jsonl" in out.err

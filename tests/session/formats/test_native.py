@@ -1,0 +1,253 @@
+"""What leaves as JSON lines comes back identically, and a file that is wrong leaves nothing behind."""
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.support.entry_strategies import paths
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    ImagePart,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.session.errors import SessionHeld
+from tui_agent.session.formats import native
+from tui_agent.session.formats.copies import copies_of, copy_of
+from tui_agent.session.formats.importing import Came, import_file
+from tui_agent.session.formats.reading import ImportRefused
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+
+def say(text: str) -> UserEntry:
+    return UserEntry(parts=(TextPart(text=text),))
+
+
+def answer(text: str, *calls: ToolCallPart) -> AssistantEntry:
+    return AssistantEntry(parts=(TextPart(text=text), *calls), model="demo/one", cost=0.01)
+
+
+def fill(store: Store, session: Session) -> None:
+    """Two branches, a subagent's session, blobs, labels, moves."""
+    child = store.create_session("/project", title="general: look", parent=(session.id, 2))
+    Session(store, child.id, estimate=lambda _entry: 3).append(say("look around"))
+    picture = store.put_blob(b"\x89PNG not really")
+    full = store.put_blob(b"the whole output\n" * 100)
+    first = session.append(
+        UserEntry(parts=(TextPart(text="half \ud83d pair"), ImagePart(blob=picture, mime="image/png")))
+    )
+    session.append(answer("Looking.", ToolCallPart(call_id="a", tool="task", arguments="{not json")))
+    result = ToolResultEntry(
+        call_id="a",
+        tool="task",
+        status=ToolStatus.COMPLETED,
+        output="shortened",
+        full_output=full,
+        metadata=ToolMetadata(session=child.id, diff="-a\n+b\n"),
+    )
+    left = session.append(result)
+    session.move(first.id)
+    session.append(BranchSummaryEntry(summary="went wrong", from_id=left.id))
+    session.append(answer("Another way."))
+    session.append(
+        CompactionEntry(summary="so far", first_kept_id=5, tokens_before=9, tokens_after=4, trigger="manual")
+    )
+    session.undo_move()
+    session.redo_move()
+    session.label(first.id, "start")
+    session.set_title("Umlauts äöü")
+
+
+def exported(store: Store, session_id: str, path: Path) -> Path:
+    with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
+        native.write(copies_of(store, session_id), file.write)
+    return path
+
+
+def everything(store: Store, session_id: str) -> object:
+    copy = copy_of(store, session_id, whole=True)
+    return copy.info, copy.entries, copy.leaf, copy.last_id, copy.labels, copy.moves, sorted(copy.blobs())
+
+
+@pytest.fixture
+def other(tmp_path: Path):
+    with Store(tmp_path / "other" / "sessions.db") as store:
+        yield store
+
+
+def take(store: Store, path: Path, **options):
+    return import_file(store, path, estimate=lambda _entry: 1, **options)
+
+
+def test_a_session_comes_back_identically(store, session, other, tmp_path):
+    fill(store, session)
+    path = exported(store, session.id, tmp_path / "a.jsonl")
+    main, child = take(other, path)
+    assert (main.came, child.came) == (Came.NEW, Came.NEW)
+    for imported in (main, child):
+        assert everything(other, imported.session_id) == everything(store, imported.session_id)
+    assert [hit.entry_id for hit in other.search("another way")] == [5], "it can be found"
+    assert exported(other, session.id, tmp_path / "b.jsonl").read_bytes() == path.read_bytes()
+
+
+@settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
+@given(paths())
+def test_any_entries_survive(tmp_path_factory, drawn):
+    folder = tmp_path_factory.mktemp("any")
+    with Store(folder / "a.db") as store, Store(folder / "b.db") as other:
+        session = Session(store, store.create_session("/p").id, estimate=lambda _entry: 7)
+        session.append_many(drawn)
+        path = exported(store, session.id, folder / "a.jsonl")
+        take(other, path)
+        before, after = copy_of(store, session.id, whole=True), copy_of(other, session.id, whole=True)
+        assert after.entries == before.entries
+
+
+def test_what_is_here_already_is_not_taken_in_twice(store, session, other, tmp_path):
+    fill(store, session)
+    path = exported(store, session.id, tmp_path / "a.jsonl")
+    take(other, path)
+    assert {one.came for one in take(other, path)} == {Came.KNOWN}
+    assert len(other.sessions()) == 2
+    other.delete(session.id)
+    take(other, path)
+    assert other.session(session.id).title == "Umlauts äöü", "importing a deleted one brings it back"
+
+
+def test_a_session_that_went_on_elsewhere_is_brought_up_to_date(store, session, other, tmp_path):
+    fill(store, session)
+    take(other, exported(store, session.id, tmp_path / "a.jsonl"))
+    session.append(say("one more"))
+    longer = exported(store, session.id, tmp_path / "b.jsonl")
+    assert take(other, longer)[0].came is Came.MORE
+    assert everything(other, session.id)[1:3] == everything(store, session.id)[1:3]
+
+    mine = Session(other, session.id, estimate=lambda _entry: 1)
+    mine.hold()
+    session.append(say("and another"))
+    with pytest.raises(SessionHeld):
+        take(other, exported(store, session.id, tmp_path / "c.jsonl"))
+    mine.append(say("something else"))
+    mine.release()
+    copy = take(other, tmp_path / "c.jsonl")[0]
+    assert copy.came is Came.COPY
+    assert copy.session_id != session.id
+    assert Session(other, session.id, estimate=lambda _entry: 1).path()[-1].text == "something else"
+    assert take(other, tmp_path / "c.jsonl")[0].came is Came.KNOWN, "the copy is known, too"
+
+
+def lines_of(store: Store, session: Session, path: Path) -> list[dict]:
+    fill(store, session)
+    return [json.loads(line) for line in exported(store, session.id, path).read_text().splitlines()]
+
+
+def entry_line(lines, entry_id):
+    return next(line for line in lines if line["type"] == "entry" and line["entry"]["id"] == entry_id)
+
+
+WRONG = {
+    "own parent": lambda lines: entry_line(lines, 2)["entry"].update(parent_id=2),
+    "parent after it": lambda lines: entry_line(lines, 2)["entry"].update(parent_id=5),
+    "number twice": lambda lines: entry_line(lines, 2)["entry"].update(id=1),
+    "huge number": lambda lines: entry_line(lines, 6)["entry"].update(id=2**40),
+    "negative tokens": lambda lines: entry_line(lines, 2)["entry"].update(tokens=-4),
+    "endless tokens": lambda lines: entry_line(lines, 2)["entry"].update(tokens=10**40),
+    "unknown kind": lambda lines: entry_line(lines, 2)["entry"].update(kind="spell"),
+    "wrong type": lambda lines: entry_line(lines, 1)["entry"].update(parts="text"),
+    "label of nothing": lambda lines: next(line for line in lines if line["type"] == "label").update(entry=99),
+    "blob that is another": lambda lines: next(line for line in lines if line["type"] == "blob").update(
+        data=base64.b64encode(b"evil").decode()
+    ),
+    "newer version": lambda lines: lines[0].update(version=99),
+    "time that is a list": lambda lines: lines[0].update(created_at=[]),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_named_with_its_line_and_nothing_is_kept(store, session, other, tmp_path, wrong):
+    lines = lines_of(store, session, tmp_path / "a.jsonl")
+    WRONG[wrong](lines)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(ImportRefused, match=r"bad\.jsonl, line \d+: "):
+        take(other, bad)
+    assert other.sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param('{"a": ' * 100_000 + "\n{}\n", "nested too deeply", id="deep"),
+        ('{"type": "session", "format": "tui-agent"\n{}\n', "not JSON"),
+        ('{"a": 1e999, "b": NaN}\n{}\n', "not JSON"),
+        pytest.param('{"n": ' + "9" * 10_000 + "}\n{}\n", "not JSON", id="endless number"),
+        ("[1, 2]\n{}\n", "JSON object"),
+        ("\x00\x01\x02", "none of the known formats"),
+        ("", "none of the known formats"),
+    ],
+)
+def test_nonsense_is_refused(other, tmp_path, text, said):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    with pytest.raises(ImportRefused, match=said):
+        take(other, path)
+
+
+def test_messages_about_hostile_files_act_on_no_terminal(other, tmp_path):
+    path = tmp_path / "a\x1b]0;owned\x07.jsonl"
+    path.write_text('{"type": "session", "format": "tui-agent", "version": "\x1b[2J"}\n{}\n')
+    with pytest.raises(ImportRefused) as refused:
+        take(other, path)
+    assert "\x1b" not in refused.value.message
+
+
+def test_a_file_cut_off_is_noticed(store, session, other, tmp_path):
+    fill(store, session)
+    whole = exported(store, session.id, tmp_path / "a.jsonl").read_bytes()
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(whole[: whole.index(b"Another way")])
+    with pytest.raises(ImportRefused, match="not complete"):
+        take(other, cut)
+    assert other.sessions() == []
+    assert take(other, cut, skip_damaged=True)[0].entries == 4
+
+
+def test_a_lost_line_is_noticed(store, session, other, tmp_path):
+    lines = exported_lines = lines_of(store, session, tmp_path / "a.jsonl")
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("".join(json.dumps(line) + "\n" for line in exported_lines if line["type"] != "label"))
+    assert len(lines) > 3
+    with pytest.raises(ImportRefused, match="not complete"):
+        take(other, bad)
+
+
+def test_what_hangs_below_a_damaged_entry_leaves_too(store, session, other, tmp_path):
+    session.append_many([say("one"), answer("two"), say("three")])
+    with store.writer() as connection:
+        connection.execute("UPDATE bodies SET body = 'broken' WHERE key % 4294967296 = 2")
+    take(other, exported(store, session.id, tmp_path / "a.jsonl"))
+    path = Session(other, session.id, estimate=lambda _entry: 1).path()
+    assert [entry.text for entry in path] == ["one", "three"]
+
+
+def test_digests_name_contents(store, session, tmp_path):
+    fill(store, session)
+    blobs = [
+        line for line in map(json.loads, exported(store, session.id, tmp_path / "a").open()) if line["type"] == "blob"
+    ]
+    assert len(blobs) == 2
+    for line in blobs:
+        assert hashlib.sha256(base64.b64decode(line["data"])).hexdigest() == line["digest"]

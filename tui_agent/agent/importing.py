@@ -1,0 +1,82 @@
+"""Taking in sessions of files: what each import did, in words, for the command line and the screen."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.safe_text import one_line
+from tui_agent.session.errors import StoreError
+from tui_agent.session.formats.importing import Came, FileFormat, Imported, import_file
+from tui_agent.session.formats.reading import ImportRefused
+from tui_agent.session.store import Store
+
+__all__ = ["Importer", "problem_of", "summary_of"]
+
+_ESTIMATED_AS = "gpt-4o"
+"""Whose encoding counts the tokens of entries that come without; models differ little."""
+
+
+class Importer:
+    """Imports files, one after the other, each in one transaction of its own."""
+
+    def __init__(self, store: Store, *, source: FileFormat | None = None, skip_damaged: bool = False) -> None:
+        self._store = store
+        self._source = source
+        self._skip_damaged = skip_damaged
+        self._estimate = TokenCounter(_ESTIMATED_AS).entry
+        self._came: Counter[Came] = Counter()
+
+    def take(self, path: Path) -> Sequence[Imported] | StoreError:
+        """Import a file and return its sessions, or why none of it was stored."""
+        try:
+            imported = import_file(
+                self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
+            )
+        except StoreError as error:
+            return error
+        self._came.update(one.came for one in imported)
+        return imported
+
+    def total(self, failed: int) -> str:
+        """Return what was done so far, in one line."""
+        parts = [f"{count} {_TOTALS[came]}" for came in Came if (count := self._came[came])]
+        if failed:
+            parts.append(f"{failed} could not be read" if failed == 1 else f"{failed} files could not be read")
+        return ", ".join(parts or ["nothing imported"]) + "."
+
+
+_TOTALS = {
+    Came.NEW: "imported",
+    Came.MORE: "brought up to date",
+    Came.KNOWN: "already here",
+    Came.COPY: "imported as copies",
+}
+
+
+def summary_of(imported: Imported) -> str:
+    """Return what came of one session, in one line."""
+    name = f"“{one_line(imported.title, 60)}”" if imported.title else "a session"
+    short = imported.session_id[-8:]
+    told = f"{name} is already here as {short}; nothing was changed."
+    match imported.came:
+        case Came.NEW:
+            told = f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
+        case Came.MORE:
+            told = f"{name} was here as {short} and got {imported.entries:,} more entries."
+        case Came.COPY:
+            told = f"{name} went on differently here; the file is a session of its own, {short}."
+        case _:
+            pass
+    if imported.left_out and imported.came is not Came.KNOWN:
+        rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
+        told += f" Not taken over: {rows}."
+    return told
+
+
+def problem_of(error: Exception) -> str:
+    """Return why a file was not imported, in one sentence or two."""
+    said = error.message if isinstance(error, StoreError) else str(error)
+    if isinstance(error, ImportRefused) and ", line " in said:
+        return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."
+    return said

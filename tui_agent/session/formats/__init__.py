@@ -1,0 +1,1 @@
+"""Sessions that leave and come in: what a file of one looks like, ours and other programs'."""

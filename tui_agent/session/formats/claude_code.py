@@ -1,0 +1,242 @@
+"""Claude Code's session files: JSON lines that name their parents, one line for each block of an answer.
+
+An answer with several blocks is several lines with one message id, and the results of parallel calls hang below the
+line of their call. Both are one path here: lines of one answer become one entry, results of one answer a chain.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.tools import facts_of
+
+__all__ = ["is_line", "read"]
+
+_FINISH = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+_OUR_NAMES = {name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")}
+_TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+"""Lines that name the session, the more telling ones last, and where the name stands in them."""
+
+
+def is_line(node: Node) -> bool:
+    """Whether a line is Claude Code's."""
+    kind = node.value.get("type")
+    return ("sessionId" in node.value and "type" in node.value) or (kind == "summary" and "leafUuid" in node.value)
+
+
+def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
+    """Make a session of a file's lines.
+
+    Raises:
+        ImportRefused: a line is not what it should be.
+    """
+    return _Reader(limits).read(nodes)
+
+
+class _Reader:
+    def __init__(self, limits: Limits) -> None:
+        self._make = Builder("Claude Code", limits)
+        self._answers: dict[str, int] = {}
+        """Entry of each answer, by the id of the message."""
+        self._calls: dict[str, tuple[ToolCallPart, int]] = {}
+        self._tails: dict[int, int] = {}
+        """The last of the results of an answer, by the answer."""
+        self._answered: dict[int, int] = {}
+        """The answer each result belongs to."""
+        self._titles: dict[str, str] = {}
+        self._cwd = self._session = ""
+        self._boundary: Node | None = None
+
+    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+        leaf: int | None = None
+        for node in nodes:
+            if node is None:
+                self._make.leave_out("unreadable line")
+                continue
+            kind = node.text("type", "")
+            if kind in _TITLES:
+                self._titles[kind] = node.text(_TITLES[kind], "")
+            elif not node.has("uuid"):
+                self._make.leave_out(f"“{kind[:40]}” line")
+            elif node.flag("isSidechain"):
+                self._make.leave_out("line of a subagent")
+            else:
+                leaf = self._line(node, kind, leaf)
+        if not self._make.session.entries:
+            raise ImportRefused("The file holds no conversation of Claude Code.")
+        title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
+        return self._make.finish(name=self._session, cwd=self._cwd, title=title, created_at=0, leaf=leaf)
+
+    def _line(self, node: Node, kind: str, leaf: int | None) -> int | None:
+        self._cwd = self._cwd or node.text("cwd", "")
+        self._session = self._session or node.text("sessionId", "")
+        above = node.text("parentUuid" if node.has("parentUuid") else "logicalParentUuid", "")
+        parent = self._make.place(above or None)
+        if parent is not None:
+            answer = self._answered.get(parent, parent)
+            parent = self._tails.get(answer, answer)
+        uuid = node.text("uuid")
+        match kind:
+            case "user":
+                self._user(node, uuid, parent)
+            case "assistant":
+                self._assistant(node, uuid, parent)
+            case _:
+                if kind == "system" and node.text("subtype", "") == "compact_boundary":
+                    self._boundary = node
+                else:
+                    self._make.leave_out(f"“{kind[:40]}” line")
+                self._make.pass_over(uuid, parent)
+                return leaf
+        return self._make.last
+
+    def _user(self, node: Node, uuid: str, parent: int | None) -> None:
+        at, message = node.time("timestamp"), node.node("message")
+        if isinstance(message.value.get("content"), str):
+            message = Node({"content": [{"type": "text", "text": message.value["content"]}]}, message.where)
+        parts: list[Any] = []
+        for part in message.nodes("content"):
+            match part.text("type"):
+                case "text":
+                    parts.append(TextPart(text=part.text("text")))
+                case "image":
+                    source = part.node("source")
+                    parts.append(self._make.image(part, source.text("data", ""), source.text("media_type", "")))
+                case "tool_result":
+                    parent = self._result(part, parent, at)
+                case other:
+                    self._make.leave_out(f"“{other[:40]}” part of a message")
+        parts = [part for part in parts if part is not None]
+        if node.flag("isCompactSummary"):
+            parent = self._compaction("\n".join(part.text for part in parts if isinstance(part, TextPart)), parent, at)
+        elif parts:
+            synthetic = "claude-code:meta" if node.flag("isMeta") else None
+            entry = UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at)
+            parent = self._make.add(entry, parent)
+        self._make.pass_over(uuid, parent)
+
+    def _result(self, part: Node, parent: int | None, at: int) -> int:
+        call_id = part.text("tool_use_id")
+        call, answer = self._calls.get(call_id, (None, None))
+        texts, images = self._result_content(part)
+        title, metadata = facts_of(call)
+        entry = ToolResultEntry(
+            call_id=call_id,
+            tool=call.tool if call else "",
+            status=ToolStatus.ERROR if part.flag("is_error") else ToolStatus.COMPLETED,
+            output=texts,
+            attachments=images,
+            title=title,
+            metadata=metadata,
+            created_at=at,
+        )
+        below = self._tails.get(answer, answer) if answer is not None else parent
+        entry_id = self._make.add(entry, below)
+        if answer is not None:
+            self._tails[answer] = entry_id
+            self._answered[entry_id] = answer
+        return entry_id
+
+    def _result_content(self, part: Node) -> tuple[str, tuple[Any, ...]]:
+        content = part.value.get("content")
+        if content is None or isinstance(content, str):
+            return content or "", ()
+        texts, images = [], []
+        for piece in part.nodes("content"):
+            match piece.text("type"):
+                case "text":
+                    texts.append(piece.text("text"))
+                case "image":
+                    source = piece.node("source")
+                    images.append(self._make.image(piece, source.text("data", ""), source.text("media_type", "")))
+                case other:
+                    self._make.leave_out(f"“{other[:40]}” part of a tool result")
+        return "\n".join(texts), tuple(image for image in images if image is not None)
+
+    def _assistant(self, node: Node, uuid: str, parent: int | None) -> None:
+        message = node.node("message")
+        name = message.text("model", "")
+        model = f"anthropic/{name}" if name and not name.startswith("<") else ""
+        parts, at = self._parts(message, model), node.time("timestamp")
+        message_id = message.text("id", "")
+        answer = self._answers.get(message_id) if message_id else None
+        known = self._make.entry(answer) if answer is not None else None
+        if answer is not None and isinstance(known, AssistantEntry):
+            stop = message.text("stop_reason", "")
+            update = {
+                "parts": (*known.parts, *parts),
+                "finish": _FINISH.get(stop, known.finish),
+                "usage": _usage(message.node("usage")) or known.usage,
+            }
+            self._make.replace(answer, known.model_copy(update=update))
+        else:
+            failed = node.flag("isApiErrorMessage")
+            text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+            entry = AssistantEntry(
+                parts=() if failed else tuple(parts),
+                model=model,
+                usage=_usage(message.node("usage")),
+                finish="error" if failed else _FINISH.get(message.text("stop_reason", ""), "stop"),
+                error=(text or "The request failed.") if failed else None,
+                created_at=at,
+            )
+            answer = self._make.add(entry, parent)
+            self._answers[message_id] = answer
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                self._calls[part.call_id] = (part, answer)
+        self._make.pass_over(uuid, answer)
+
+    def _parts(self, message: Node, model: str) -> list[Any]:
+        parts: list[Any] = []
+        for part in message.nodes("content"):
+            match part.text("type"):
+                case "text":
+                    parts.append(TextPart(text=part.text("text")))
+                case "thinking":
+                    parts.append(ReasoningPart(text=part.text("thinking", ""), model=model))
+                case "tool_use":
+                    tool = part.text("name")
+                    arguments = json.dumps(part.node("input").value, ensure_ascii=False)
+                    call = ToolCallPart(call_id=part.text("id"), tool=_OUR_NAMES.get(tool, tool), arguments=arguments)
+                    parts.append(call)
+                case other:
+                    self._make.leave_out(f"“{other[:40]}” part of an answer")
+        return parts
+
+    def _compaction(self, summary: str, parent: int | None, at: int) -> int:
+        facts = self._boundary.node("compactMetadata") if self._boundary is not None else Node({}, "")
+        entry = CompactionEntry(
+            summary=summary,
+            first_kept_id=None,
+            tokens_before=int(facts.number("preTokens")),
+            tokens_after=0,
+            trigger="threshold" if facts.text("trigger", "") == "auto" else "manual",
+            created_at=at,
+        )
+        self._boundary = None
+        return self._make.add(entry, parent)
+
+
+def _usage(usage: Node) -> Usage | None:
+    if not usage.value:
+        return None
+    return Usage(
+        input=int(usage.number("input_tokens")),
+        output=int(usage.number("output_tokens")),
+        cache_read=int(usage.number("cache_read_input_tokens")),
+        cache_write=int(usage.number("cache_creation_input_tokens")),
+    )

@@ -1,0 +1,110 @@
+"""A session as it leaves: everything of it that is exported, read once and in order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tui_agent.session import entry_table
+from tui_agent.session.entries import Entry, ToolResultEntry
+from tui_agent.session.records import LeafMove, SessionInfo
+from tui_agent.session.rows import blobs_of
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+__all__ = ["SessionCopy", "copies_of", "copy_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCopy:
+    """One session to be written down. Entries ascend; each one's parent is among them."""
+
+    info: SessionInfo
+    entries: Sequence[Entry]
+    leaf: int | None
+    last_id: int
+    labels: dict[int, str]
+    moves: Sequence[LeafMove]
+    blob: Callable[[str], bytes | None]
+
+    def path(self) -> list[Entry]:
+        """Return the entries from the root to the leaf."""
+        by_id = {entry.id: entry for entry in self.entries}
+        found: list[Entry] = []
+        at = self.leaf
+        while at is not None and at in by_id:
+            found.append(by_id[at])
+            at = by_id[at].parent_id
+        return found[::-1]
+
+    def blobs(self) -> Iterator[tuple[str, bytes]]:
+        """Yield each blob the entries need, once; those that are gone are left out."""
+        for digest in dict.fromkeys(digest for entry in self.entries for digest in sorted(blobs_of(entry))):
+            if (content := self.blob(digest)) is not None:
+                yield digest, content
+
+
+def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
+    """Read a session: the whole tree, or the path to ``leaf`` (None: where the session is).
+
+    Raises:
+        SessionNotFound: there is no such session.
+        EntryNotFound: it has no such entry.
+    """
+    session = Session(store, session_id, estimate=lambda _entry: 0, read_only=True)
+    info = session.info
+    leaf = info.leaf if leaf is None else leaf
+    headers = session.skeleton()
+    if whole:
+        found = session.entries(header.id for header in headers)
+    else:
+        found = session.path(leaf) if leaf is not None else []
+    entries = _attached(found, {header.id: header.parent_id for header in headers})
+    ids = {entry.id for entry in entries}
+    with store.reader() as connection:
+        last_id = entry_table.last_id(connection, store.number(session_id))
+    return SessionCopy(
+        info=info,
+        entries=entries,
+        leaf=leaf if leaf in ids else (entries[-1].id if entries and leaf is not None else None),
+        last_id=last_id,
+        labels={entry_id: text for entry_id, text in session.labels().items() if entry_id in ids},
+        moves=_known_moves(session.moves(), ids) if whole else (),
+        blob=store.blob,
+    )
+
+
+def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
+    """Read a whole session and the sessions its subagents worked in, as far as they are still there."""
+    copies: list[SessionCopy] = []
+    waiting, known = [session_id], {session_id}
+    while waiting:
+        copy = copy_of(store, waiting.pop(0), whole=True)
+        copies.append(copy)
+        for entry in copy.entries:
+            child = entry.metadata.session if isinstance(entry, ToolResultEntry) else None
+            if child and child not in known and _is_there(store, child):
+                known.add(child)
+                waiting.append(child)
+    return copies
+
+
+def _is_there(store: Store, session_id: str) -> bool:
+    with store.reader() as connection:
+        found = connection.execute("SELECT 1 FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,))
+        return found.fetchone() is not None
+
+
+def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[Entry]:
+    """Return entries whose parents are among them: what hung below a damaged one hangs below the one above it."""
+    ids = {entry.id for entry in entries}
+    attached: list[Entry] = []
+    for entry in entries:
+        parent = parents.get(entry.id, entry.parent_id)
+        while parent is not None and parent not in ids:
+            parent = parents.get(parent)
+        attached.append(entry if parent == entry.parent_id else entry.model_copy(update={"parent_id": parent}))
+    return attached
+
+
+def _known_moves(moves: Sequence[LeafMove], ids: set[int]) -> list[LeafMove]:
+    known = {None, *ids}
+    return [replace(move) for move in moves if move.from_leaf in known and move.to_leaf in known]

@@ -1,0 +1,194 @@
+"""A session as one HTML file that needs nothing else: no script, nothing from the network, every text escaped."""
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+
+from markdown_it import MarkdownIt
+
+from tui_agent.safe_text import one_line, readable
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    FilePart,
+    ImagePart,
+    ReasoningPart,
+    ShellEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.session.formats.copies import SessionCopy
+from tui_agent.session.formats.incoming import IMAGE_TYPES
+from tui_agent.session.formats.pages import Section, facts_of, joined, marker_of, results_of, sections_of, when
+
+__all__ = ["write"]
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
+
+
+def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str) -> None:
+    """Write a session: the path to its leaf, or with ``whole`` every branch, with a list of them at the top."""
+    page = _Page(copy)
+    facts = facts_of(copy)
+    title = escape(one_line(facts.title, 200))
+    put(
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+    )
+    cost = f"${facts.cost:.2f}" if facts.cost else ""
+    told = joined((facts.cwd, when(facts.created_at), ", ".join(facts.models), f"{facts.entries:,} entries", cost))
+    put(f'<p class="facts">{escape(one_line(told, 500))}</p>\n</header>\n')
+    sections = sections_of(copy, whole=whole)
+    if len(sections) > 1:
+        put(f"<nav><ol>{''.join(map(_nav_row, sections))}</ol></nav>\n")
+    put("<main>\n")
+    for section in sections:
+        if section.number > 1:
+            put(f'<h2 class="branch" id="branch{section.number}">{_branch_title(section)}</h2>\n')
+        for block in page.blocks(section):
+            put(block + "\n")
+    put("</main>\n</body>\n</html>\n")
+
+
+def _nav_row(section: Section) -> str:
+    first = next((entry.preview for entry in section.entries if entry.kind == "user"), section.entries[0].preview)
+    target = f"branch{section.number}" if section.number > 1 else f"e{section.entries[0].id}"
+    here = " (current)" if section.current else ""
+    return f'<li><a href="#{target}">{escape(one_line(first, 100)) or "…"}</a>{here}</li>'
+
+
+def _branch_title(section: Section) -> str:
+    if section.after is None:
+        return "Branch from the beginning"
+    here = " (current)" if section.current else ""
+    return f'Branch after <a href="#e{section.after}">#{section.after}</a>{here}'
+
+
+class _Page:
+    def __init__(self, copy: SessionCopy) -> None:
+        self._copy = copy
+        self._markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+        # Pictures from elsewhere would tell that elsewhere who reads this.
+        self._markdown.disable("image")
+
+    def blocks(self, section: Section) -> Iterator[str]:
+        """Yield the blocks of a section."""
+        results = results_of(section.entries)
+        told: set[str] = set()
+        for entry in section.entries:
+            match entry:
+                case UserEntry():
+                    yield self._user(entry)
+                case AssistantEntry():
+                    told |= {call.call_id for call in entry.tool_calls if call.call_id in results}
+                    yield f'<section id="e{entry.id}">{self._label(entry.id)}'
+                    yield from self._answer(entry, results)
+                    yield "</section>"
+                case ToolResultEntry():
+                    if entry.call_id not in told:
+                        yield self._tool(entry.tool, "", entry)
+                case ShellEntry():
+                    output = f"<pre>{_text(entry.output)}</pre>"
+                    yield _folded(f"! {_line(entry.command)}", output, entry.id)
+                case CompactionEntry() | BranchSummaryEntry():
+                    summary = _line(f"{marker_of(entry)} · #{entry.id}")
+                    body = f"<div>{self._render(entry.summary)}</div>"
+                    yield _folded(summary + self._label(entry.id), body, entry.id)
+                case _:
+                    if (marker := marker_of(entry)) is not None:
+                        yield f'<p class="marker" id="e{entry.id}">{_line(marker)}{self._label(entry.id)}</p>'
+
+    def _label(self, entry_id: int) -> str:
+        label = self._copy.labels.get(entry_id)
+        return f' <span class="label">{_line(label)}</span>' if label else ""
+
+    def _user(self, entry: UserEntry) -> str:
+        who = f"Note ({_line(entry.synthetic)})" if entry.synthetic else "You"
+        link = f'<a class="where" href="#e{entry.id}">{who} · #{entry.id} · {when(entry.created_at)}</a>'
+        pieces = [link + self._label(entry.id)]
+        for part in entry.parts:
+            match part:
+                case TextPart():
+                    pieces.append(f'<pre class="said">{_text(part.text)}</pre>')
+                case FilePart():
+                    pieces.append(_folded(f"@{_line(part.path)}", f"<pre>{_text(part.text)}</pre>"))
+                case ImagePart():
+                    pieces.append(self._image(part))
+        kind = "user note" if entry.synthetic else "user"
+        return f'<article class="{kind}" id="e{entry.id}">{"".join(pieces)}</article>'
+
+    def _answer(self, entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> Iterator[str]:
+        for part in entry.parts:
+            match part:
+                case TextPart() if part.text.strip():
+                    yield self._render(part.text)
+                case ReasoningPart() if part.text.strip():
+                    yield _folded("Thinking", f"<div>{self._render(part.text)}</div>")
+                case ToolCallPart():
+                    yield self._tool(part.tool, part.arguments, results.get(part.call_id))
+                case _:
+                    pass
+        if entry.error:
+            yield f'<p class="error">Error: {_line(entry.error, 2_000)}</p>'
+        elif entry.interrupted:
+            yield '<p class="marker">Interrupted</p>'
+
+    def _tool(self, tool: str, arguments: str, result: ToolResultEntry | None) -> str:
+        title = result.title if result is not None and result.title else arguments
+        summary = f"{_line(tool, 60)} {_line(title, 120)}"
+        pieces = [f"<pre>{_text(arguments)}</pre>"] if arguments else []
+        if result is None:
+            summary += ' <span class="status">no result</span>'
+        else:
+            facts = result.metadata
+            if facts.additions or facts.deletions:
+                summary += f' <span class="counts">+{facts.additions} −{facts.deletions}</span>'
+            if result.status is not ToolStatus.COMPLETED:
+                summary += f' <span class="status">{result.status.value}</span>'
+            if facts.diff:
+                pieces.append(_diff(facts.diff))
+            if result.output:
+                pieces.append(f"<pre>{_text(result.output)}</pre>")
+            pieces += map(self._image, result.attachments)
+        return _folded(summary, "".join(pieces), result.id if result is not None else None)
+
+    def _image(self, part: ImagePart) -> str:
+        content = self._copy.blob(part.blob) if part.mime in IMAGE_TYPES else None
+        if content is None:
+            return f'<p class="marker">Image {_line(part.path or part.mime)}</p>'
+        data = base64.b64encode(content).decode("ascii")
+        return f'<p><img alt="{_line(part.path or "image")}" src="data:{part.mime};base64,{data}"></p>'
+
+    def _render(self, text: str) -> str:
+        rendered: str = self._markdown.render(readable(text))
+        return rendered
+
+
+def _folded(summary: str, body: str, entry_id: int | None = None) -> str:
+    anchor = f' id="e{entry_id}"' if entry_id is not None else ""
+    return f"<details{anchor}><summary>{summary}</summary>{body}</details>"
+
+
+def _diff(diff: str) -> str:
+    return f'<pre class="diff">{"".join(map(_diff_line, readable(diff).splitlines()))}</pre>'
+
+
+def _diff_line(line: str) -> str:
+    kinds: Sequence[tuple[str, str]] = (("+++", "at"), ("---", "at"), ("@@", "at"), ("+", "add"), ("-", "del"))
+    kind = next((name for start, name in kinds if line.startswith(start)), "")
+    return f'<span class="{kind}">{escape(line) or " "}</span>'
+
+
+def _text(text: str) -> str:
+    return escape(readable(text))
+
+
+def _line(text: str, limit: int = 200) -> str:
+    return escape(one_line(text, limit))

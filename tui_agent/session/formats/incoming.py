@@ -1,0 +1,144 @@
+"""A session on its way in, whatever program wrote it, and how one is put together from another's records."""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tui_agent.session.entries import Entry, ImagePart
+from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.records import LeafMove
+
+__all__ = ["IMAGE_TYPES", "Builder", "IncomingSession", "derived_id", "is_session_id"]
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Images that models take and browsers show."""
+
+_SESSION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TITLE_CHARS = 500
+
+
+@dataclass(slots=True)
+class IncomingSession:
+    """One session as a file tells it. Entries have their ids and parents, ascending; times are milliseconds."""
+
+    id: str
+    source: str
+    """The program it comes from, as people call it."""
+    cwd: str = ""
+    title: str = ""
+    created_at: int = 0
+    updated_at: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    leaf: int | None = None
+    last_id: int = 0
+    labels: dict[int, str] = field(default_factory=dict)
+    moves: list[LeafMove] = field(default_factory=list)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    parent: tuple[str | None, int | None] = (None, None)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """What there is no room for here, by what it is."""
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a text is the id of a session: a UUID in lower case."""
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+def derived_id(at: int, *names: str) -> str:
+    """Return a session id that is always the same for the same names and time (UUID version 8 of RFC 9562).
+
+    Like every session's id it begins with its time, so that ids sort by age.
+    """
+    digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).digest()
+    value = (at & (1 << 48) - 1) << 80 | int.from_bytes(digest[:10], "big")
+    value = value & ~(0xF << 76) | 0x8 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+class Builder:
+    """Puts a session together from records that name themselves and their parents by texts.
+
+    A record that becomes no entry is passed over: what names it as its parent comes below its own parent.
+    """
+
+    def __init__(self, source: str, limits: Limits) -> None:
+        self.session = IncomingSession("", source)
+        self._limits = limits
+        self._places: dict[str, int | None] = {}
+        self._last: int | None = None
+
+    @property
+    def last(self) -> int | None:
+        """Where the last record stands."""
+        return self._last
+
+    def place(self, name: str | None) -> int | None:
+        """Return the entry a name stands for, None for the beginning; of an unknown one, the entry before."""
+        if name is None:
+            return None
+        if name not in self._places:
+            self.leave_out("broken link to the entry before (put after the one before it in the file)")
+            return self._last
+        return self._places[name]
+
+    def knows(self, name: str) -> bool:
+        """Whether a record of this name was there."""
+        return name in self._places
+
+    def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
+        """Add an entry below another one and return its id."""
+        entries = self.session.entries
+        if len(entries) >= self._limits.entries:
+            raise ImportRefused(f"The session has more than {self._limits.entries:,} entries.")
+        entry_id = len(entries) + 1
+        entries.append(entry.model_copy(update={"id": entry_id, "parent_id": parent}))
+        self.pass_over(name, entry_id)
+        return entry_id
+
+    def replace(self, entry_id: int, entry: Entry) -> None:
+        """Put another entry in the place of one."""
+        here = {"id": entry_id, "parent_id": self.session.entries[entry_id - 1].parent_id}
+        self.session.entries[entry_id - 1] = entry.model_copy(update=here)
+
+    def entry(self, entry_id: int) -> Entry:
+        """Return an entry that was added."""
+        return self.session.entries[entry_id - 1]
+
+    def pass_over(self, name: str | None, place: int | None) -> None:
+        """Let a name stand for an entry that was not made from it."""
+        if name is not None:
+            self._places[name] = place
+        self._last = place
+
+    def leave_out(self, what: str) -> None:
+        """Count something that has no place here."""
+        self.session.left_out[what] += 1
+
+    def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
+        """Keep an image given in base64; None, and counted, when it is none that can be shown."""
+        if mime not in IMAGE_TYPES:
+            self.leave_out("attachment of another type than an image")
+            return None
+        try:
+            content = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            raise node.refuse("an image is not base64") from None
+        digest = hashlib.sha256(content).hexdigest()
+        self.session.blobs[digest] = content
+        return ImagePart(blob=digest, mime=mime)
+
+    def finish(self, *, name: str, cwd: str, title: str, created_at: int, leaf: int | None) -> IncomingSession:
+        """Return the session; ``name`` is what its own program calls it."""
+        session = self.session
+        times = [entry.created_at for entry in session.entries if entry.created_at]
+        session.created_at = created_at or min(times, default=0)
+        session.updated_at = max(times, default=session.created_at)
+        session.id = derived_id(session.created_at, session.source, name)
+        session.cwd, session.title = cwd, " ".join(title.split())[:_TITLE_CHARS]
+        session.leaf, session.last_id = leaf, len(session.entries)
+        return session

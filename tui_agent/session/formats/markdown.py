@@ -1,0 +1,185 @@
+"""A session as Markdown: for reading, quoting, and putting into an issue."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from tui_agent.safe_text import one_line, readable
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    FilePart,
+    ImagePart,
+    ReasoningPart,
+    ShellEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.session.formats.copies import SessionCopy
+from tui_agent.session.formats.pages import Section, facts_of, joined, marker_of, results_of, sections_of, when
+
+__all__ = ["write"]
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_SPAN = re.compile(r"(`+)(?:(?!\1)[\s\S])*?\1(?!`)")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
+    """Write a session: the path to its leaf, or with ``whole`` every branch."""
+    facts = facts_of(copy)
+    put(f"# {_inline(facts.title)}\n\n")
+    cost = f"${facts.cost:.2f}" if facts.cost else ""
+    put(joined((f"`{_code(facts.cwd)}`", when(facts.created_at), ", ".join(map(_inline, facts.models)), cost)) + "\n")
+    for section in sections_of(copy, whole=whole):
+        if section.number > 1:
+            put(f"\n---\n\n## {_branch_title(section)}\n")
+        for block in _blocks(section, facts.labels):
+            put(f"\n{block}\n")
+
+
+def _branch_title(section: Section) -> str:
+    where = f"after #{section.after}" if section.after is not None else "from the beginning"
+    return f"Branch {where}" + (" (current)" if section.current else "")
+
+
+def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
+    results = results_of(section.entries)
+    answered = {
+        call.call_id
+        for entry in section.entries
+        if isinstance(entry, AssistantEntry)
+        for call in entry.tool_calls
+        if call.call_id in results
+    }
+    speaker = ""
+    for entry in section.entries:
+        if isinstance(entry, AssistantEntry) and entry.model != speaker:
+            yield f"### {_inline(entry.model) or 'Agent'} · #{entry.id}"
+        if not isinstance(entry, ToolResultEntry):
+            speaker = entry.model if isinstance(entry, AssistantEntry) else ""
+        label = f" [{_inline(labels[entry.id])}]" if entry.id in labels else ""
+        match entry:
+            case UserEntry():
+                who = f"Note ({_inline(entry.synthetic)})" if entry.synthetic else "You"
+                yield f"### {who} · #{entry.id}{label}"
+                yield from _user(entry)
+            case AssistantEntry():
+                if label:
+                    yield f"_#{entry.id}{label}_"
+                yield from _answer(entry, results)
+            case ToolResultEntry() if entry.call_id not in answered:
+                yield _tool(entry.tool, "", entry)
+            case ShellEntry():
+                yield _folded(f"! {entry.command}", [_fenced(entry.output)])
+            case CompactionEntry() | BranchSummaryEntry():
+                yield _folded(f"{marker_of(entry)} · #{entry.id}{label}", [harmless(entry.summary)])
+            case _ if (marker := marker_of(entry)) is not None:
+                yield f"_{_inline(marker)}_{label}"
+            case _:
+                pass
+
+
+def _user(entry: UserEntry) -> Iterator[str]:
+    for part in entry.parts:
+        match part:
+            case TextPart():
+                yield harmless(part.text)
+            case FilePart():
+                yield _folded(f"@{part.path}", [_fenced(part.text)]) if part.text else f"`@{_code(part.path)}`"
+            case ImagePart():
+                yield f"_Image {_inline(part.path or part.mime)}_"
+
+
+def _answer(entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> Iterator[str]:
+    for part in entry.parts:
+        match part:
+            case TextPart() if part.text.strip():
+                yield harmless(part.text)
+            case ReasoningPart() if part.text.strip():
+                yield _folded("Thinking", [harmless(part.text)])
+            case ToolCallPart():
+                yield _tool(part.tool, part.arguments, results.get(part.call_id))
+            case _:
+                pass
+    if entry.error:
+        yield f"**Error:** {_inline(entry.error, 2_000)}"
+    elif entry.interrupted:
+        yield "_Interrupted._"
+
+
+def _tool(tool: str, arguments: str, result: ToolResultEntry | None) -> str:
+    title = result.title if result is not None and result.title else arguments
+    status = "no result" if result is None else "" if result.status is ToolStatus.COMPLETED else result.status.value
+    pieces: list[str] = [_fenced(arguments, "json")] if arguments else []
+    if result is not None and result.metadata.diff:
+        pieces.append(_fenced(result.metadata.diff, "diff"))
+    if result is not None and result.output:
+        pieces.append(_fenced(result.output))
+    return _folded(joined((f"{tool} {one_line(title, 120)}", status)), pieces)
+
+
+def _folded(summary: str, pieces: list[str]) -> str:
+    body = "\n\n".join(pieces)
+    return f"<details><summary>{_html(one_line(summary, 160))}</summary>\n\n{body}\n\n</details>"
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """Return text in a fence that nothing in it can end."""
+    text = readable(text)
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def _inline(text: str, limit: int = 200) -> str:
+    """Return one line of text in which nothing is markup."""
+    return re.sub(r"([\\`*_\[\]<>#|~])", r"\\\1", one_line(text, limit))
+
+
+def _code(text: str) -> str:
+    return one_line(text, 300).replace("`", "'")
+
+
+def harmless(text: str) -> str:
+    """Return Markdown whose tags are text and whose last fence is closed; code in it stays as it is."""
+    lines: list[str] = []
+    prose: list[str] = []
+    fence = ""
+
+    def flush() -> None:
+        if prose:
+            lines.append(_without_tags("\n".join(prose)))
+            prose.clear()
+
+    for line in readable(text).strip("\n").split("\n"):
+        match = _FENCE.match(line)
+        if fence:
+            lines.append(line)
+            if match and match[1].startswith(fence) and not match[2].strip():
+                fence = ""
+        elif match and not ("`" in match[2] and match[1].startswith("`")):
+            flush()
+            fence = match[1]
+            lines.append(line)
+        else:
+            prose.append(line)
+    flush()
+    if fence:
+        lines.append(fence)
+    return "\n".join(lines)
+
+
+def _without_tags(text: str) -> str:
+    pieces, at = [], 0
+    for span in _SPAN.finditer(text):
+        pieces += [_TAG.sub("\\\\<", text[at : span.start()]), span[0]]
+        at = span.end()
+    return "".join([*pieces, _TAG.sub("\\\\<", text[at:])])

@@ -1,0 +1,216 @@
+"""Our own files: JSON lines that hold sessions without loss.
+
+A line with the type ``session`` begins each session; ``entry``, ``label``, ``move`` and ``blob`` follow it, ``end``
+closes the file and says how many lines there were, so that a file cut off on its way is noticed.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, cast
+
+from pydantic import ValidationError
+
+from tui_agent.session.entries import Entry, EntryAdapter
+from tui_agent.session.formats.copies import SessionCopy
+from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_session_id
+from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.records import LeafMove
+from tui_agent.session.rows import blobs_of
+
+__all__ = ["FORMAT", "is_header", "read", "write"]
+
+FORMAT = "tui-agent"
+VERSION = 1
+_MAX_ID = 2**32 - 1
+_MAX_NUMBER = 2**53
+
+
+def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
+    """Write sessions, line by line, each with its line end."""
+    lines, blobs = 0, set[str]()
+    for copy in copies:
+        for line in _lines(copy, blobs):
+            put(_json(line) + "\n")
+            lines += 1
+    put(_json({"type": "end", "lines": lines}) + "\n")
+
+
+def _json(line: dict[str, Any]) -> str:
+    try:
+        text = json.dumps(line, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair stays as an escape
+        return json.dumps(line)
+    return text
+
+
+def _lines(copy: SessionCopy, written: set[str]) -> Iterator[dict[str, Any]]:
+    info = copy.info
+    yield {
+        "type": "session",
+        "format": FORMAT,
+        "version": VERSION,
+        "id": info.id,
+        "cwd": info.cwd,
+        "title": info.title,
+        "created_at": info.created_at,
+        "updated_at": info.updated_at,
+        "leaf": copy.leaf,
+        "last_id": copy.last_id,
+        "parent_session": info.parent_session,
+        "parent_entry": info.parent_entry,
+    }
+    for entry in copy.entries:
+        yield {"type": "entry", "entry": entry.model_dump(mode="python", exclude={"preview"})}
+    for entry_id, text in copy.labels.items():
+        yield {"type": "label", "entry": entry_id, "text": text}
+    for move in copy.moves:
+        yield {"type": "move", "from": move.from_leaf, "to": move.to_leaf, "action": move.action, "at": move.at}
+    for digest, content in copy.blobs():
+        if digest not in written:
+            written.add(digest)
+            yield {"type": "blob", "digest": digest, "data": base64.b64encode(content).decode("ascii")}
+
+
+def is_header(node: Node) -> bool:
+    """Whether a first line is ours."""
+    return node.value.get("type") == "session" and node.value.get("format") == FORMAT
+
+
+def read(nodes: Iterable[Node | None], limits: Limits, *, cut_off: bool = False) -> list[IncomingSession]:
+    """Make sessions of a file's lines; ``cut_off`` takes what is there of a file without its end.
+
+    Raises:
+        ImportRefused: a line is not what it should be, or the end is missing.
+    """
+    return _Reader(limits, cut_off=cut_off).read(nodes)
+
+
+class _Reader:
+    def __init__(self, limits: Limits, *, cut_off: bool) -> None:
+        self._limits = limits
+        self._cut_off = cut_off
+        self._sessions: list[IncomingSession] = []
+        self._ids: set[int] = set()
+
+    def read(self, nodes: Iterable[Node | None]) -> list[IncomingSession]:
+        skipped = 0
+        ended = False
+        for lines, node in enumerate(nodes):
+            if node is None:
+                skipped += 1
+            elif (kind := node.text("type")) == "session":
+                self._begin(node)
+            elif kind == "end":
+                ended = node.number("lines") == lines
+            elif not self._sessions:
+                raise node.refuse("a line of the type “session” has to come first")
+            else:
+                self._line(node, kind)
+        if not self._sessions:
+            raise ImportRefused("The file holds no session.")
+        if not (ended or self._cut_off):
+            raise ImportRefused("The file is not complete: lines of it were lost on the way.")
+        if skipped:
+            self._sessions[0].left_out["unreadable line"] += skipped
+        for session in self._sessions:
+            self._close(session)
+        return self._sessions
+
+    def _begin(self, node: Node) -> None:
+        if not is_header(node) or node.number("version") < 1:
+            raise node.refuse("it does not begin a session of tui-agent")
+        if node.number("version") > VERSION:
+            raise node.refuse("it was written by a newer tui-agent: update this one")
+        created, name = node.time("created_at"), node.text("id")
+        parent = node.text("parent_session", "")
+        self._ids = set()
+        self._sessions.append(
+            IncomingSession(
+                id=name if is_session_id(name) else derived_id(created, FORMAT, name),
+                source=FORMAT,
+                cwd=node.text("cwd"),
+                title=node.text("title", "")[:500],
+                created_at=created,
+                updated_at=node.time("updated_at"),
+                leaf=int(node.number("leaf")) if node.has("leaf") else None,
+                last_id=int(node.number("last_id")),
+                parent=(parent, _optional(node, "parent_entry")) if is_session_id(parent) else (None, None),
+            )
+        )
+
+    def _line(self, node: Node, kind: str) -> None:
+        session = self._sessions[-1]
+        match kind:
+            case "entry":
+                self._entry(session, node)
+            case "label":
+                entry_id = self._known(node, "entry")
+                if entry_id is not None:
+                    session.labels[entry_id] = node.text("text")[:500]
+            case "move":
+                action = node.text("action")
+                if action not in {"move", "undo", "redo"}:
+                    raise node.refuse(f"“{action[:40]}” is no move")
+                known = cast("Literal['move', 'undo', 'redo']", action)
+                move = LeafMove(self._known(node, "from"), self._known(node, "to"), known, node.time("at"))
+                session.moves.append(move)
+            case "blob":
+                self._blob(session, node)
+            case _:
+                session.left_out[f"“{kind[:40]}” line"] += 1
+
+    def _known(self, node: Node, key: str) -> int | None:
+        entry_id = _optional(node, key)
+        if entry_id is not None and entry_id not in self._ids:
+            raise node.refuse(f"there is no entry #{entry_id} before it")
+        return entry_id
+
+    def _entry(self, session: IncomingSession, node: Node) -> None:
+        try:
+            entry: Entry = EntryAdapter.validate_python(node.node("entry").value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(step) for step in first["loc"])
+            raise node.refuse(f"it is no entry that is known ({where}: {first['msg'].lower()})") from None
+        except RecursionError:
+            raise node.refuse("it is nested too deeply") from None
+        if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:
+            raise node.refuse(f"#{entry.id} can't be the number of another entry")
+        if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < _MAX_NUMBER):
+            raise node.refuse("its tokens or its time can't be right")
+        if session.entries and entry.id <= session.entries[-1].id:
+            raise node.refuse(f"#{entry.id} has to come before #{session.entries[-1].id}")
+        if entry.parent_id is not None and entry.parent_id not in self._ids:
+            raise node.refuse(f"the parent of #{entry.id}, #{entry.parent_id}, is not before it")
+        if len(session.entries) >= self._limits.entries:
+            raise node.refuse(f"the session has more than {self._limits.entries:,} entries")
+        self._ids.add(entry.id)
+        session.entries.append(entry)
+
+    def _blob(self, session: IncomingSession, node: Node) -> None:
+        digest = node.text("digest")
+        try:
+            content = base64.b64decode(node.text("data"), validate=True)
+        except (binascii.Error, ValueError):
+            raise node.refuse("the content is not base64") from None
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise node.refuse("the content is not what its digest says")
+        session.blobs[digest] = content
+
+    def _close(self, session: IncomingSession) -> None:
+        ids = {entry.id for entry in session.entries}
+        if session.leaf is not None and session.leaf not in ids:
+            session.leaf = session.entries[-1].id if session.entries else None
+        session.last_id = min(max(session.last_id, max(ids, default=0)), _MAX_ID)
+        there = set[str]().union(*(one.blobs for one in self._sessions))
+        missing = {digest for entry in session.entries for digest in blobs_of(entry)} - there
+        if missing:
+            session.left_out["full output or image that is not in the file"] += len(missing)
+
+
+def _optional(node: Node, key: str) -> int | None:
+    return int(node.number(key)) if node.has(key) else None

@@ -1,0 +1,210 @@
+"""OpenCode's exports (``opencode export``): one JSON document with the session and its messages in parts."""
+
+import json
+from typing import Any
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    FilePart,
+    ImagePart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.tools import facts_of
+
+__all__ = ["is_document", "read"]
+
+_FINISH = {"tool-calls": "tool_calls", "length": "length", "content-filter": "content_filter", "error": "error"}
+_PASSED = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
+"""Parts that say nothing a reader or a model would miss."""
+_NOT_RUN = frozenset({"pending", "running"})
+
+
+def is_document(node: Node) -> bool:
+    """Whether a document is OpenCode's."""
+    return isinstance(node.value.get("info"), dict) and isinstance(node.value.get("messages"), list)
+
+
+def read(document: Node, limits: Limits) -> IncomingSession:
+    """Make a session of an export.
+
+    Raises:
+        ImportRefused: something in it is not what it should be.
+    """
+    return _Reader(limits).read(document)
+
+
+class _Reader:
+    def __init__(self, limits: Limits) -> None:
+        self._make = Builder("OpenCode", limits)
+
+    def read(self, document: Node) -> IncomingSession:
+        info = document.node("info")
+        for number, message in enumerate(document.nodes("messages"), 1):
+            placed = Node(message.value, f"{document.where}, message {number}")
+            self._message(placed)
+        if not self._make.session.entries:
+            raise ImportRefused(f"{document.where} holds no messages.")
+        return self._make.finish(
+            name=info.text("id", ""),
+            cwd=info.text("directory", ""),
+            title=info.text("title", ""),
+            created_at=info.node("time").time("created"),
+            leaf=self._make.last,
+        )
+
+    def _message(self, message: Node) -> None:
+        info = message.node("info")
+        match role := info.text("role"):
+            case "user":
+                self._user(info, message)
+            case "assistant":
+                self._assistant(info, message)
+            case _:
+                self._make.leave_out(f"message of “{role[:40]}”")
+
+    def _user(self, info: Node, message: Node) -> None:
+        parts: list[Any] = []
+        synthetic = True
+        for part in message.nodes("parts"):
+            match kind := part.text("type"):
+                case "text" if not part.flag("ignored"):
+                    parts.append(TextPart(text=part.text("text")))
+                    synthetic = synthetic and part.flag("synthetic")
+                case "file":
+                    parts.append(self._file(part))
+                    synthetic = False
+                case "subtask":
+                    parts.append(TextPart(text=part.text("prompt", "")))
+                case _ if kind not in _PASSED:
+                    self._make.leave_out(f"“{kind[:40]}” part of a message")
+        if parts := [part for part in parts if part is not None]:
+            name = "opencode:synthetic" if synthetic else None
+            self._add(UserEntry(parts=tuple(parts), synthetic=name, created_at=info.node("time").time("created")))
+
+    def _file(self, part: Node) -> ImagePart | FilePart | None:
+        url, mime = part.text("url", ""), part.text("mime", "")
+        name = part.text("filename", "")
+        if url.startswith("data:image/") and ";base64," in url:
+            return self._make.image(part, url.partition(";base64,")[2], mime)
+        if url.startswith("data:"):
+            self._make.leave_out("attachment of another type than an image")
+            return None
+        # What the model was shown of a file is in a text of its own.
+        return FilePart(path=name or url[:200], text="")
+
+    def _assistant(self, info: Node, message: Node) -> None:
+        model = f"{info.text('providerID', '')}/{info.text('modelID', '')}".strip("/")
+        time = info.node("time")
+        parts: list[Any] = []
+        tools: list[Node] = []
+        for part in message.nodes("parts"):
+            match kind := part.text("type"):
+                case "text" if part.text("text"):
+                    parts.append(TextPart(text=part.text("text")))
+                case "reasoning":
+                    parts.append(ReasoningPart(text=part.text("text", ""), model=model))
+                case "tool":
+                    if tools and parts and isinstance(parts[-1], TextPart | ReasoningPart):
+                        # An older version kept all steps of a turn in one message: each is an answer of its own.
+                        self._answer(info, model, parts[:-1], tools, time)
+                        parts, tools = parts[-1:], []
+                    arguments = json.dumps(part.node("state").node("input").value, ensure_ascii=False)
+                    call_id = part.text("callID", "") or part.text("id")
+                    parts.append(ToolCallPart(call_id=call_id, tool=part.text("tool"), arguments=arguments))
+                    tools.append(part)
+                case _ if kind not in _PASSED and kind != "text":
+                    self._make.leave_out(f"“{kind[:40]}” part of an answer")
+        if info.flag("summary"):
+            self._compaction("\n".join(part.text for part in parts if isinstance(part, TextPart)), time)
+        else:
+            self._answer(info, model, parts, tools, time, last=True)
+
+    def _answer(
+        self, info: Node, model: str, parts: list[Any], tools: list[Node], time: Node, *, last: bool = False
+    ) -> None:
+        error = _error(info) if last else None
+        aborted = info.node("error").text("name", "") == "MessageAbortedError" if last else False
+        if not parts and error is None:
+            return
+        finish = "tool_calls" if tools else _FINISH.get(info.text("finish", ""), "stop")
+        entry = AssistantEntry(
+            parts=tuple(parts),
+            model=model,
+            usage=_usage(info.node("tokens")) if last else None,
+            cost=(info.number("cost") or None) if last else None,
+            finish="interrupted" if aborted else "error" if error else finish,
+            error=error,
+            interrupted=aborted,
+            created_at=time.time("created"),
+        )
+        self._add(entry)
+        calls = {part.call_id: part for part in parts if isinstance(part, ToolCallPart)}
+        for tool in tools:
+            self._result(tool, calls[tool.text("callID", "") or tool.text("id")])
+
+    def _result(self, part: Node, call: ToolCallPart) -> None:
+        state = part.node("state")
+        status = state.text("status", "")
+        if status in _NOT_RUN:
+            return  # the projection says of a call without a result that it was interrupted
+        title, metadata = facts_of(call)
+        diff = state.node("metadata").value.get("diff")
+        if isinstance(diff, str) and diff:
+            metadata = metadata.model_copy(update={"diff": diff})
+        images = [self._file(item) for item in state.nodes("attachments")]
+        entry = ToolResultEntry(
+            call_id=call.call_id,
+            tool=call.tool,
+            status=ToolStatus.ERROR if status == "error" else ToolStatus.COMPLETED,
+            output=state.text("error" if status == "error" else "output", ""),
+            attachments=tuple(image for image in images if isinstance(image, ImagePart)),
+            title=state.text("title", "") or title,
+            metadata=metadata,
+            started_at=state.node("time").time("start"),
+            ended_at=state.node("time").time("end"),
+            created_at=state.node("time").time("end"),
+        )
+        self._add(entry)
+
+    def _compaction(self, summary: str, time: Node) -> None:
+        entry = CompactionEntry(
+            summary=summary,
+            first_kept_id=None,
+            tokens_before=0,
+            tokens_after=0,
+            trigger="manual",
+            created_at=time.time("created"),
+        )
+        self._add(entry)
+
+    def _add(self, entry: Any) -> None:
+        self._make.add(entry, self._make.last)
+
+
+def _error(info: Node) -> str | None:
+    if not info.has("error"):
+        return None
+    error = info.node("error")
+    return error.node("data").text("message", "") or error.text("name", "") or "The request failed."
+
+
+def _usage(tokens: Node) -> Usage | None:
+    if not tokens.value:
+        return None
+    cache = tokens.node("cache")
+    return Usage(
+        input=int(tokens.number("input")),
+        output=int(tokens.number("output")) + int(tokens.number("reasoning")),
+        reasoning=int(tokens.number("reasoning")),
+        cache_read=int(cache.number("read")),
+        cache_write=int(cache.number("write")),
+    )

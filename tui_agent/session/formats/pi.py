@@ -1,0 +1,247 @@
+"""Pi's session files: JSON lines, a header and records with ``id`` and ``parentId``; the first version was a line.
+
+The format is described in Pi's ``docs/session.md``.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    ModelChangeEntry,
+    ReasoningPart,
+    ShellEntry,
+    SummaryDetails,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.tools import facts_of
+
+__all__ = ["is_header", "read"]
+
+_FINISH = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
+
+
+def is_header(node: Node) -> bool:
+    """Whether a first line is Pi's."""
+    return node.value.get("type") == "session" and "cwd" in node.value
+
+
+def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
+    """Make a session of a file's lines.
+
+    Raises:
+        ImportRefused: a record is not what it should be.
+    """
+    return _Reader(limits).read(nodes)
+
+
+class _Reader:
+    def __init__(self, limits: Limits) -> None:
+        self._make = Builder("Pi", limits)
+        self._lines: list[str] = []
+        """Names of the records by place, for the version in which a compaction counts them."""
+        self._calls: dict[str, ToolCallPart] = {}
+        self._title = ""
+
+    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+        header: Node | None = None
+        linear = True
+        for number, node in enumerate(nodes):
+            if node is None:
+                self._make.leave_out("unreadable line")
+            elif header is None:
+                if not is_header(node):
+                    raise node.refuse("a session of Pi begins with a line of the type “session”")
+                header = node
+                linear = node.number("version", 1) < 2
+            else:
+                name = f"line {number}" if linear else node.text("id")
+                if not linear and self._make.knows(name):
+                    raise node.refuse(f"there are two entries with the id “{name[:40]}”")
+                parent = self._make.last if linear else self._parent(node)
+                self._record(node, name, parent)
+            self._lines.append(f"line {number}")
+        if header is None:
+            raise ImportRefused("The file is empty.")
+        return self._make.finish(
+            name=header.text("id", ""),
+            cwd=header.text("cwd", ""),
+            title=self._title,
+            created_at=header.time("timestamp"),
+            leaf=self._make.last,
+        )
+
+    def _parent(self, node: Node) -> int | None:
+        return self._make.place(node.text("parentId") if node.has("parentId") else None)
+
+    def _record(self, node: Node, name: str, parent: int | None) -> None:
+        at = node.time("timestamp")
+        entry: Entry | None = None
+        match kind := node.text("type"):
+            case "message":
+                entry = self._message(node.node("message"))
+            case "model_change":
+                entry = ModelChangeEntry(model=f"{node.text('provider')}/{node.text('modelId')}")
+            case "compaction":
+                entry = self._compaction(node)
+            case "branch_summary":
+                left = self._place_or(node.text("fromId", ""), parent)
+                entry = BranchSummaryEntry(
+                    summary=node.text("summary"), from_id=left or 0, details=_details(node.node("details"))
+                )
+            case "custom_message":
+                entry = UserEntry(parts=self._user_parts(node), synthetic=f"pi:{node.text('customType', '')[:60]}")
+            case "label":
+                self._label(node)
+            case "session_info":
+                self._title = node.text("name", self._title)
+            case _:
+                self._make.leave_out(f"“{kind[:40]}” record")
+        if entry is None:
+            self._make.pass_over(name, parent)
+        else:
+            self._make.add(entry.model_copy(update={"created_at": at}), parent, name=name)
+
+    def _message(self, message: Node) -> Entry | None:
+        match role := message.text("role"):
+            case "user":
+                return UserEntry(parts=self._user_parts(message))
+            case "assistant":
+                return self._assistant(message)
+            case "toolResult":
+                return self._result(message)
+            case "bashExecution":
+                code = message.value.get("exitCode")
+                return ShellEntry(
+                    command=message.text("command"),
+                    output=message.text("output", ""),
+                    exit_code=code if isinstance(code, int) else None,
+                    excluded=message.flag("excludeFromContext"),
+                )
+            case "custom" | "hookMessage":
+                name = f"pi:{message.text('customType', '')[:60]}"
+                return UserEntry(parts=self._user_parts(message), synthetic=name)
+            case _:
+                self._make.leave_out(f"message of “{role[:40]}”")
+                return None
+
+    def _user_parts(self, message: Node) -> tuple[Any, ...]:
+        if isinstance(content := message.value.get("content"), str):
+            return (TextPart(text=content),)
+        parts: list[Any] = []
+        for part in message.nodes("content"):
+            match part.text("type"):
+                case "text":
+                    parts.append(TextPart(text=part.text("text")))
+                case "image":
+                    parts.append(self._make.image(part, part.text("data"), part.text("mimeType")))
+                case other:
+                    self._make.leave_out(f"“{other[:40]}” part of a message")
+        return tuple(part for part in parts if part is not None) or (TextPart(text=""),)
+
+    def _assistant(self, message: Node) -> AssistantEntry:
+        model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")
+        parts: list[Any] = []
+        for part in message.nodes("content"):
+            match part.text("type"):
+                case "text":
+                    parts.append(TextPart(text=part.text("text")))
+                case "thinking":
+                    # The signature is in Pi's own form; a provider would refuse it, so only the words stay.
+                    parts.append(ReasoningPart(text=part.text("thinking"), model=model))
+                case "toolCall":
+                    arguments = json.dumps(part.node("arguments").value, ensure_ascii=False)
+                    call = ToolCallPart(call_id=part.text("id"), tool=part.text("name"), arguments=arguments)
+                    self._calls[call.call_id] = call
+                    parts.append(call)
+                case other:
+                    self._make.leave_out(f"“{other[:40]}” part of an answer")
+        usage, stop = message.node("usage"), message.text("stopReason", "stop")
+        cost = usage.node("cost").number("total")
+        return AssistantEntry(
+            parts=tuple(parts),
+            model=model,
+            usage=_usage(usage),
+            cost=cost or None,
+            finish=_FINISH.get(stop, "stop"),
+            error=message.text("errorMessage", "") or None,
+            interrupted=stop == "aborted",
+        )
+
+    def _result(self, message: Node) -> ToolResultEntry:
+        texts: list[str] = []
+        images = []
+        for part in message.nodes("content"):
+            match part.text("type"):
+                case "text":
+                    texts.append(part.text("text"))
+                case "image":
+                    images.append(self._make.image(part, part.text("data"), part.text("mimeType")))
+                case other:
+                    self._make.leave_out(f"“{other[:40]}” part of a tool result")
+        call_id = message.text("toolCallId")
+        title, metadata = facts_of(self._calls.get(call_id))
+        return ToolResultEntry(
+            call_id=call_id,
+            tool=message.text("toolName"),
+            status=ToolStatus.ERROR if message.flag("isError") else ToolStatus.COMPLETED,
+            output="\n".join(texts),
+            attachments=tuple(image for image in images if image is not None),
+            title=title,
+            metadata=metadata,
+        )
+
+    def _compaction(self, node: Node) -> CompactionEntry:
+        kept: int | None = None
+        if node.has("firstKeptEntryId"):
+            kept = self._place_or(node.text("firstKeptEntryId"), None)
+        elif node.has("firstKeptEntryIndex"):
+            index = int(node.number("firstKeptEntryIndex"))
+            kept = self._place_or(self._lines[index], None) if index < len(self._lines) else None
+        return CompactionEntry(
+            summary=node.text("summary"),
+            first_kept_id=kept,
+            tokens_before=int(node.number("tokensBefore")),
+            tokens_after=0,
+            trigger="manual",
+            details=_details(node.node("details")),
+        )
+
+    def _place_or(self, name: str, default: int | None) -> int | None:
+        return self._make.place(name) if self._make.knows(name) else default
+
+    def _label(self, node: Node) -> None:
+        target = node.text("targetId")
+        entry_id = self._make.place(target) if self._make.knows(target) else None
+        if entry_id is None:
+            self._make.leave_out("label of an entry that is not there")
+        elif label := node.text("label", ""):
+            self._make.session.labels[entry_id] = label[:200]
+        else:
+            self._make.session.labels.pop(entry_id, None)
+
+
+def _usage(usage: Node) -> Usage | None:
+    if not usage.value:
+        return None
+    return Usage(
+        input=int(usage.number("input")),
+        output=int(usage.number("output")),
+        cache_read=int(usage.number("cacheRead")),
+        cache_write=int(usage.number("cacheWrite")),
+    )
+
+
+def _details(details: Node) -> SummaryDetails:
+    return SummaryDetails(read_files=details.texts("readFiles"), modified_files=details.texts("modifiedFiles"))

@@ -1,0 +1,191 @@
+"""Reading files nobody vouches for: bounded, checked field by field, every complaint with its line."""
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tui_agent.safe_text import one_line
+from tui_agent.session.errors import StoreError
+
+__all__ = ["ImportRefused", "Limits", "Node", "read_document", "read_lines"]
+
+
+class ImportRefused(StoreError):  # noqa: N818 - says what is the case, like its siblings
+    """A file can't be imported. The message names the file, the line where it applies, and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a file may ask of us. Bytes, and entries of one session."""
+
+    file_bytes: int = 2_000_000_000
+    line_bytes: int = 150_000_000
+    document_bytes: int = 300_000_000
+    """A whole document is one JSON value, and in memory at once."""
+    entries: int = 1_000_000
+
+
+class Node:
+    """A JSON object of the file with the place it stands at; what is asked of it is checked."""
+
+    __slots__ = ("value", "where")
+
+    def __init__(self, value: Mapping[str, Any], where: str) -> None:
+        self.value = value
+        self.where = where
+
+    def refuse(self, problem: str) -> ImportRefused:
+        """Return the error that this object is wrong."""
+        return ImportRefused(f"{self.where}: {problem}.")
+
+    def has(self, key: str) -> bool:
+        """Whether a key is there and not null."""
+        return self.value.get(key) is not None
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a text; without a default it has to be there."""
+        value = self.value.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise self.refuse(f"“{key}” has to be text, it is {_named(value)}")
+        return value
+
+    def number(self, key: str, default: float = 0) -> float:
+        """Return a number that is finite and not negative."""
+        value = self.value.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+            raise self.refuse(f"“{key}” has to be a number from 0 up, it is {_named(value)}")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """Return whether something is so; missing is no."""
+        value = self.value.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.refuse(f"“{key}” has to be true or false, it is {_named(value)}")
+        return bool(value)
+
+    def node(self, key: str) -> "Node":
+        """Return an object; a missing one is empty."""
+        value = self.value.get(key)
+        if value is None:
+            value = {}
+        if not isinstance(value, dict):
+            raise self.refuse(f"“{key}” has to be an object, it is {_named(value)}")
+        return Node(value, self.where)
+
+    def nodes(self, key: str) -> list["Node"]:
+        """Return a list of objects; a missing one is empty."""
+        value = self.value.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self.refuse(f"“{key}” has to be a list of objects, it is {_named(value)}")
+        return [Node(item, self.where) for item in value]
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts; a missing one is empty."""
+        value = self.value.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.refuse(f"“{key}” has to be a list of texts, it is {_named(value)}")
+        return tuple(value)
+
+    def time(self, key: str) -> int:
+        """Return a moment in milliseconds since the epoch, from a number or an ISO 8601 text; 0 when missing."""
+        value = self.value.get(key)
+        if not isinstance(value, str):
+            return int(self.number(key))
+        try:
+            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
+        except (ValueError, OverflowError):
+            raise self.refuse(f"“{key}” has to be a time, it is {_named(value)}") from None
+
+
+def _named(value: object) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return f"“{one_line(str(value)[:60], 40)}”"
+
+
+def read_lines(path: Path, limits: Limits, *, skip_damaged: bool = False) -> Generator[Node | None, None, None]:
+    """Yield every line that holds something as an object; one that can't be read is None with ``skip_damaged``.
+
+    The last line of a file whose program was killed may be cut off: it is None, too.
+
+    Raises:
+        ImportRefused: a line is no JSON object, or too long.
+    """
+    _check_size(path, limits.file_bytes)
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(limits.line_bytes + 1):
+                number += 1
+                where = f"{_name(path)}, line {number}"
+                if len(line) > limits.line_bytes:
+                    raise ImportRefused(f"{where}: it is longer than {limits.line_bytes // 1_000_000} MB.")
+                if not line.strip():
+                    continue
+                try:
+                    yield _object(line, where)
+                except ImportRefused:
+                    if not skip_damaged and line.endswith(b"\n"):
+                        raise
+                    yield None
+    except OSError as error:
+        raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
+
+
+def read_document(path: Path, limits: Limits) -> Node:
+    """Return a file that is one JSON object.
+
+    Raises:
+        ImportRefused: it is none, or too large.
+    """
+    _check_size(path, limits.document_bytes)
+    try:
+        return _object(path.read_bytes(), _name(path))
+    except OSError as error:
+        raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
+
+
+def _check_size(path: Path, limit: int) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
+    if size > limit:
+        raise ImportRefused(f"{_name(path)} has {size // 1_000_000} MB; at most {limit // 1_000_000} can be imported.")
+
+
+def _object(data: bytes, where: str) -> Node:
+    try:
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise ImportRefused(f"{where}: it is not UTF-8.") from None
+    except RecursionError:
+        raise ImportRefused(f"{where}: it is nested too deeply.") from None
+    except json.JSONDecodeError as error:
+        raise ImportRefused(f"{where}: it is not JSON ({error.msg.lower()} at character {error.pos + 1}).") from None
+    except ValueError as error:  # a number that no computer holds
+        raise ImportRefused(f"{where}: it is not JSON that can be read ({one_line(str(error), 80)}).") from None
+    if not isinstance(value, dict):
+        raise ImportRefused(f"{where}: it has to be a JSON object.")
+    return Node(value, where)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _name(path: Path) -> str:
+    return one_line(path.name, 120)
