@@ -198,7 +198,14 @@ def test_a_redacted_session_can_be_imported_with_its_outputs(store, tmp_path):
 
 def test_code_is_left_alone_as_far_as_can_be():
     scrubber = Scrubber((), Path("/home/me"))
-    for text in ("key = value", "tokens = count(text)", "/home/melissa is none", "x == y", "https://home/users"):
+    for text in (
+        "key = value",
+        "tokens = count(text)",
+        "/home/melissa is none",
+        "x == y",
+        "https://home/users",
+        "src/home/users",
+    ):
         assert scrubber.text(text).replace("[redacted]", "melissa") == text
 
 

@@ -23,7 +23,7 @@ __all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of"
 
 _ASSIGNED = re.compile(r"\b([A-Z][A-Z0-9_]{2,60})(\s*=\s*[\"']?)(?!\[redacted\])([^\s\"';&|]{4,})")
 _PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)")
-_HOMES = re.compile(r"((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"':;,)]+")
+_HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"':;,)]+")
 
 
 class ExportFormat(StrEnum):

@@ -204,7 +204,7 @@ class _TakeIn:
             cwd=storable(session.cwd),
             title=storable(session.title),
             at=at,
-            parent=session.parent,
+            origin=session.origin,
         )
         self._append(session, number, session.entries)
         for move in session.moves:
@@ -239,9 +239,9 @@ class _TakeIn:
         for entry_id, text in session.labels.items():
             navigation.set_label(self.connection, number, entry_id, text, session.updated_at)
         self.connection.execute(
-            "UPDATE sessions SET last_id = max(last_id, ?), leaf = ?, updated_at = ?, "
-            "entry_count = (SELECT count(*) FROM entries WHERE session = ?4) WHERE number = ?4",
-            (session.last_id, session.leaf, session.updated_at or session.created_at, number),
+            "UPDATE sessions SET last_id = max(last_id, ?1), leaf = ?2, updated_at = ?3, "
+            "side_cost = max(side_cost, ?4), entry_count = (SELECT count(*) FROM entries WHERE session = ?5) WHERE number = ?5",
+            (session.last_id, session.leaf, session.updated_at or session.created_at, session.side_cost, number),
         )
 
     def _number(self, session_id: str) -> int | None:

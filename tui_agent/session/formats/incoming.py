@@ -37,7 +37,10 @@ class IncomingSession:
     labels: dict[int, str] = field(default_factory=dict)
     moves: list[LeafMove] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
-    parent: tuple[str | None, int | None] = (None, None)
+    origin: tuple[str | None, int | None, str] = (None, None, "")
+    """The session and the entry it comes from, and the kind of the subagent that works in it."""
+    side_cost: float = 0
+    """US dollars of calls that are no entries of it."""
     left_out: Counter[str] = field(default_factory=Counter)
     """What there is no room for here, by what it is."""
 

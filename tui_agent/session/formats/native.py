@@ -62,6 +62,8 @@ def _lines(copy: SessionCopy, written: set[str]) -> Iterator[dict[str, Any]]:
         "last_id": copy.last_id,
         "parent_session": info.parent_session,
         "parent_entry": info.parent_entry,
+        "agent": info.agent,
+        "side_cost": info.side_cost,
     }
     for entry in copy.entries:
         yield {"type": "entry", "entry": entry.model_dump(mode="python", exclude={"preview"})}
@@ -138,7 +140,10 @@ class _Reader:
                 updated_at=node.time("updated_at"),
                 leaf=int(node.number("leaf")) if node.has("leaf") else None,
                 last_id=int(node.number("last_id")),
-                parent=(parent, _optional(node, "parent_entry")) if is_session_id(parent) else (None, None),
+                origin=(parent, _optional(node, "parent_entry"), node.text("agent", "")[:200])
+                if is_session_id(parent)
+                else (None, None, ""),
+                side_cost=node.number("side_cost"),
             )
         )
 
