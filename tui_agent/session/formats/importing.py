@@ -240,7 +240,8 @@ class _TakeIn:
             navigation.set_label(self.connection, number, entry_id, text, session.updated_at)
         self.connection.execute(
             "UPDATE sessions SET last_id = max(last_id, ?1), leaf = ?2, updated_at = ?3, "
-            "side_cost = max(side_cost, ?4), entry_count = (SELECT count(*) FROM entries WHERE session = ?5) WHERE number = ?5",
+            "side_cost = max(side_cost, ?4), entry_count = (SELECT count(*) FROM entries WHERE session = ?5) "
+            "WHERE number = ?5",
             (session.last_id, session.leaf, session.updated_at or session.created_at, session.side_cost, number),
         )
 
