@@ -45,6 +45,8 @@ async def _measured(entries: int) -> list[Row]:
         rows.append(Row(NAME, f"fold or jump, {entries:,} entries", milliseconds(folding), "ms", 50, "to painted"))
         filtering = [await _painted(stage, stage.screen.action_filter) for _ in range(5)]
         rows.append(Row(NAME, f"change the filter, {entries:,} entries", milliseconds(filtering), "ms", 300))
+        leaving = [await _left(stage) for _ in range(5)]
+        rows.append(Row(NAME, f"leave {entries:,} entries", milliseconds(leaving), "ms", 100, "until the move is made"))
         searching = [await _searched(stage, query) for query in QUERIES]
         note = f"slowest {max(searching) * 1000:.0f} ms; key to hits marked"
         rows.append(Row(NAME, f"a key in search, {entries:,} entries", milliseconds(searching), "ms", 50, note))
@@ -94,6 +96,18 @@ async def _painted(stage: TreeStage, action: Callable[[], object]) -> float:
     action()
     await _refreshed(stage)
     return time.process_time() - start
+
+
+async def _left(stage: TreeStage) -> float:
+    """Return the seconds a move to the first message takes, without a summary; then go back."""
+    first = next(header.id for header in stage.session.skeleton() if header.kind == "user")
+    start = time.process_time()
+    await stage.agent.carry_out(stage.agent.plan_move(first, continue_from_here=True))
+    await _refreshed(stage)
+    taken = time.process_time() - start
+    await stage.agent.undo_move()
+    await _refreshed(stage)
+    return taken
 
 
 async def _searched(stage: TreeStage, query: str) -> float:

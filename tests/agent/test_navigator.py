@@ -42,6 +42,24 @@ async def test_a_user_message_goes_back_into_the_prompt(tmp_path: Path) -> None:
     assert harness.session.leaf == target.parent_id
 
 
+async def test_what_is_left_is_read_only_for_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = await two_branches(tmp_path)
+    read: list[list[int]] = []
+    load = harness.session.load
+
+    def noted(ids):
+        read.append(list(ids))
+        return load(ids)
+
+    monkeypatch.setattr(harness.session, "load", noted)
+    left, plan = harness.session.leaf, harness.agent.plan_move(user(harness, "try middleware").id)
+    await harness.agent.carry_out(plan)
+    assert read == []
+    await harness.agent.undo_move()
+    await harness.agent.carry_out(plan, focus="")
+    assert read == [[left]]
+
+
 async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     left = harness.session.leaf

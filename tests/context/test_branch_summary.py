@@ -5,15 +5,16 @@ from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
 from tui_agent.context.branch_summary import (
+    BranchBudget,
     MovePlan,
     branch_summary_entry,
-    common_ancestor,
     plan_branch_summary,
     plan_merge,
     plan_move,
 )
 from tui_agent.context.settings import ContextSettings
 from tui_agent.session.entries import FilePart, SummaryDetails, TextPart, UserEntry
+from tui_agent.session.records import EntryOutline, Parting
 
 SETTINGS = ContextSettings()
 
@@ -39,8 +40,27 @@ def tree():
     return left, list(build.path)
 
 
-def summary(move: MovePlan, room: int = 10_000, **fields):
-    return plan_branch_summary(move, SETTINGS, room=room, budget=40_000, count=tokens, **fields)
+def parting(path, other) -> Parting:
+    """Tell two paths from each other."""
+    shared = [one.id for one, two in zip(path, other, strict=False) if one.id == two.id]
+    left = tuple(EntryOutline(entry.id, entry.kind, 0) for entry in path[len(shared) :])
+    return Parting(path[-1].id if path else None, shared[-1] if shared else None, left)
+
+
+def loading(*paths):
+    known = {entry.id: entry for path in paths for entry in path}
+    return lambda ids: [known[entry_id] for entry_id in ids]
+
+
+def moved(path, target, **fields) -> MovePlan:
+    """Plan the move from the end of one path to the end of another."""
+    end = target[-1].id if target else None
+    return plan_move(parting(path, target), end, loading(path, target), **fields)
+
+
+def summary(move: MovePlan, path, room: int = 10_000, **fields):
+    abandoned = loading(path)(move.ids)
+    return plan_branch_summary(move, abandoned, SETTINGS, BranchBudget(room, 40_000, tokens), **fields)
 
 
 def ids(entries):
@@ -49,21 +69,21 @@ def ids(entries):
 
 def test_moving_to_another_branch_abandons_what_is_only_on_the_old_one():
     left, right = tree()
-    move = plan_move(left, right)
-    assert common_ancestor(left, right) == move.ancestor == 3
+    move = moved(left, right)
+    assert move.ancestor == 3
     assert (ids(move.abandoned), move.from_id, move.leaf) == ([4, 5, 6], 6, 8)
     assert move.asks
 
 
 def test_moving_back_along_the_path_abandons_what_came_after():
     left, _ = tree()
-    move = plan_move(left, left[:5])
+    move = moved(left, left[:5])
     assert (ids(move.abandoned), move.ancestor, move.leaf) == ([6], 5, 5)
 
 
 def test_moving_forward_abandons_nothing_and_asks_nothing():
     left, _ = tree()
-    move = plan_move(left[:3], left)
+    move = moved(left[:3], left)
     assert (move.abandoned, move.asks, move.leaf) == ((), False, 6)
 
 
@@ -71,19 +91,19 @@ def test_a_chosen_user_message_goes_back_into_the_prompt():
     left, right = tree()
     file = FilePart(path="a.py", text="text")
     right[3] = right[3].model_copy(update={"parts": (TextPart(text="right question"), file)})
-    move = plan_move(left, right[:4])
+    move = moved(left, right[:4])
     assert (move.leaf, move.prompt) == (3, right[3].parts)
-    tip = plan_move(left, right[:4], continue_from_here=True)
+    tip = moved(left, right[:4], continue_from_here=True)
     assert (tip.leaf, tip.prompt) == (7, ())
 
 
 def test_the_first_user_message_leads_to_an_empty_conversation():
     left, _ = tree()
-    move = plan_move(left, left[:2])
+    move = moved(left, left[:2])
     assert (move.leaf, move.ancestor, ids(move.abandoned)) == (1, 2, [3, 4, 5, 6])
     assert move.prompt[0].text == "root question"
     bare = [UserEntry(id=1, parts=(TextPart(text="only"),))]
-    assert plan_move(bare, bare).leaf is None
+    assert moved(bare, bare).leaf is None
 
 
 def test_messages_of_the_program_are_places_like_any_other():
@@ -91,7 +111,7 @@ def test_messages_of_the_program_are_places_like_any_other():
     build.user("go")
     made = build.user("Continue", synthetic="compaction")
     build.say("ok")
-    move = plan_move(build.path, build.path[:2])
+    move = moved(build.path, build.path[:2])
     assert (move.leaf, move.prompt) == (made.id, ())
 
 
@@ -101,25 +121,25 @@ def test_a_move_over_entries_without_a_message_asks_nothing():
     build.say("ok")
     build.model("other/model")
     build.shell("secret", "x", excluded=True)
-    move = plan_move(build.path, build.path[:2])
+    move = moved(build.path, build.path[:2])
     assert len(move.abandoned) == 2
     assert not move.asks
-    assert summary(move) is None
+    assert summary(move, build.path) is None
 
 
 def test_merging_back_tells_of_the_other_branch_without_moving():
     left, right = tree()
-    merge = plan_merge(left, right)
+    merge = plan_merge(parting(right, left), loading(left, right))
     assert merge is not None
     assert (ids(merge.abandoned), merge.from_id) == ([7, 8], 8)
-    assert plan_merge(left, left[:4]) is None
+    assert plan_merge(parting(left[:4], left), loading(left)) is None
 
 
 def test_the_newest_messages_fit_first():
     build = PathBuilder()
     for number in range(10):
         build.user(f"message {number} " + "x" * 400)
-    plan = summary(plan_move(build.path, []), room=500)
+    plan = summary(moved(build.path, []), build.path, room=500)
     assert plan is not None
     text = "\n".join(plan.blocks)
     assert "message 9 " in text
@@ -136,7 +156,7 @@ def test_summaries_on_the_way_are_included_before_older_messages():
     build.branch_summary("TRIED elsewhere", from_id=99)
     for number in range(10):
         build.user(f"message {number} " + "x" * 400)
-    plan = summary(plan_move(build.path, []), room=500)
+    plan = summary(moved(build.path, []), build.path, room=500)
     assert plan is not None
     text = "\n".join(plan.blocks)
     assert "EARLIER summary" in text
@@ -147,7 +167,7 @@ def test_summaries_on_the_way_are_included_before_older_messages():
 def test_one_message_that_is_too_big_is_truncated():
     build = PathBuilder()
     build.user("START " + "x" * 100_000 + " END")
-    plan = summary(plan_move(build.path, []), room=1_000)
+    plan = summary(moved(build.path, []), build.path, room=1_000)
     assert plan is not None
     (block,) = plan.blocks
     assert "START" in block
@@ -162,7 +182,7 @@ def test_the_entry_carries_files_over_summaries_on_the_way():
     build.branch_summary("b", from_id=77, details=SummaryDetails(modified_files=("branch.py",)))
     build.run("read", {"path": "new.py"}, "text", metadata=metadata(read_files=("new.py",)))
     build.checkpoint("generated.py")
-    plan = summary(plan_move(build.path, []), focus="the files")
+    plan = summary(moved(build.path, []), build.path, focus="the files")
     assert plan is not None
     assert (plan.task().prompt, plan.task().focus) == ("branch_summary", "the files")
     entry = branch_summary_entry(plan, "## Goal\nport it", tokens)
@@ -176,8 +196,8 @@ def test_the_entry_carries_files_over_summaries_on_the_way():
 @given(paths(max_size=20), st.integers(0, 19), st.integers(60, 3_000))
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_a_branch_with_a_message_is_never_told_as_nothing_and_always_fits(path, at, room):
-    move = plan_move(path, path[:at])
-    plan = summary(move, room=room)
+    move = moved(path, path[:at])
+    plan = summary(move, path, room=room)
     if plan is None:
         assert not move.asks
         return

@@ -43,24 +43,22 @@ def test_a_path_goes_from_the_root_to_the_leaf(case: tuple[list[EntryHeader], in
     assert [one.id for one in tree.path_to(headers, leaf)] == ancestors(headers, leaf)
 
 
+def spine_of(headers: list[EntryHeader]) -> Spine:
+    spine = Spine()
+    spine.extend((one.id, one.parent_id, one.kind, one.size) for one in headers)
+    return spine
+
+
 @given(forests_with_two())
-def test_the_common_ancestor_is_the_last_entry_both_paths_share(
+def test_two_ways_part_below_the_last_entry_both_share(
     case: tuple[list[EntryHeader], int | None, int | None],
 ) -> None:
-    headers, first, second = case
-    shared = [a for a, b in zip(ancestors(headers, first), ancestors(headers, second), strict=False) if a == b]
-    expected = shared[-1] if shared else None
-    assert tree.common_ancestor(headers, first, second) == expected
-    assert tree.common_ancestor(tree.by_id(headers), second, first) == expected
-
-
-@given(forests_with_two())
-def test_abandoned_is_what_only_the_old_path_has(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
     headers, leaf, target = case
-    kept = set(ancestors(headers, target))
-    assert [one.id for one in tree.abandoned(headers, leaf, target)] == [
-        i for i in ancestors(headers, leaf) if i not in kept
-    ]
+    one, other = ancestors(headers, leaf), ancestors(headers, target)
+    shared = [a for a, b in zip(one, other, strict=False) if a == b]
+    parting = spine_of(headers).parting(leaf, target)
+    assert (parting.leaf, parting.ancestor) == (leaf, shared[-1] if shared else None)
+    assert [entry.id for entry in parting.left] == [i for i in one if i not in other]
 
 
 @given(forests())
@@ -87,17 +85,12 @@ def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
     headers = [header(1, None), header(2, 1), header(5, 4), header(6, 5)]
     assert [one.id for one in tree.path_to(headers, 6)] == [5, 6]
     assert tree.children(headers)[None] == [1, 5]
-    assert tree.common_ancestor(headers, 2, 6) is None
-    spine = Spine()
-    spine.extend((one.id, one.parent_id, one.kind, one.size) for one in headers)
+    spine = spine_of(headers)
     assert spine.path(6) == [1, 2, 5, 6]
     assert spine.reattached == {5}
 
 
-@pytest.mark.parametrize("ends", [(9, 1), (1, 9), (9, 9)])
-def test_an_unknown_entry_is_an_error(ends: tuple[int, int]) -> None:
-    with pytest.raises(KeyError):
-        tree.common_ancestor([header(1, None)], *ends)
+def test_an_unknown_entry_is_an_error() -> None:
     with pytest.raises(KeyError):
         tree.path_to([header(1, None)], 9)
 

@@ -3,6 +3,7 @@
 A summary is made before anything changes: when it fails or is cancelled, the leaf is where it was.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import cast
 
@@ -13,6 +14,7 @@ from tui_agent.agent.hooks.preparation import of_move
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import SummaryCalls
 from tui_agent.context.branch_summary import (
+    BranchBudget,
     BranchSummaryPlan,
     MovePlan,
     branch_summary_entry,
@@ -23,9 +25,7 @@ from tui_agent.context.branch_summary import (
 from tui_agent.context.budget import measure
 from tui_agent.context.summariser import SummariserLimits, SummaryFailure, SummaryPrompts, summarise
 from tui_agent.context.templates import Templates
-from tui_agent.session import tree
 from tui_agent.session.entries import BranchSummaryEntry, Entry
-from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.session import Session
 
 
@@ -62,8 +62,9 @@ class Navigator:
         Raises:
             EntryNotFound: there is no such entry.
         """
-        here, there = self._ends(self._session.leaf, target)
-        return plan_move(here, there, continue_from_here=continue_from_here)
+        session = self._session
+        parting = session.parting(session.leaf, target)
+        return plan_move(parting, target, session.entries, continue_from_here=continue_from_here)
 
     async def move(
         self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
@@ -142,7 +143,8 @@ class Navigator:
             return SummaryAnswer()
         settings = self._ports.settings.for_model(self._model())
         templates = Templates.load(self._ports.prompt)
-        answer = await hooks.before_tree(of_move(plan, focus, hooks.about, settings, templates))
+        given = of_move(plan, await self._left(plan), focus, hooks.about, settings, templates)
+        answer = await hooks.before_tree(given)
         if answer.cancel:
             raise NavigationError(f"A hook cancelled the move: {answer.message or 'no reason given'}")
         return answer
@@ -156,7 +158,7 @@ class Navigator:
             NavigationError: the other branch holds nothing of its own, or the summary failed; nothing changed.
         """
         self._refuse()
-        plan = plan_merge(*self._ends(self._session.leaf, other))
+        plan = plan_merge(self._session.parting(other, self._session.leaf), self._session.entries)
         if plan is None:
             raise NavigationError("That branch holds nothing that is not on this one.")
         entry = await self._summarise(plan, focus, progress)
@@ -164,43 +166,28 @@ class Navigator:
             raise NavigationError("That branch holds nothing to summarise.")
         return self._append(entry)
 
-    def _ends(self, one: int | None, other: int | None) -> tuple[list[Entry], list[Entry]]:
-        """Return the paths to two entries from the deepest entry they share on: sessions are long, moves are short.
-
-        Raises:
-            EntryNotFound: there is no such entry.
-        """
-        session = self._session
-        headers = tree.by_id(session.skeleton())
-        for end in (one, other):
-            if end is not None and end not in headers:
-                raise EntryNotFound(end)
-        shared = tree.common_ancestor(headers, one, other)
-        first = 0 if shared is None else shared
-
-        def tail(leaf: int | None) -> list[Entry]:
-            return session.entries([header.id for header in tree.path_to(headers, leaf) if header.id >= first])
-
-        return tail(one), tail(other)
+    async def _left(self, plan: MovePlan) -> list[Entry]:
+        """Read what a move leaves: a thread's work, because it may be a long session."""
+        return await asyncio.to_thread(self._session.load, plan.ids)
 
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
         """Return the summary of what a move leaves; ``supplied`` is one that needs no model."""
-        plan, model, limits = self._plan_summary(move, focus)
+        plan, model, limits = await self._plan_summary(move, focus)
         if plan is None:
             return None
         count = self._ports.directory.counter(model).text
         if supplied:
-            return branch_summary_entry(plan, supplied, count)
+            return await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
         calls = SummaryCalls(self._ports.client, model, progress=progress or (lambda _text: None))
         summary = await calls.run(summarise((plan.task(),), self._prompts, limits, count))
         if isinstance(summary, SummaryFailure):
             raise NavigationError(summary.reason)
-        entry = branch_summary_entry(plan, summary, count)
+        entry = await asyncio.to_thread(branch_summary_entry, plan, summary, count)
         return entry.model_copy(update={"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost})
 
-    def _plan_summary(self, move: MovePlan, focus: str) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
+    async def _plan_summary(self, move: MovePlan, focus: str) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
         directory = self._ports.directory
         settings = self._ports.settings.for_model(self._model())
         model = settings.compaction.model or self._model()
@@ -209,12 +196,12 @@ class Navigator:
         )
         window = directory.limits(model)
         limits = SummariserLimits(window.window, max(settings.compaction.summary_tokens(size.budget), 64))
-        plan = plan_branch_summary(
+        plan = await asyncio.to_thread(
+            plan_branch_summary,
             move,
+            await self._left(move),
             settings,
-            room=max(500, limits.room(1_000)),
-            budget=size.budget,
-            count=directory.counter(model).text,
+            BranchBudget(max(500, limits.room(1_000)), size.budget, directory.counter(model).text),
             focus=focus,
         )
         return plan, model, limits

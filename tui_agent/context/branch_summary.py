@@ -1,6 +1,6 @@
 """Moves in the tree: where the leaf goes, what is left behind, and the summary that tells the other branch of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tui_agent.context.carried import Budgets, CountText, carry, fit
@@ -9,7 +9,7 @@ from tui_agent.context.files import file_operations
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import SummaryTask
 from tui_agent.context.summary_tasks import blocks_of
-from tui_agent.context.view import ContextView, is_message, resolve
+from tui_agent.context.view import MESSAGE_KINDS, ContextView, is_message, resolve
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -18,6 +18,7 @@ from tui_agent.session.entries import (
     UserEntry,
     UserPart,
 )
+from tui_agent.session.records import EntryOutline, Parting
 
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
@@ -31,56 +32,58 @@ class MovePlan:
 
     ``leaf`` is where the leaf goes (None: an empty conversation), ``prompt`` what goes back into the prompt to be
     edited. ``abandoned`` are the entries that leave the path, from after the common ancestor to the old leaf
-    ``from_id``.
+    ``from_id``; they are read when a summary is wanted.
     """
 
     leaf: int | None
     from_id: int | None
     ancestor: int | None
-    abandoned: tuple[Entry, ...]
+    abandoned: tuple[EntryOutline, ...]
+    asks: bool
+    """Whether there is something a summary could tell of, so that the user is asked."""
     prompt: tuple[UserPart, ...] = ()
 
     @property
-    def asks(self) -> bool:
-        """Whether there is something a summary could tell of, so that the user is asked."""
-        return any(is_message(entry) for entry in self.abandoned)
+    def ids(self) -> list[int]:
+        """The entries that leave the path, oldest first."""
+        return [entry.id for entry in self.abandoned]
 
 
-def plan_move(
-    leaf_path: Sequence[Entry], target_path: Sequence[Entry], *, continue_from_here: bool = False
-) -> MovePlan:
-    """Return what a move does. Paths run from the root to the old leaf and to the chosen entry.
+Load = Callable[[Sequence[int]], Sequence[Entry]]
+"""Returns entries by id."""
 
-    A chosen user message goes back into the prompt and the leaf to its parent, unless the user wants to continue
-    from it. Messages the program wrote are places like any other.
+
+def plan_move(parting: Parting, target: int | None, load: Load, *, continue_from_here: bool = False) -> MovePlan:
+    """Return what a move to an entry does; None is an empty conversation.
+
+    ``parting`` tells the old leaf's way from the target's. A chosen user message goes back into the prompt and the
+    leaf to its parent, unless the user wants to continue from it. Messages the program wrote are places like any
+    other.
     """
-    ancestor = common_ancestor(leaf_path, target_path)
-    abandoned = tuple(leaf_path[_index_after(leaf_path, ancestor) :])
-    from_id = leaf_path[-1].id if leaf_path else None
-    target = target_path[-1] if target_path else None
-    plan = MovePlan(target.id if target is not None else None, from_id, ancestor, abandoned)
-    if isinstance(target, UserEntry) and target.synthetic is None and not continue_from_here:
-        return replace(plan, leaf=target.parent_id, prompt=target.parts)
+    asks = holds_message(parting.left, load)
+    plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks)
+    chosen = () if target is None or continue_from_here else load([target])
+    for entry in chosen:
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            return replace(plan, leaf=entry.parent_id, prompt=entry.parts)
     return plan
 
 
-def common_ancestor(one: Sequence[Entry], other: Sequence[Entry]) -> int | None:
-    """Return the deepest entry on both paths, None when they share none."""
-    shared: int | None = None
-    for first, second in zip(one, other, strict=False):
-        if first.id != second.id:
-            break
-        shared = first.id
-    return shared
-
-
-def plan_merge(leaf_path: Sequence[Entry], other_path: Sequence[Entry]) -> MovePlan | None:
+def plan_merge(parting: Parting, load: Load) -> MovePlan | None:
     """Return how another branch is told to the current leaf without moving; None when it holds nothing new.
 
-    ``abandoned`` is what the other branch has of its own, ``from_id`` its leaf.
+    ``parting`` tells the other branch's way from the leaf's: ``abandoned`` is what it has of its own.
     """
-    plan = plan_move(other_path, leaf_path, continue_from_here=True)
-    return plan if plan.asks else None
+    asks = holds_message(parting.left, load)
+    return MovePlan(parting.ancestor, parting.leaf, parting.ancestor, parting.left, asks) if asks else None
+
+
+def holds_message(entries: Sequence[EntryOutline], load: Load) -> bool:
+    """Whether the model is shown any of some entries; ``load`` is asked only where the kind leaves that open."""
+    if any(entry.kind in MESSAGE_KINDS for entry in entries):
+        return True
+    unsure = [entry.id for entry in entries if entry.kind == "shell"]
+    return any(map(is_message, load(unsure))) if unsure else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,32 +103,33 @@ class BranchSummaryPlan:
         return SummaryTask("branch_summary", self.blocks, focus=self.focus)
 
 
+@dataclass(frozen=True, slots=True)
+class BranchBudget:
+    """Tokens: ``room`` for a summariser's input (its window less its reserve), ``history`` of the conversation."""
+
+    room: int
+    history: int
+    count: CountText
+
+
 def plan_branch_summary(
-    move: MovePlan,
-    settings: ContextSettings,
-    *,
-    room: int,
-    budget: int,
-    count: CountText,
-    focus: str = "",
+    move: MovePlan, entries: Sequence[Entry], settings: ContextSettings, budget: BranchBudget, *, focus: str = ""
 ) -> BranchSummaryPlan | None:
     """Return what to summarise of the branch that is left, None when it holds no message.
 
-    ``room`` is the tokens of input a summariser takes (its window less its reserve), ``budget`` the history budget of
-    the conversation. Summaries on the way come first, then messages, newest first; a message that is too big loses
-    its middle, so that the result is never empty.
+    ``entries`` are those the move abandons. Summaries on the way come first, then messages, newest first; a message
+    that is too big loses its middle, so that the result is never empty.
     """
     if not move.asks or move.from_id is None:
         return None
-    view = resolve(move.abandoned)
-    blocks = _blocks(move.abandoned, view, settings)
-    chosen = _newest_within(blocks, room, count)
+    blocks = _blocks(entries, resolve(entries), settings)
+    chosen = _newest_within(blocks, budget.room, budget.count)
     return BranchSummaryPlan(
-        entries=move.abandoned,
+        entries=tuple(entries),
         from_id=move.from_id,
         blocks=tuple(chosen[index] for index in sorted(chosen)),
         settings=settings,
-        budget=budget,
+        budget=budget.history,
         omitted=len(blocks) - len(chosen),
         focus=focus,
     )
@@ -185,7 +189,3 @@ def _newest_within(blocks: Sequence[tuple[bool, str]], room: int, count: CountTe
             limit -= cost
             left -= cost
     return chosen
-
-
-def _index_after(path: Sequence[Entry], entry_id: int | None) -> int:
-    return next((i + 1 for i, entry in enumerate(path) if entry.id == entry_id), 0)

@@ -11,7 +11,6 @@ from itertools import zip_longest
 
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
     Entry,
@@ -23,13 +22,14 @@ from tui_agent.session.entries import (
     SystemEntry,
     ToolCallPart,
     ToolResultEntry,
-    UserEntry,
 )
 
 DEFAULT_MODE = "build"
 """The mode of a path that names none."""
 
 
+MESSAGE_KINDS = frozenset({"user", "assistant", "tool_result", "branch_summary", "compaction"})
+"""Kinds of entries that are shown to the model; of ``shell`` entries those that are not excluded are, too."""
 _HEAD_KINDS = frozenset({"system", "model_change", "mode_change"})
 
 
@@ -120,7 +120,7 @@ def is_message(entry: Entry) -> bool:
     """Whether entries of this kind are shown to the model at all."""
     if isinstance(entry, ShellEntry):
         return not entry.excluded
-    return isinstance(entry, UserEntry | AssistantEntry | ToolResultEntry | BranchSummaryEntry | CompactionEntry)
+    return entry.kind in MESSAGE_KINDS
 
 
 def _kept(path: Sequence[Entry], at: int) -> Sequence[Entry]:

@@ -9,7 +9,7 @@ from tui_agent.session import entry_table
 from tui_agent.session.database import salvage
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import EntryNotFound
-from tui_agent.session.records import EntryHeader
+from tui_agent.session.records import EntryHeader, Parting
 from tui_agent.session.rows import size_of
 from tui_agent.session.spine import Spine
 from tui_agent.session.store import Store
@@ -69,6 +69,18 @@ class EntryReader:
             raise EntryNotFound(leaf)
         return spine.path(leaf)
 
+    def parting(self, leaf: int | None, target: int | None) -> Parting:
+        """Return what the path to an entry has of its own beside the path to another.
+
+        Raises:
+            EntryNotFound: one of them does not exist.
+        """
+        spine = self.spine()
+        for end in (leaf, target):
+            if end is not None and end not in spine:
+                raise EntryNotFound(end)
+        return spine.parting(leaf, target)
+
     def entries(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in the order of ``ids``; unknown and unreadable ones are left out."""
         wanted = list(ids)
@@ -78,6 +90,10 @@ class EntryReader:
             known.update((entry.id, entry) for entry in salvage(self._load, missing, self._unreadable.add))
         self.keep(known.values())
         return [known[entry_id] for entry_id in wanted if entry_id in known]
+
+    def load(self, ids: Iterable[int]) -> list[Entry]:
+        """Return entries in ascending order without keeping them at hand; from any thread."""
+        return salvage(self._load, sorted(set(ids)), self._unreadable.add)
 
     def keep(self, entries: Iterable[Entry]) -> None:
         """Have entries at hand for the next time they are asked for."""

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from tui_agent.session.entries import ToolCallPart
 
-__all__ = ["DraftText", "EntryHeader", "EntryOutline", "Holder", "LeafMove", "SearchHit", "SessionInfo"]
+__all__ = ["DraftText", "EntryHeader", "EntryOutline", "Holder", "LeafMove", "Parting", "SearchHit", "SessionInfo"]
 
 
 class EntryHeader(NamedTuple):
@@ -33,6 +33,18 @@ class EntryOutline(NamedTuple):
     kind: str
     size: int
     """Characters a reader sees of the entry."""
+
+
+class Parting(NamedTuple):
+    """Two ways through the tree from where they part.
+
+    ``ancestor`` is the deepest entry on both, None when they share none; ``left`` is what the way to ``leaf`` has of
+    its own, oldest first.
+    """
+
+    leaf: int | None
+    ancestor: int | None
+    left: tuple[EntryOutline, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,18 @@
 """A session: the facade through which everything above reads and extends one tree of entries."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from sqlite3 import Connection
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal
 
-from tui_agent.session import drafts, entry_table, holding, navigation
+from tui_agent.session import drafts, entry_table, navigation
+from tui_agent.session.access import WriteAccess
 from tui_agent.session.drafts import StoredDraft
 from tui_agent.session.entries import AssistantEntry, Entry
-from tui_agent.session.errors import (
-    EntryDamaged,
-    EntryNotFound,
-    SessionTakenOver,
-    StoreReadOnly,
-)
+from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.ids import Clock
 from tui_agent.session.leaf_path import LeafPath
 from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.records import DraftText, EntryHeader, EntryOutline, LeafMove, SearchHit, SessionInfo
+from tui_agent.session.records import DraftText, EntryHeader, EntryOutline, LeafMove, Parting, SearchHit, SessionInfo
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.store import Store
 
@@ -34,7 +28,7 @@ HERE: Final = _Here()
 
 
 class Session:
-    """One session, used from one thread (`search` from any).
+    """One session, used from one thread (`search` and `load` from any).
 
     Every session object has a leaf of its own: two programs on one session never move each other's. The leaf in the
     file is that of whoever appended or moved last, and is where a session is opened. What another program appends in
@@ -68,13 +62,11 @@ class Session:
         self._store = store
         self._estimate = estimate
         self._clock = clock or store.clock
-        self._read_only = read_only
         self._number = store.number(session_id)
         self._reader = EntryReader(store, self._number)
         self._path = LeafPath(self._reader, store.session(session_id).leaf)
         self._writer = store.new_writer(self)
-        self._holding = False
-        self._taken_over = False
+        self._access = WriteAccess(store, session_id, self._writer, self._clock, read_only=read_only)
         self._has_draft = False
         self._history: MoveHistory | None = None
 
@@ -93,7 +85,7 @@ class Session:
     @property
     def read_only(self) -> bool:
         """Whether changes are refused: as asked for, because it was taken over, or because nothing can be saved."""
-        return self._read_only or self._taken_over or self._store.read_only is not None
+        return self._access.read_only
 
     @property
     def damaged(self) -> int:
@@ -102,12 +94,12 @@ class Session:
 
     def set_title(self, title: str) -> None:
         """Give the session a title; "" takes it away."""
-        with self._changing() as connection:
+        with self._access.changing() as connection:
             connection.execute("UPDATE sessions SET title = ? WHERE number = ?", (storable(title), self._number))
 
     def add_cost(self, dollars: float) -> None:
         """Add what a call cost that is no entry of the session: its title, the work of a subagent. US dollars."""
-        with self._changing() as connection:
+        with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?", (dollars, self._number)
             )
@@ -152,7 +144,7 @@ class Session:
         if self._has_draft and any(isinstance(entry, AssistantEntry) for entry in entries):
             draft = draft or self._writer
         complete: list[Entry] = []
-        with self._changing() as connection:
+        with self._access.changing() as connection:
             replaced = draft is not None and drafts.clear(connection, self._number, draft)
             if not entries or (draft not in (None, self._writer) and not replaced):
                 return []
@@ -185,6 +177,10 @@ class Session:
     def entries(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in the order of ``ids``; unknown and damaged ones are left out."""
         return self._reader.entries(ids)
+
+    def load(self, ids: Iterable[int]) -> list[Entry]:
+        """Return entries in ascending order, read anew: for many that are needed once. Any thread may call it."""
+        return self._reader.load(ids)
 
     def path(self, leaf: int | _Here | None = HERE) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another entry; damaged ones are left out.
@@ -225,6 +221,14 @@ class Session:
     def search(self, query: str, limit: int = 50) -> list[SearchHit]:
         """Search all branches; see `Store.search`."""
         return self._store.search(query, limit, session_id=self.id)
+
+    def parting(self, leaf: int | None, target: int | None) -> Parting:
+        """Return what of the path to one entry is not on the path to another; no entry is read for it.
+
+        Raises:
+            EntryNotFound: one of them does not exist.
+        """
+        return self._reader.parting(leaf, target)
 
     # -- moving ---------------------------------------------------------------------------------------------
 
@@ -271,7 +275,7 @@ class Session:
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:
         history = self.move_history
         move = LeafMove(self.leaf, target, action, self._clock())
-        with self._changing() as connection:
+        with self._access.changing() as connection:
             navigation.log_move(connection, self._number, move)
         history.apply(move)
         self._path = LeafPath(self._reader, target)
@@ -284,7 +288,7 @@ class Session:
         Raises:
             EntryNotFound: there is no such entry.
         """
-        with self._changing() as connection:
+        with self._access.changing() as connection:
             if not entry_table.exists(connection, self._number, entry_id):
                 raise EntryNotFound(entry_id)
             navigation.set_label(connection, self._number, entry_id, text, self._clock())
@@ -298,9 +302,8 @@ class Session:
 
     def save_draft(self, text: DraftText) -> None:
         """Keep an answer that is being streamed below the leaf, in place of the last draft."""
-        self._refuse_if_read_only()
-        self._store.announce()
-        with self._changing() as connection:
+        self._access.announce()
+        with self._access.changing() as connection:
             draft = StoredDraft(self._writer, self.leaf, text)
             drafts.save(connection, self._number, draft, self._clock())
         self._has_draft = True
@@ -308,7 +311,7 @@ class Session:
     def clear_draft(self) -> None:
         """Forget the draft. Appending an answer does so, too."""
         if self._has_draft:
-            with self._changing() as connection:
+            with self._access.changing() as connection:
                 drafts.clear(connection, self._number, self._writer)
             self._has_draft = False
 
@@ -339,57 +342,13 @@ class Session:
             SessionHeld: another live one does. It can be read, forked or taken over.
             StoreReadOnly: nothing can be saved.
         """
-        self._hold(self._store.alive)
+        self._access.hold()
 
     def take_over(self) -> None:
         """Hold the session whoever holds it; the other one is told with its next change."""
-        self._hold(None)
+        self._access.take_over()
 
     def release(self) -> None:
         """Let others hold the session. A draft of this object counts as left over from now on."""
-        if (self._holding or self._has_draft) and self._store.read_only is None:
-            with self._store.writer() as connection:
-                holding.release(connection, self._number, self._writer)
-                drafts.orphan(connection, self._number, self._writer)
-        self._holding = self._has_draft = False
-
-    def _hold(self, alive: Callable[[str | None], bool] | None) -> None:
-        self._refuse_if_read_only()
-        self._store.announce()
-        with self._store.writer() as connection:
-            holding.hold(
-                connection,
-                self._number,
-                self._writer,
-                identity=self._store.identity(),
-                at=self._clock(),
-                alive=alive,
-            )
-        self._holding = True
-        self._taken_over = False
-
-    # -- inside ---------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _changing(self) -> Iterator[Connection]:
-        """A write transaction that fails when this object may not write."""
-        self._refuse_if_read_only()
-        if self._taken_over:
-            raise SessionTakenOver(self.id)
-        with self._store.writer() as connection:
-            if self._holding:
-                self._check_holding(connection)
-            yield connection
-
-    def _check_holding(self, connection: Connection) -> None:
-        try:
-            holding.check(connection, self._number, self._writer)
-        except SessionTakenOver:
-            self._taken_over = True
-            raise
-
-    def _refuse_if_read_only(self) -> None:
-        if self._store.read_only is not None:
-            raise self._store.read_only
-        if self._read_only:
-            raise StoreReadOnly(f"Session {self.id} is open for reading only.")
+        self._access.release(has_draft=self._has_draft)
+        self._has_draft = False

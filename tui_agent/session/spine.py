@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
 from tui_agent.session.entries import CompactionEntry, ContextEditEntry, Entry, PruneEntry
-from tui_agent.session.records import EntryOutline
+from tui_agent.session.records import EntryOutline, Parting
 
 __all__ = ["Spine", "active_ids"]
 
@@ -82,6 +82,18 @@ class Spine:
             current = parents[current]
         path.reverse()
         return path
+
+    def parting(self, leaf: int | None, target: int | None) -> Parting:
+        """Return what the path to ``leaf`` has of its own beside the path to ``target``."""
+        parents, left, one, other = self._parents, [], leaf or _ROOT, target or _ROOT
+        # Ids grow along a path, so the larger of two can be no ancestor of the smaller.
+        while one != other:
+            if one > other:
+                left.append(one)
+                one = parents[one]
+            else:
+                other = parents[other]
+        return Parting(leaf, one or None, tuple(self.outline(left[::-1])))
 
     def of_kinds(self, ids: Sequence[int], kinds: Iterable[str]) -> list[int]:
         """Return those of ``ids`` that are of one of these kinds, in the same order."""

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 from tui_agent.session.records import EntryHeader
 
-__all__ = ["Headers", "abandoned", "branch_points", "by_id", "children", "common_ancestor", "path_to"]
+__all__ = ["Headers", "branch_points", "by_id", "children", "path_to"]
 
 Headers: TypeAlias = Mapping[int, EntryHeader] | Iterable[EntryHeader]
 """A session's headers, whole or in part."""
@@ -35,32 +35,6 @@ def path_to(headers: Headers, leaf: int | None) -> list[EntryHeader]:
     return path[::-1]
 
 
-def common_ancestor(headers: Headers, first: int | None, second: int | None) -> int | None:
-    """Return the deepest entry on the paths to both, None when they share none.
-
-    An entry is on its own path: the ancestor of an entry and one below it is the upper one.
-
-    Raises:
-        KeyError: one of the two does not exist.
-    """
-    index = by_id(headers)
-    for end in (first, second):
-        if end is not None and end not in index:
-            raise KeyError(end)
-    # Ids grow along a path, so the larger of two can be no ancestor of the smaller.
-    while first is not None and second is not None and first != second:
-        if first > second:
-            first = _parent(index, first)
-        else:
-            second = _parent(index, second)
-    return first if first == second else None
-
-
-def _parent(index: Mapping[int, EntryHeader], entry_id: int) -> int | None:
-    parent = index[entry_id].parent_id
-    return parent if parent in index else None
-
-
 def children(headers: Headers) -> dict[int | None, list[int]]:
     """Return the ids of the entries below each entry in ascending order; roots are under None.
 
@@ -78,16 +52,3 @@ def branch_points(headers: Headers) -> list[int | None]:
     """Return the entries with several children in ascending order, None first when there are several roots."""
     points = [parent for parent, ids in children(headers).items() if len(ids) > 1]
     return sorted(points, key=lambda point: -1 if point is None else point)
-
-
-def abandoned(headers: Headers, leaf: int | None, target: int | None) -> list[EntryHeader]:
-    """Return what a move from ``leaf`` to ``target`` leaves behind, oldest first.
-
-    That is the path to the leaf below the deepest entry it shares with the path to the target.
-
-    Raises:
-        KeyError: one of the two does not exist.
-    """
-    index = by_id(headers)
-    ancestor = common_ancestor(index, leaf, target)
-    return [header for header in path_to(index, leaf) if ancestor is None or header.id > ancestor]

@@ -528,7 +528,7 @@ async def test_the_keys_have_a_page(tmp_path: Path) -> None:
 async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.stage.run() as pilot:
-        stage.session._read_only = True
+        stage.session._access._asked_read_only = True
         await stage.open(pilot)
         await stage.highlight(pilot, "fork")
         for key in ("enter", "l", "m", "u"):

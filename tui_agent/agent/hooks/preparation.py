@@ -36,10 +36,15 @@ def of_compaction(plan: CompactionPlan, about: About, templates: Templates) -> B
 
 
 def of_move(
-    plan: MovePlan, focus: str | None, about: About, settings: ContextSettings, templates: Templates
+    plan: MovePlan,
+    entries: Sequence[Entry],
+    focus: str | None,
+    about: About,
+    settings: ContextSettings,
+    templates: Templates,
 ) -> BeforeTree:
-    """Return what a hook is given of a planned move; ``focus`` None is a move without a summary."""
-    view = resolve(plan.abandoned)
+    """Return what a hook is given of a planned move that abandons ``entries``; ``focus`` None makes no summary."""
+    view = resolve(entries)
     return BeforeTree(
         about=about,
         leaf=plan.leaf,
@@ -47,9 +52,9 @@ def of_move(
         common_ancestor=plan.ancestor,
         wants_summary=focus is not None,
         focus=focus or "",
-        entries=_texts(plan.abandoned, view, settings.compaction, templates),
-        conversation=_conversation(plan.abandoned, view, settings.compaction, templates),
-        files=_files(file_operations(plan.abandoned)),
+        entries=_texts(entries, view, settings.compaction, templates),
+        conversation=_conversation(entries, view, settings.compaction, templates),
+        files=_files(file_operations(entries)),
         settings=settings.compaction.model_dump(mode="json"),
     )
 

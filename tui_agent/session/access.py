@@ -1,0 +1,112 @@
+"""What one session object may change: as asked for, as the file allows, and as long as nobody else took the session."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from sqlite3 import Connection
+
+from tui_agent.session import drafts, holding
+from tui_agent.session.errors import SessionTakenOver, StoreReadOnly
+from tui_agent.session.ids import Clock
+from tui_agent.session.store import Store
+
+__all__ = ["WriteAccess"]
+
+
+class WriteAccess:
+    """The right of one writer to change one session, checked with every change.
+
+    Args:
+        store: Where the session is kept.
+        session_id: The whole id.
+        writer: The name the store gave the session object.
+        clock: Where the time of holding comes from.
+        read_only: Refuse all changes.
+    """
+
+    def __init__(self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool) -> None:
+        self._store = store
+        self._id = session_id
+        self._number = store.number(session_id)
+        self._writer = writer
+        self._clock = clock
+        self._asked_read_only = read_only
+        self._holding = False
+        self._taken_over = False
+
+    @property
+    def read_only(self) -> bool:
+        """Whether changes are refused."""
+        return self._asked_read_only or self._taken_over or self._store.read_only is not None
+
+    def hold(self) -> None:
+        """Hold the session; holding it already is fine.
+
+        Raises:
+            SessionHeld: another live writer does.
+            StoreReadOnly: nothing can be saved.
+        """
+        self._hold(self._store.alive)
+
+    def take_over(self) -> None:
+        """Hold the session whoever holds it."""
+        self._hold(None)
+
+    def release(self, *, has_draft: bool) -> None:
+        """Let others hold the session; a draft that is left over becomes nobody's."""
+        if (self._holding or has_draft) and self._store.read_only is None:
+            with self._store.writer() as connection:
+                holding.release(connection, self._number, self._writer)
+                drafts.orphan(connection, self._number, self._writer)
+        self._holding = False
+
+    def announce(self) -> None:
+        """Let other programs see that this writer lives, before something is stored in its name.
+
+        Raises:
+            StoreReadOnly: nothing can be saved.
+        """
+        self._refuse_if_read_only()
+        self._store.announce()
+
+    @contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """A write transaction.
+
+        Raises:
+            StoreReadOnly: nothing can be saved.
+            SessionTakenOver: another writer holds what this one held.
+        """
+        self._refuse_if_read_only()
+        if self._taken_over:
+            raise SessionTakenOver(self._id)
+        with self._store.writer() as connection:
+            if self._holding:
+                self._check(connection)
+            yield connection
+
+    def _hold(self, alive: Callable[[str | None], bool] | None) -> None:
+        self.announce()
+        with self._store.writer() as connection:
+            holding.hold(
+                connection,
+                self._number,
+                self._writer,
+                identity=self._store.identity(),
+                at=self._clock(),
+                alive=alive,
+            )
+        self._holding = True
+        self._taken_over = False
+
+    def _check(self, connection: Connection) -> None:
+        try:
+            holding.check(connection, self._number, self._writer)
+        except SessionTakenOver:
+            self._taken_over = True
+            raise
+
+    def _refuse_if_read_only(self) -> None:
+        if self._store.read_only is not None:
+            raise self._store.read_only
+        if self._asked_read_only:
+            raise StoreReadOnly(f"Session {self._id} is open for reading only.")
