@@ -54,6 +54,33 @@ def test_entries(text: str, entries: list[int]) -> None:
     assert entry_mentions(text) == entries
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why is this slow?\n@property\ndef total(self): ...",
+        "@app.route('/x')\nasync def x(): ...",
+        "@dataclass(frozen=True)\n@final\nclass Cart:\n    @property\n    def total(self): ...",
+        "fix this\n  @Override public String toString() {\n",
+        "/** @param x the number\n * @returns it */",
+        "@media (max-width: 3em) {\n}",
+        '@import "theme";',
+        "what does `@memoize` do?",
+        "```\nmail @nobody\n```",
+        "# @todo later",
+        "@Input() name = '';",
+    ],
+)
+def test_code_has_words_like_mentions(text: str) -> None:
+    assert [mention.written for mention in file_mentions(text) if not mention.in_code] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["@nosuch", "@nosuch what is it?", "look at\n@nosuch\nand fix it", "(@nosuch)", "- @nosuch"]
+)
+def test_a_sentence_means_what_it_names(text: str) -> None:
+    assert [mention.in_code for mention in file_mentions(text)] == [False]
+
+
 def test_most_messages_name_nothing() -> None:
     assert not has_mention("me@there.org @ # a#1 x")
     assert has_mention("@a")
@@ -125,10 +152,10 @@ async def test_an_image_goes_as_one_unless_it_is_too_large(place: Place) -> None
     assert "too large" in huge.text
 
 
-async def test_what_does_not_exist_stays_text_and_is_said_if_it_was_meant_as_a_path(place: Place) -> None:
+async def test_what_does_not_exist_stays_text_and_is_said(place: Place) -> None:
     loaded = await place.load("@alice look at @src/gone.py and @gone.md:3")
     assert loaded.parts == (TextPart(text="@alice look at @src/gone.py and @gone.md:3"),)
-    assert loaded.problem == "Not attached, there is no such file: src/gone.py, gone.md:3."
+    assert loaded.problem == "Not attached, there is no such file: alice, src/gone.py, gone.md:3."
 
 
 async def test_an_entry_is_named_with_a_line_of_it_and_how_to_get_all(place: Place) -> None:

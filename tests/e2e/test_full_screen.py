@@ -1,5 +1,6 @@
 """The real program in a real terminal, from its start to its end."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -104,6 +105,33 @@ def test_what_was_streamed_survives_a_crash(own_place: Place, server: ModelServe
     quit_program(again)
 
 
+def test_what_was_not_sent_survives_a_crash(own_place: Place, server: ModelServer) -> None:
+    own_place.configure(server.openai_url)
+    terminal = own_place.start()
+    terminal.type("half a thought")
+    terminal.wait_until(lambda: "half a thought" in unsent(own_place), "the prompt in the store")
+    terminal.kill()
+    again = own_place.start()
+    again.wait_for("half a thought")
+    server.play(Turn(text="The tide turns.", fault=Fault("stall", after=2)))
+    again.press("enter")
+    again.wait_for("The")
+    again.type("and the moon?")
+    again.press("enter")
+    again.type("later")
+    again.press("alt+enter")
+    again.wait_until(lambda: "and the moon?" in unsent(own_place) and "later" in unsent(own_place), "what waits")
+    again.kill()
+    last = own_place.start("-c")
+    last.wait_for("2 messages that were waiting")
+    last.wait_for("and the moon?")
+    last.wait_for("later")
+    last.type(" gator")
+    last.wait_for("later gator")
+    assert len(server.calls) == 1
+    quit_program(last)
+
+
 def test_a_resize_there_and_back_leaves_no_hole(place: Place) -> None:
     terminal = place.start(size=(100, 30))
     terminal.type("still here")
@@ -193,3 +221,11 @@ def draft(place: Place) -> str:
     (database,) = (place.root / "data").glob("*.db")
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
         return "".join(row[0] for row in connection.execute("SELECT body FROM drafts"))
+
+
+def unsent(place: Place) -> str:
+    """What the store holds of the prompt and of the messages that wait, once there is a store."""
+    for database in (place.root / "data").glob("*.db"):
+        with contextlib.suppress(sqlite3.Error), sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+            return "".join(text + waiting for text, waiting in connection.execute("SELECT text, waiting FROM unsent"))
+    return ""

@@ -169,6 +169,7 @@ def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> N
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE sessions DROP COLUMN agent")
         connection.execute("ALTER TABLE sessions DROP COLUMN side_cost")
+        connection.execute("DROP TABLE unsent")
         connection.execute("PRAGMA user_version = 1")
     with Store(path) as store:
         assert {info.id for info in store.sessions()} == {parent.id, fork.id}

@@ -8,6 +8,9 @@ from textual import events
 from tests.support.ui_app import Stage, make_stage, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.session.entries import FilePart, ImagePart, ModeChangeEntry, TextPart, UserEntry
+from tui_agent.session.store import Store
+from tui_agent.session.unsent import Unsent
+from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.prompt import Prompt
 
 PNG = bytes.fromhex(
@@ -395,6 +398,72 @@ async def test_a_number_typed_in_full_is_sent_as_it_is(tmp_path: Path) -> None:
         await pilot.press("enter")
         await until(lambda: stage.agent.sent, pilot)
         assert "as in #1" in str(stage.agent.sent[0])
+
+
+# -- what was not sent --------------------------------------------------------------------------------------
+
+
+async def test_every_session_keeps_what_was_written_in_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        first = stage.agent.session.id
+        await write(pilot, "for the first")
+        await stage.main.open(OpenRequest())
+        assert stage.main.prompt.text == "for the first", "it may have been meant for the new one"
+        remembered(stage)
+        second = stage.agent.session.id
+        await write(pilot, ", no: for the second")
+        await stage.main.open(OpenRequest(first))
+        assert stage.main.prompt.text == "for the first, no: for the second"
+        stage.main.prompt.set_draft("mine")
+        await pilot.pause()
+        stage.main.unsent.save()
+        stage.store.keep_unsent(second, Unsent("yours"))
+        await stage.main.open(OpenRequest(second))
+        assert stage.main.prompt.text == "yours"
+        assert stage.main.prompt.cursor_location == (0, 5)
+        await stage.main.open(OpenRequest(first))
+        assert stage.main.prompt.text == "mine"
+
+
+async def test_what_a_new_session_left_is_there_for_the_next_one(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    with Store(stage.store.path) as before:
+        before.keep_unsent(str(stage.services.cwd), Unsent("left"))
+    async with stage.run():
+        assert stage.main.prompt.text == "left"
+
+
+async def test_a_message_from_the_history_is_no_draft(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "old news")
+        await pilot.press("enter")
+        await write(pilot, "new")
+        await pilot.press("up")
+        assert stage.main.prompt.text == "old news"
+        stage.main.unsent.save()
+    assert stage.store.take_unsent(stage.agent.session.id).text == "new"
+
+
+async def test_what_waits_is_kept_and_comes_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        session = stage.agent.session.id
+        stage.agent.emit(RunStarted())
+        await write(pilot, "steer")
+        await pilot.press("enter")
+        await write(pilot, "follow")
+        await pilot.press("alt+enter")
+        await until(lambda: len(stage.view.waiting.queue.follow_up) == 1, pilot)
+        await stage.main.open(OpenRequest())
+        assert stage.main.prompt.text == ""
+        await stage.main.open(OpenRequest(session))
+        assert stage.main.prompt.text == "steer\n\nfollow"
+        assert "2 messages" in stage.main.notice.message
+        assert stage.agent.sent == []
 
 
 # -- shell, quitting, editor --------------------------------------------------------------------------------

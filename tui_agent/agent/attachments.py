@@ -69,7 +69,7 @@ async def load_message(
             files.append(_stored(part, put_blob))
         elif resource is not None and ":" in mention.written and (held := await resource(mention.written)):
             files += held
-        elif mention.looks_like_path:
+        elif not mention.in_code:
             missing.append(mention.written)
     entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
     problem = f"Not attached, there is no such file: {', '.join(missing)}." if missing else None

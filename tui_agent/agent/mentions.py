@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 IMAGE_TYPES = {
     ".png": "image/png",
@@ -18,6 +18,13 @@ _FILE = re.compile(r'@(?:"([^"\n]+)"|([^\s"]+))')
 _ENTRY = re.compile(r"#(\d{1,9})(?![\w-])")
 _RANGE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
+_LOOKED_AT = 200
+"""Characters around a mention that tell whether it stands in code."""
+_DECLARATION = re.compile(
+    r"(@\w|async |def |class |func? |fun |export |import |public |private |protected |static |final |abstract |"
+    r"override |interface |enum |void |var |val |let |const |(\w+[\w<>\[\]]*) \w+\s*[(=;])"
+)
+"""How a line begins that a decorator or an annotation stands before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +35,8 @@ class FileMention:
     path: str
     first: int | None = None
     last: int | None = None
-
-    @property
-    def looks_like_path(self) -> bool:
-        """Whether it can hardly be anything else: a name of a person or an agent has neither slash nor dot."""
-        return "/" in self.path or "." in self.path.strip(".")
+    in_code: bool = False
+    """Whether it stands where code has such words: decorators, annotations, tags of comments, rules of style sheets."""
 
 
 def has_mention(text: str) -> bool:
@@ -42,8 +46,15 @@ def has_mention(text: str) -> bool:
 
 def file_mentions(text: str) -> list[FileMention]:
     """Return the files a message names, each once, without punctuation that ends a sentence."""
-    written = [match[1] or match[2].rstrip(_END) for match in _words(_FILE, text)]
-    return [_file(name) for name in dict.fromkeys(written) if name]
+    found: dict[str, FileMention] = {}
+    fences = seen = 0
+    for match in _words(_FILE, text):
+        fences += text.count("```", seen, match.start())
+        seen = match.start()
+        written = match[1] or match[2].rstrip(_END)
+        if written and (written not in found or found[written].in_code):
+            found[written] = replace(_file(written), in_code=fences % 2 == 1 or _is_code(text, match))
+    return list(found.values())
 
 
 def entry_mentions(text: str) -> list[int]:
@@ -57,6 +68,26 @@ def _file(written: str) -> FileMention:
         return FileMention(written, written)
     first = max(1, int(found[2]))
     return FileMention(written, found[1], first, max(first, int(found[3])) if found[3] else first)
+
+
+def _is_code(text: str, match: re.Match[str]) -> bool:
+    """Whether the place looks like code somebody pasted: a sentence begins, goes on and ends in another way."""
+    earliest, latest = max(0, match.start() - _LOOKED_AT), match.end() + _LOOKED_AT
+    start = max(earliest, text.rfind("\n", earliest, match.start()) + 1)
+    end = text.find("\n", match.end(), latest)
+    before, after = text[start : match.start()], text[match.end() : end if end >= 0 else latest].strip()
+    if before.count("`") % 2:
+        return True
+    if before.strip(" \t/*#") or not match[2]:
+        return False
+    follows = text[end + 1 : latest].lstrip() if end >= 0 else ""
+    return (
+        bool(before.strip())
+        or "(" in match[2]
+        or after.endswith(("{", ";", ")"))
+        or _DECLARATION.match(after) is not None
+        or (not after and _DECLARATION.match(follows) is not None)
+    )
 
 
 def _words(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -94,4 +94,5 @@ def remove_session(connection: sqlite3.Connection, session: int) -> None:
     """Delete a session with all that belongs to it."""
     entry_table.remove_from_index(connection, session)
     connection.execute("DELETE FROM bodies WHERE key BETWEEN ? AND ?", key_range(session))
+    connection.execute("DELETE FROM unsent WHERE place = (SELECT id FROM sessions WHERE number = ?)", (session,))
     connection.execute("DELETE FROM sessions WHERE number = ?", (session,))

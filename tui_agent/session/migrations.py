@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
+from tui_agent.session import unsent
 from tui_agent.session.errors import StoreDamaged
 
 __all__ = ["MIGRATIONS", "Migration", "migrate"]
@@ -32,10 +33,15 @@ def _tell_subagents_apart(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _tell_subagents_apart}
+def _keep_unsent(connection: sqlite3.Connection) -> None:
+    """Have a table for what was written and not sent."""
+    connection.execute(unsent.TABLE)
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _tell_subagents_apart, 2: _keep_unsent}
 """What to do from each older version to the next. Version 1 is the first one."""
 
-_COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs")
+_COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")
 """Tables that must have as many rows after a migration as before."""
 
 

@@ -16,9 +16,11 @@ Why they look like this:
 
 import sqlite3
 
+from tui_agent.session import unsent
+
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "key_of", "key_range"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """``PRAGMA user_version`` of the tables below."""
 
 APPLICATION_ID = 0x54554941
@@ -120,6 +122,7 @@ def create(connection: sqlite3.Connection) -> None:
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.execute(statement)
+    connection.execute(unsent.TABLE)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

@@ -5,12 +5,14 @@ import socket
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
 from tui_agent.session import blobs, entry_table, finding, forking
+from tui_agent.session import unsent as unsents
 from tui_agent.session.database import Database, SchemaTarget
 from tui_agent.session.errors import (
     AmbiguousSession,
@@ -24,6 +26,7 @@ from tui_agent.session.ids import Clock, IdSource, now, uuid7
 from tui_agent.session.locks import LivenessLocks
 from tui_agent.session.records import EntryHeader, Holder, SearchHit, SessionInfo
 from tui_agent.session.rows import storable
+from tui_agent.session.unsent import Unsent
 
 __all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store"]
 
@@ -261,6 +264,22 @@ class Store:
         """Return what the user typed in all sessions, distinct, the newest first. Shell commands begin with ``!``."""
         with self.reader() as connection:
             return finding.typed_texts(connection, limit)
+
+    def keep_unsent(self, place: str, unsent: Unsent) -> None:
+        """Keep what the user wrote and has not sent; ``place`` is a session's id or a directory."""
+        self.announce()
+        with self.writer() as connection:
+            kept = replace(unsent, text=storable(unsent.text))
+            unsents.keep(connection, storable(place), self._token, kept, self.clock())
+
+    def take_unsent(self, place: str) -> Unsent:
+        """Return what was kept at a place by this program or by ones that ended, and forget it."""
+        with self.writer() as connection:
+            unsents.forget(connection, self.clock() - unsents.KEPT)
+            return unsents.take(connection, storable(place), self._is_free)
+
+    def _is_free(self, token: str) -> bool:
+        return token == self._token or not self._locks.alive(token)
 
     # -- for Session ----------------------------------------------------------------------------------------
 

@@ -137,7 +137,7 @@ class TuiAgentApp(App[int]):
                 self.show_welcome()
             case _:
                 if start.prompt:
-                    self.main.send(start.prompt)
+                    await self.main.outbox.send(start.prompt)
         # What was built up to here lives as long as the program: the collector, off until now, need not look at it.
         gc.freeze()
         gc.enable()

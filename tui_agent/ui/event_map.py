@@ -59,6 +59,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             view.leave_question()
         case QueueChanged():
             view.waiting.queue = event
+            main.unsent.save()
             main.refresh_bindings()
         case MessageRefused(text=text, reason=reason):
             main.put_back(text)

@@ -38,7 +38,7 @@ async def _send_own(main: MainScreen, name: str, argument: str, complaint: str) 
     if prepared is None:
         main.say(complaint, "warning")
     else:
-        main.send_prepared(prepared)
+        main.outbox.send_prepared(prepared)
 
 
 async def skills(main: MainScreen, _argument: str) -> None:

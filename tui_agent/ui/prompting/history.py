@@ -22,6 +22,11 @@ class PromptHistory:
         """Whether an earlier message is shown instead of the draft."""
         return self._position >= 0
 
+    @property
+    def draft(self) -> str:
+        """What was written before the walk began."""
+        return self._draft
+
     def older(self, shown: str) -> str | None:
         """Return the message before the one shown, None at the oldest. ``shown`` is kept when it is the draft."""
         texts = self._texts()

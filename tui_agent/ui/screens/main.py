@@ -5,7 +5,6 @@ It is painted before anything about sessions is imported; ``attach`` brings in t
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections.abc import Mapping, Sequence
@@ -18,15 +17,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
-from tui_agent.agent.mentions import has_mention
 from tui_agent.ui import knowledge_handlers
 from tui_agent.ui.abilities import CompactingAgent
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
 from tui_agent.ui.format import one_line, short_path
 from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
-from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.ui.prompting.outbox import Outbox
 from tui_agent.ui.prompting.sources import FileSource, sources
+from tui_agent.ui.prompting.unsent import UnsentKeeper
 from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
@@ -36,8 +35,6 @@ from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
-    from tui_agent.agent.preparing import Prepared
-    from tui_agent.session.entries import UserPart
     from tui_agent.ui.handlers import Undone
     from tui_agent.ui.services import AgentPort, AppServices
     from tui_agent.ui.widgets.session_view import SessionView
@@ -78,9 +75,11 @@ class MainScreen(Screen[None]):
         self.keymap: Mapping[str, str] = {}
         """The user's own keys, by the id of what they do."""
         self._services: AppServices | None = None
-        self._early: list[Prompt.Sent] = []
+        self.outbox = Outbox(self)
+        """Where what the user wrote leaves from."""
         self._files = FileSource(self)
-        self._sending = asyncio.Lock()
+        self.unsent = UnsentKeeper(self)
+        """Keeps what is in the prompt through whatever happens to the program."""
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
@@ -160,12 +159,12 @@ class MainScreen(Screen[None]):
         self.show_facts()
         self.show_running()
         self.look_at_files()
-        early, self._early = self._early, []
-        for message in early:
-            self.call_later(self._prompt_sent, message)
+        self.unsent.opened(agent)
+        self.outbox.send_early()
 
     async def on_unmount(self) -> None:
         """End the run and let go of the session."""
+        self.unsent.save()
         if self.view is not None:
             await self.view.close()
 
@@ -222,71 +221,14 @@ class MainScreen(Screen[None]):
 
     # -- the prompt -------------------------------------------------------------------------------------------
 
+    @on(Prompt.Changed)
+    def _prompt_changed(self) -> None:
+        self.unsent.changed()
+
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        intent = parse(message.text)
-        if self.agent is None and not (isinstance(intent, CommandIntent) and intent.name in {"quit", "exit", "help"}):
-            self._early.append(message)
-            return
-        self.notice.clear()
-        match intent:
-            case CommandIntent(name, arguments):
-                await self.run_command(name, arguments)
-            case ShellIntent(command, excluded) if self.agent is not None:
-                self.run_soon(self.agent.run_shell(command, excluded=excluded))
-            case MessageIntent(text) if has_mention(text):
-                self._send_with_files(text, message.follow_up)
-            case MessageIntent(text):
-                self._submit(text, follow_up=message.follow_up)
-            case _:
-                pass
-
-    def send(self, text: str) -> None:
-        """Send a text as if it were typed."""
-        self.post_message(Prompt.Sent(self.prompt, text, follow_up=False))
-
-    @work(group="send", exit_on_error=False)
-    async def _send_with_files(self, text: str, follow_up: bool) -> None:  # noqa: FBT001 - a worker's argument
-        from tui_agent.agent.attachments import load_message
-
-        async with self._sending:
-            if self.agent is None:
-                return
-            loaded = await load_message(text, self.cwd, self.agent.session, self.services.store.put_blob)
-            self._submit(loaded.parts, follow_up=follow_up)
-            self._warn(loaded.problem)
-
-    def send_prepared(self, prepared: Prepared) -> None:
-        """Send a message that was made ready, with the model and agent it wants."""
-        if self.agent is None:
-            return
-        if prepared.model is not None:
-            self.agent.change_model(prepared.model)
-        if prepared.mode is not None:
-            self.agent.change_mode(prepared.mode)
-        self._submit(prepared.parts, follow_up=False)
-        self._warn(prepared.problem)
-
-    def _warn(self, problem: str | None) -> None:
-        """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""
-        if problem is not None:
-            self.notify(problem, severity="warning", markup=False)
-
-    def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
-        from tui_agent.session.errors import StoreError
-
-        if self.agent is None:
-            return
-        if self.agent.session.read_only:
-            self.say("This session is open for reading only; /fork goes on in a copy.", "warning")
-            return
-        self.undone.clear()
-        try:
-            self.agent.submit(message, follow_up=follow_up)
-        except StoreError as error:
-            text = message if isinstance(message, str) else "".join(getattr(part, "text", "") for part in message[:1])
-            self.prompt.set_draft(text)
-            self.say(error.message, "error")
+        await self.outbox.send(message.text, follow_up=message.follow_up)
+        self.unsent.save()
 
     @on(Prompt.QuitAsked)
     def _quit_asked(self) -> None:

@@ -18,7 +18,8 @@ from tui_agent.session.records import SessionInfo
 from tui_agent.ui.format import age, one_line, plural, short_model, short_path
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.picker import PickerScreen, Row
-from tui_agent.ui.services import OpenHow, OpenRequest, StorePort
+from tui_agent.ui.services import OpenHow, OpenRequest
+from tui_agent.ui.store_port import StorePort
 
 PAUSE = 0.12
 """Seconds without a key before a search starts."""

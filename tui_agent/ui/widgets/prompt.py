@@ -99,6 +99,15 @@ class Prompt(TextArea):
         """The text with every chip replaced by what was pasted."""
         return self._pastes.expand(self.text)
 
+    @property
+    def draft(self) -> str:
+        """What the user is writing: not the earlier message that is being looked at."""
+        return self._walk.draft if self._is_recalled else self.full_text
+
+    @property
+    def _is_recalled(self) -> bool:
+        return self._walk.walking and self.text == self._recalled
+
     def set_draft(self, text: str) -> None:
         """Put a text into the prompt, to be edited; the cursor goes to its end."""
         text = clean(text)
@@ -246,8 +255,7 @@ class Prompt(TextArea):
     def _token(self) -> Token | None:
         """Return the word at the cursor that can be completed."""
         row, column = self.cursor_location
-        walking = self._walk.walking and self.text == self._recalled
-        usable = self.selection.is_empty and not self.shell and not walking
+        usable = self.selection.is_empty and not self.shell and not self._is_recalled
         return token_at(self.document.lines, row, column) if usable else None
 
     def _catch_up(self) -> None:

@@ -73,6 +73,7 @@ class SessionView(Container):
 
     async def open(self, request: OpenRequest) -> None:
         """Open a session in place of the one shown; when that fails, the one shown stays."""
+        self._main.unsent.save()
         try:
             agent = await self._slot.open(request)
         except SessionHeld as held:
