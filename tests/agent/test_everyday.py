@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.bypass_project import make_project
+from tests.support.tooling import Workspace
+from tui_agent.agent.gate import needs_of
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide, decide_in_mode, session_rules
+from tui_agent.tools.bash import BashInput, BashTool
+from tui_agent.tools.sandbox import Sandbox, SandboxState
+from tui_agent.tools.settings import SandboxSettings
 from tui_agent.tools.shell.needs import command_needs
 
 COMMANDS = [
@@ -13,7 +18,6 @@ COMMANDS = [
     for line in (Path(__file__).parent / "data" / "everyday.txt").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 ]
-MOST_ASKED = 0.15
 
 
 @pytest.fixture
@@ -24,11 +28,14 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
-def test_a_day_of_commands_asks_for_few_of_them(project: Path) -> None:
+def asked_about(project: Path, *, boxed: bool, always: bool) -> list[str]:
+    """Return the commands that ask; ``boxed`` in a sandbox, ``always`` when every answer is that."""
     rules: list[Rule] = []
     asked_for = []
+    sandbox = Sandbox(SandboxSettings(), find=lambda: SandboxState("bubblewrap" if boxed else None, "bwrap"))
+    context = Workspace(project, sandbox=sandbox).context()
     for command in COMMANDS:
-        needs = command_needs(command, project, project)
+        needs = needs_of(BashTool(), BashInput(command=command), context)
         asked = [
             (need, rule)
             for need in needs
@@ -36,9 +43,17 @@ def test_a_day_of_commands_asks_for_few_of_them(project: Path) -> None:
         ]
         if asked:
             asked_for.append(command)
-            rules += session_rules(asked)
+            rules += session_rules(asked) if always else ()
+    return asked_for
+
+
+@pytest.mark.parametrize(
+    ("boxed", "always", "most"), [(False, True, 0.15), (True, True, 0.06), (True, False, 0.08), (False, False, 0.25)]
+)
+def test_a_day_of_commands_asks_for_few_of_them(project: Path, boxed: bool, always: bool, most: float) -> None:
+    asked = asked_about(project, boxed=boxed, always=always)
     assert len(COMMANDS) >= 200
-    assert len(asked_for) <= MOST_ASKED * len(COMMANDS), asked_for
+    assert len(asked) <= most * len(COMMANDS), asked
 
 
 def test_nothing_is_unclear_about_ordinary_commands(project: Path) -> None:

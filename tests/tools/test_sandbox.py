@@ -1,6 +1,7 @@
 """The sandbox: its command lines everywhere, its walls where the system has one."""
 
 import asyncio
+import gc
 import os
 import shutil
 import socket
@@ -372,6 +373,84 @@ async def test_a_job_in_the_sandbox_is_stopped_whole(walls: Workspace) -> None:
     assert alive(state.pid)
     await asyncio.wait_for(walls.jobs.stop(state.id), 20)
     await eventually(lambda: not running("sandbox-left-3"), "something goes on")
+
+
+# -- what runs unasked ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def held(walls: Workspace) -> Workspace:
+    walls.file(".env", "KEY=mine\n")
+    walls.file("certs/server.key", "PRIVATE\n")
+    walls.file("show.py", "import sys\nfor name in sys.argv[1:]: print(open(name).read().strip() or 'nothing')\n")
+    walls.file("run.sh", 'eval "$*"\n')
+    return walls
+
+
+@works
+async def test_the_secrets_of_the_project_are_hidden_from_what_runs_unasked(held: Workspace) -> None:
+    assert (await held.call(BASH, command="python3 show.py certs/../show.py")).output.startswith("import sys")
+    shown = await held.call(BASH, command="bash run.sh cat '.e*' 'certs/server.k*' ';' mv certs c2 ';' cat 'c2/*'")
+    assert shown.output == "[No output.]"
+    held.file(".envrc", "new")
+    failed = await held.call(BASH, command="bash run.sh cat .envr?; python3 run.sh KeyError")
+    assert "Hidden from what runs unasked" in failed.output
+    assert ".env" in failed.output
+
+
+@works
+async def test_a_secret_that_is_named_was_asked_about_and_is_there(held: Workspace) -> None:
+    assert (await held.call(BASH, command="python3 show.py .env certs/server.key")).output == "KEY=mine\nPRIVATE"
+    assert (await held.call(BASH, command="echo KEY=other > .env")).output == "[No output.]"
+    assert (held.root / ".env").read_text() == "KEY=other\n"
+
+
+@works
+async def test_settings_open_a_secret(held: Workspace, home: Path) -> None:
+    sandbox(held, home, readable=(".env", "certs/*.key"))
+    assert (await held.call(BASH, command="bash run.sh cat '.e*' 'certs/*'")).output == "KEY=mine\nPRIVATE"
+
+
+@works
+@pytest.mark.parametrize(
+    "tried", ["touch .git/objects/x", "mv .git old", "rm -rf .git/objects", "mkdir .git/info", "rm .git/config"]
+)
+async def test_what_runs_unasked_leaves_the_repository_alone(held: Workspace, tried: str) -> None:
+    result = await held.call(BASH, command=f"bash run.sh {tried}")
+    assert result.is_error
+    assert sorted(path.name for path in (held.root / ".git").iterdir()) == ["config", "hooks", "objects"]
+
+
+@works
+async def test_it_makes_no_repository_where_there_is_none(space: Workspace, home: Path) -> None:
+    """Whoever looks at the project next would obey its settings."""
+    (space.root / ".git").rmdir()
+    made = sandbox(space, home)
+    space.file("run.sh", 'eval "$*"\n')
+    assert (await space.call(BASH, command="bash run.sh touch here")).output == "[No output.]"
+    result = await space.call(BASH, command="bash run.sh echo x '>' .git/config")
+    assert result.is_error
+    assert list((space.root / ".git").iterdir()) == []
+    assert (space.root / "here").exists()
+    space.sandbox = None
+    del made
+    gc.collect()
+    assert not (space.root / ".git").exists()
+
+
+@works
+async def test_what_is_asked_about_may_write_to_the_repository(held: Workspace) -> None:
+    assert not (await held.call(BASH, command="git init -q r && touch .git/objects/x")).is_error
+
+
+@works
+async def test_without_the_network_sockets_of_other_programs_are_not_there(held: Workspace) -> None:
+    """A database takes orders from whoever finds its socket."""
+    kept = {"current-system", "booted-system", "opengl-driver", "opengl-driver-32", "wrappers", "host", "lock"}
+    shown = await held.call(BASH, command="find /run -mindepth 2 -not -path '/run/lock*'")
+    assert [
+        line for line in shown.output.splitlines() if line.startswith("/run/") and line.split("/")[2] not in kept
+    ] == []
 
 
 def running(mark: str) -> list[str]:

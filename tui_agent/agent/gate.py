@@ -127,15 +127,24 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
         ToolError: the call cannot work, so there is nothing to ask.
     """
     found: list[PermissionNeed] = []
-    for need in tool.needs(arguments, context):
+    wanted = tool.needs(arguments, context)
+    for need in wanted:
         if need.permission is Permission.BASH and need.detail_kind == "command":
+            from tui_agent.tools.shell.builders import is_held
             from tui_agent.tools.shell.needs import command_needs
 
             parts = command_needs(need.pattern, context.cwd, context.project)
+            others = (other for other in wanted if other is not need)
+            if not (need.sandboxed and is_held((*parts, *others)) and _can_hide_secrets(context)):
+                parts = tuple(replace(part, inside="") for part in parts)
             found += [replace(part, sandboxed=need.sandboxed) for part in parts]
         else:
             found.append(need)
     return tuple(found)
+
+
+def _can_hide_secrets(context: ToolContext) -> bool:
+    return context.sandbox is not None and context.sandbox.secrets(context.project) is not None
 
 
 def _denied(rule: Rule) -> str:

@@ -251,6 +251,10 @@ async def branch(cwd: Path) -> str | None:
     name = git_branch(find_project(cwd))
     if name is None:
         return None
+    from tui_agent.tools.shell.steered import repository_runs_programs
+
+    if await asyncio.to_thread(repository_runs_programs, cwd):
+        return name  # nobody was asked whether what its settings name may run
     try:
         process = await asyncio.create_subprocess_exec(
             "git", "status", "--porcelain", "--untracked-files=no", cwd=cwd,

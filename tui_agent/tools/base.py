@@ -58,6 +58,8 @@ class PermissionNeed:
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
     """A command that runs in a sandbox: it can change the project and nothing else, and reaches no network."""
+    inside: Literal["", "builds", "edits"] = ""
+    """What a command does in the project while a sandbox holds it to that; "" for more, or what is not known."""
     harmless: bool = False
     """It only reads: allowed where no rule says otherwise, in every mode."""
     unclear: str = ""

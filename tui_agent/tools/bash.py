@@ -5,8 +5,9 @@ import contextlib
 import os
 import shutil
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
 from pydantic import Field
 
@@ -18,7 +19,7 @@ from tui_agent.tools.interactive import advice
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.process import Command, Run, run_command
-from tui_agent.tools.sandbox import Sandbox
+from tui_agent.tools.sandbox import Held, Sandbox
 
 DEFAULT_TIMEOUT = 120
 """Seconds a command may take when the model names none."""
@@ -68,7 +69,8 @@ class BashTool(Tool[BashInput]):
         timeout = min(arguments.timeout, MAX_TIMEOUT)
         if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice)):
             context.notify(notice)
-        command, sandbox = await asyncio.to_thread(_command, arguments, context, timeout)
+        started = await asyncio.to_thread(_command, arguments, context, timeout)
+        command, sandbox = started.command, started.sandbox
         run = Run()
         try:
             if arguments.background:
@@ -78,7 +80,7 @@ class BashTool(Tool[BashInput]):
             raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
         finally:
             removed = sandbox.tidy(context.project) if sandbox is not None else ""
-        output = await asyncio.to_thread(_output, arguments, run, timeout, sandbox)
+        output = await asyncio.to_thread(_output, arguments, run, started, context.project)
         if removed:
             output = replace(output, footer="\n".join(filter(None, [output.footer, removed])))
         return await finish(output, context)
@@ -101,8 +103,16 @@ class BashTool(Tool[BashInput]):
         return " ".join(arguments.command.split())[:_TITLE_CHARS]
 
 
-def _command(arguments: BashInput, context: ToolContext, timeout: float) -> tuple[Command, Sandbox | None]:
-    """Return the command as it is run, and the sandbox it is in."""
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A command as it is run, the sandbox it is in, and how it is held there."""
+
+    command: Command
+    sandbox: Sandbox | None = None
+    held: Held | None = None
+
+
+def _command(arguments: BashInput, context: ToolContext, timeout: float) -> _Started:
     environment = command_environment(context.environment or safe_environment(os.environ))
     text = _checked(arguments.command)
     words: tuple[str, ...] = (_shell(), "-c", text)
@@ -110,18 +120,33 @@ def _command(arguments: BashInput, context: ToolContext, timeout: float) -> tupl
     if sandbox is not None and (refusal := sandbox.refusal()):
         raise ToolError(refusal)
     if sandbox is None or not sandbox.covers(text):
-        return Command(words, context.cwd, environment, timeout), None
-    words = sandbox.wrap(words, context.cwd, context.project, network=arguments.network)
-    return Command(words, context.cwd, sandbox.environment(environment), timeout), sandbox
+        return _Started(Command(words, context.cwd, environment, timeout))
+    held = None if arguments.network else _held(text, context)
+    words = sandbox.wrap(words, context.cwd, context.project, network=arguments.network, held=held)
+    return _Started(Command(words, context.cwd, sandbox.environment(environment), timeout), sandbox, held)
 
 
-def _output(arguments: BashInput, run: Run, timeout: float, sandbox: Sandbox | None) -> Output:
+def _held(text: str, context: ToolContext) -> Held | None:
+    """Return how a command is held that may run unasked because it only builds and tests; None for any other."""
+    from tui_agent.tools.shell.builders import is_held
+    from tui_agent.tools.shell.needs import command_needs
+
+    needs = command_needs(text, context.cwd, context.project)
+    if not is_held(needs):
+        return None
+    project = context.project.resolve()
+    named = (need.pattern for need in needs if need.permission in {Permission.READ, Permission.EDIT})
+    return Held(frozenset((project / pattern).resolve() for pattern in named))
+
+
+def _output(arguments: BashInput, run: Run, started: _Started, project: Path) -> Output:
     raw, capture = run.capture.raw(), run.capture
+    timeout, sandbox = started.command.timeout, started.sandbox
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
     hint = advice(arguments.command, text, failed=failed)
     if failed and sandbox is not None and not hint:
-        hint = sandbox.advice(text, network=arguments.network)
+        hint = sandbox.advice(text, project, network=arguments.network, held=started.held)
     ending = "\n".join(filter(None, [_ending(run, timeout), hint]))
     if not text.strip() and not ending:
         ending = "[No output.]"

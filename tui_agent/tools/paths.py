@@ -5,7 +5,7 @@ import fnmatch
 import os
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from tui_agent.tools.base import Permission, PermissionNeed, ToolContext, ToolError
 from tui_agent.tools.ignore import walk_files
@@ -37,6 +37,10 @@ SENSITIVE_NAMES = (
 
 HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist")
 """Names that look like the above but are made to be shared."""
+
+PROTECTED_DIRECTORIES = frozenset({".git", ".tui-agent", ".hg", ".svn", ".jj"})
+PROTECTED_NAMES = frozenset({".mcp.json", ".gitmodules", ".gitattributes", ".gitconfig"})
+"""What rules the repository or this program: changed only when that very thing was allowed."""
 
 _SUGGESTIONS = 3
 _SIBLINGS_LOOKED_AT = 2_000
@@ -105,6 +109,11 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
     """Return whether the file's name says that it holds secrets."""
     return _sensitive_name(os.path.basename(path).lower())  # noqa: PTH119 - called for every search hit
+
+
+def rules_programs(path: PurePath) -> bool:
+    """Return whether a file rules what programs do in the project: the repository's settings, this program's own."""
+    return not PROTECTED_DIRECTORIES.isdisjoint(path.parts) or path.name in PROTECTED_NAMES
 
 
 @lru_cache(maxsize=4_096)

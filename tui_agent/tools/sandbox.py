@@ -1,22 +1,35 @@
 """The sandbox commands run in: found and tried once, laid out for each command."""
 
+import contextlib
 import fnmatch
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from tui_agent.tools.sandbox_layout import GUARDED, SECRETS, SOCKETS, Layout, bubblewrap_command, seatbelt_command
+from tui_agent.tools.sandbox_layout import (
+    GUARDED,
+    RUNTIME,
+    RUNTIME_KEPT,
+    SECRETS,
+    SOCKETS,
+    Layout,
+    bubblewrap_command,
+    seatbelt_command,
+)
 from tui_agent.tools.settings import SandboxSettings
 
 TRIAL_SECONDS = 10
+MOST_FILES = 200_000
+"""Files of a project that are looked at for secrets; with more nothing runs unasked for being in the sandbox."""
 
 UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
 
@@ -34,6 +47,10 @@ _NO_NETWORK = (
     "EAI_AGAIN", "ENETUNREACH", "nodename nor servname", "Connection refused", "ECONNREFUSED", "Failed to connect",
     "dial tcp", "No address associated with hostname",
 )  # fmt: skip
+_MISSES_SETTINGS = re.compile(
+    r"\benv|not set|KeyError|\bmissing\b|secret|credential|certificate|PEM\b|\.key\b|api.?key", re.IGNORECASE
+)
+"""How programs complain whose settings or keys are not there."""
 _READ_ONLY = ("Read-only file system", "EROFS", "could not write config file", "Device or resource busy")
 
 
@@ -47,6 +64,13 @@ class SandboxState:
     kind: Kind | None
     program: str = ""
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A command is held to building and testing: no secrets of the project but those ``named``, no writing to git."""
+
+    named: frozenset[Path] = frozenset()
 
 
 @lru_cache(maxsize=1)
@@ -89,6 +113,8 @@ class Sandbox:
         self._home = home or Path.home()
         self._find = find
         self._told = False
+        self._kept_clear: set[Path] = set()
+        weakref.finalize(self, _remove_empty, self._kept_clear)
 
     @cached_property
     def state(self) -> SandboxState:
@@ -120,10 +146,30 @@ class Sandbox:
         self._told = True
         return f"Commands run without a sandbox: {self.state.reason}. {UNPROTECTED}"
 
-    def wrap(self, command: Sequence[str], cwd: Path, project: Path, *, network: bool) -> tuple[str, ...]:
+    def secrets(self, project: Path) -> list[Path] | None:
+        """Return the project's files that usually hold secrets, less those the settings open up. Looks at files.
+
+        None when there are too many files to tell.
+        """
+        from tui_agent.tools.shell.reach import secrets_below
+
+        root = project.resolve()
+        found = secrets_below([root], kind="all", most=MOST_FILES)
+        opened = [text for text in self.settings.readable if not text.startswith(("/", "~", "$"))]
+        return found and [
+            path
+            for path in found
+            if not any(fnmatch.fnmatchcase(path.relative_to(root).as_posix(), pattern) for pattern in opened)
+        ]
+
+    def wrap(
+        self, command: Sequence[str], cwd: Path, project: Path, *, network: bool = False, held: Held | None = None
+    ) -> tuple[str, ...]:
         """Return the command line that runs a command inside. Looks at files."""
         self.tidy(project)
         layout = self._layout(cwd, project, network=network)
+        if held is not None:
+            layout = self._narrowed(layout, project.resolve(), held)
         build = seatbelt_command if self.state.kind == "sandbox-exec" else bubblewrap_command
         return build(self.state.program, layout, command)
 
@@ -147,16 +193,28 @@ class Sandbox:
             extra |= {name: str(self._cache / directory) for name, directory in _CACHES.items()}
         return {**environ, **extra}
 
-    def advice(self, output: str, *, network: bool) -> str:
+    def advice(self, output: str, project: Path, *, network: bool, held: Held | None = None) -> str:
         """Return a line for the model where a failed command seems to have met the walls."""
         if not network and any(sign in output for sign in _NO_NETWORK):
             return "[The sandbox has no network, not even to servers here. If it needs one, set network.]"
+        if held is not None and ".git" in output and any(sign in output for sign in _READ_ONLY):
+            return "[What builds and tests unasked can't change .git: call git by itself.]"
         if any(sign in output for sign in _READ_ONLY):
             return (
                 "[In the sandbox only the project and /tmp can be changed, and not .git/config or .git/hooks. "
                 "Ask the user to run what needs more with !.]"
             )
+        if held is not None and _MISSES_SETTINGS.search(output):
+            return self._hidden_advice(project, held)
         return ""
+
+    def _hidden_advice(self, project: Path, held: Held) -> str:
+        root = project.resolve()
+        names = [path.relative_to(root).as_posix() for path in self.secrets(project) or () if path not in held.named]
+        if not names:
+            return ""
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return f"[Hidden from what runs unasked: {shown}. If it needs them: the user can set sandbox.readable.]"
 
     @cached_property
     def _place(self) -> Path:
@@ -174,7 +232,8 @@ class Sandbox:
         extra = list(self._expanded(self.settings.writable))
         shown = {path.resolve() for path in (*extra, *self._expanded(self.settings.readable))}
         secrets = [self._home / name for name in SECRETS]
-        hidden = [path for path in _real([*secrets, *map(Path, SOCKETS), *self._private]) if path not in shown]
+        sockets = map(Path, SOCKETS) if network else _runtime_places()
+        hidden = [path for path in _real([*secrets, *sockets, *self._private]) if path not in shown]
         guarded = [root / name for name in GUARDED] + [path / name for path in git for name in ("hooks", "config")]
         return Layout(
             cwd=cwd.resolve(),
@@ -187,9 +246,39 @@ class Sandbox:
             network=network,
         )
 
+    def _narrowed(self, layout: Layout, root: Path, held: Held) -> Layout:
+        """Return a layout for a command that nobody was asked about."""
+        git = root / ".git"
+        if not os.path.lexists(git):
+            self._kept_clear.add(git)
+        secrets = [path for path in _real(self.secrets(root) or ()) if path not in held.named]
+        repository = [*_git_directories(root), *([git] if os.path.lexists(git) else [])]
+        return replace(
+            layout,
+            writable=tuple(path for path in layout.writable if path not in repository),
+            read_only=tuple(_real([*layout.read_only, *repository])),
+            hidden_files=(*layout.hidden_files, *secrets),
+            absent=() if os.path.lexists(git) else (git,),
+        )
+
     def _expanded(self, texts: Iterable[str]) -> Iterator[Path]:
         for text in texts:
             yield self._home / text[2:] if text.startswith("~/") else Path(os.path.expandvars(text)).expanduser()
+
+
+def _remove_empty(directories: Iterable[Path]) -> None:
+    """Remove what bubblewrap made to have a place for keeping something from coming to be."""
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+
+
+def _runtime_places() -> list[Path]:
+    """Return what is in ``/run`` beside what programs need."""
+    try:
+        return [path for path in RUNTIME.iterdir() if path.name not in RUNTIME_KEPT]
+    except OSError:
+        return list(map(Path, SOCKETS))
 
 
 def _real(paths: Iterable[Path]) -> list[Path]:

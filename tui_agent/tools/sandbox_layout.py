@@ -2,7 +2,7 @@
 
 Everything is read-only but the project, a private /tmp and what the user adds. Secrets of the home directory are
 hidden. Inside the project stays read-only what other programs run of their own accord: git's hooks and configuration,
-and this program's.
+and this program's. A command that runs unasked finds the whole repository read-only and the project's secrets hidden.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,6 +30,12 @@ SOCKETS = (
 )  # fmt: skip
 """Places of sockets through which other programs can be made to do something outside."""
 
+RUNTIME = Path("/run")
+RUNTIME_KEPT = frozenset(
+    {"current-system", "booted-system", "opengl-driver", "opengl-driver-32", "wrappers", "host", "lock"}
+)
+"""What programs need below ``/run``. The rest is sockets of databases and name services: a network by another name."""
+
 GUARDED = (".git/hooks", ".git/config", ".tui-agent", ".mcp.json")
 """Paths in the project that programs outside of the sandbox obey."""
 
@@ -53,6 +59,8 @@ class Layout:
     read_only: tuple[Path, ...] = ()
     hidden_directories: tuple[Path, ...] = ()
     hidden_files: tuple[Path, ...] = ()
+    absent: tuple[Path, ...] = ()
+    """Places where nothing is and nothing may come to be; the exception to what is said above."""
     network: bool = False
 
     def steps(self) -> list[tuple[Path, Access]]:
@@ -79,6 +87,8 @@ def bubblewrap_command(program: str, layout: Layout, command: Sequence[str]) -> 
                 mounts += ["--ro-bind", str(layout.empty), str(path)]
             case _:
                 mounts += ["--tmpfs", str(path)]
+    for path in layout.absent:
+        mounts += ["--tmpfs", str(path), "--remount-ro", str(path)]
     return (
         program,
         # Processes of its own only: others' environments hold keys.
@@ -113,6 +123,7 @@ def seatbelt_profile(layout: Layout) -> str:
                 lines.append(_rule("deny", "file-write*", [path]))
             case _:
                 lines += [_rule("deny", "file-read*", [path]), _rule("deny", "file-write*", [path])]
+    lines += [_rule("deny", "file-write*", [path]) for path in layout.absent]
     if not layout.network:
         lines.append("(deny network*)")
     return "\n".join(lines)

@@ -10,10 +10,8 @@ from pathlib import PurePath
 
 from tui_agent.agent.permissions.rules import STRENGTH, Action, Rule, Source
 from tui_agent.tools.base import Permission, PermissionNeed
-from tui_agent.tools.paths import is_sensitive
+from tui_agent.tools.paths import is_sensitive, rules_programs
 
-_PROTECTED_DIRECTORIES = frozenset({".git", ".tui-agent", ".hg", ".svn", ".jj"})
-_PROTECTED_NAMES = frozenset({".mcp.json", ".gitmodules", ".gitattributes", ".gitconfig"})
 _NOBODY = Rule("*", "*", Action.ASK)
 
 
@@ -29,6 +27,8 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
         return min(denied, key=lambda rule: STRENGTH[rule.source])
     winner = max(verdicts.values(), key=lambda rule: STRENGTH[rule.source], default=_NOBODY)
     if winner.action is Action.ASK and winner.pattern == "*" and is_free(need):
+        return Rule("bash", "*", Action.ALLOW)
+    if winner.action is Action.ASK and winner.source == "default" and is_contained(need):
         return Rule("bash", "*", Action.ALLOW)
     return winner
 
@@ -47,6 +47,14 @@ def is_free(need: PermissionNeed) -> bool:
     return need.permission is Permission.BASH and need.harmless and not need.unclear
 
 
+def is_contained(need: PermissionNeed) -> bool:
+    """Whether a need is a command that builds or tests, and is held by a sandbox while it does.
+
+    A rule of the user's own that says ask, for all commands too, is stronger than this.
+    """
+    return need.permission is Permission.BASH and need.sandboxed and need.inside == "builds" and not need.unclear
+
+
 def holds_secrets(need: PermissionNeed) -> bool:
     """Whether a file is read that usually holds keys."""
     return need.permission is Permission.READ and is_sensitive(PurePath(need.pattern))
@@ -57,7 +65,7 @@ def is_protected(need: PermissionNeed) -> bool:
     if need.permission is not Permission.EDIT:
         return False
     path = PurePath(need.pattern)
-    return not _PROTECTED_DIRECTORIES.isdisjoint(path.parts) or path.name in _PROTECTED_NAMES or is_sensitive(path)
+    return rules_programs(path) or is_sensitive(path)
 
 
 def _covers(rule: Rule, need: PermissionNeed) -> bool:
@@ -82,7 +90,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
         Permission.EDIT: "it changes a file",
-        Permission.BASH: "it runs a command",
+        Permission.BASH: "it runs a command, held by the sandbox" if need.sandboxed else "it runs a command",
         Permission.NETWORK: "it wants out of the sandbox to the network",
     }
     return known.get(need.permission, f"the rule “{rule}” asks")

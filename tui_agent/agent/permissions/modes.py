@@ -69,9 +69,16 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
         return Rule("*", "*", Action.ALLOW)
     if mode == Mode.AUTO_EDIT and _is_plain_edit(need) and rule.pattern == "*":
         return Rule("edit", "*", Action.ALLOW)
+    if mode == Mode.AUTO_EDIT and _edits_inside(need) and rule.source == "default":
+        return Rule("bash", "*", Action.ALLOW)
     return rule
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
     """Whether a file of the project is changed that rules nothing. Files outside have an absolute path."""
     return need.permission is Permission.EDIT and not need.pattern.startswith("/") and not is_protected(need)
+
+
+def _edits_inside(need: PermissionNeed) -> bool:
+    """Whether a command changes files of the project, and is held by a sandbox while it does."""
+    return need.permission is Permission.BASH and need.sandboxed and need.inside == "edits" and not need.unclear

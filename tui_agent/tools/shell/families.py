@@ -86,6 +86,12 @@ def family(words: Sequence[Word]) -> str:
     return escaped(" ".join(names)) + " *" if len(shown) >= len(names) else exact
 
 
+def run_by(words: Sequence[str]) -> list[str]:
+    """Return what a runner (``uv run``, ``npx``) may be given to run, for rules against that: all of it, or less."""
+    size = next((r.count(" ") + 1 for r in _RUNNERS if " ".join(words[: r.count(" ") + 1]) == r), 0)
+    return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))] if size else []
+
+
 def escaped(text: str) -> str:
     """Return a pattern that matches a text only."""
     return re.sub(r"([*?\[])", r"[\1]", text)

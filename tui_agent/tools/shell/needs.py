@@ -9,17 +9,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from tui_agent.tools.base import Permission, PermissionNeed
-from tui_agent.tools.shell.families import escaped, family
+from tui_agent.tools.shell.builders import inside
+from tui_agent.tools.shell.families import escaped, family, run_by
 from tui_agent.tools.shell.git import subcommand
 from tui_agent.tools.shell.programs import read_only, usually_reads
 from tui_agent.tools.shell.reach import (
-    HARMLESS_DEVICES,
     SYSTEM_PROGRAMS,
     Ground,
     gives_options,
     hides_a_repository,
+    is_harmless_device,
     needs_of_path,
     needs_of_words,
     outside,
@@ -28,6 +30,7 @@ from tui_agent.tools.shell.reach import (
     shown,
 )
 from tui_agent.tools.shell.script import Redirect, Script, Simple, read_script
+from tui_agent.tools.shell.steered import is_steered
 from tui_agent.tools.shell.use import Use
 from tui_agent.tools.shell.variables import is_harmless, is_powerful
 from tui_agent.tools.shell.words import Hole, Word, filled, literal
@@ -181,10 +184,12 @@ class _Judge:
         if name == "git" and use is not None and self._strange_git(words[1:]):
             yield self._unclear("the directory looks like a bare repository, whose settings can run programs", simple)
             return
-        if use is not None and not any(gives_options(word, self._ground) for word in words[1:]):
+        steered = use is not None and is_steered(name, self._ground)
+        if use is not None and not steered and not any(gives_options(word, self._ground) for word in words[1:]):
             yield from self._reading(words, use, simple)
             return
-        yield from self._asking(words, simple)
+        does = "builds" if steered else inside(known)
+        yield from self._asking(words, simple, "" if does == "edits" and settings else does)
 
     def _reading(self, words: tuple[Word, ...], use: Use, simple: Simple) -> Iterator[PermissionNeed]:
         yield PermissionNeed(
@@ -218,7 +223,9 @@ class _Judge:
         for path in (found or [])[:3]:
             yield PermissionNeed(Permission.READ, shown(Path(os.path.realpath(path)), self._ground))
 
-    def _asking(self, words: tuple[Word, ...], simple: Simple) -> Iterator[PermissionNeed]:
+    def _asking(
+        self, words: tuple[Word, ...], simple: Simple, inside: Literal["", "builds", "edits"] = ""
+    ) -> Iterator[PermissionNeed]:
         """An ordinary command that does more than read."""
         pattern = _pattern(words, simple)
         unknown = _unknown(words)
@@ -229,6 +236,7 @@ class _Judge:
             "command",
             always="" if unknown else _always(words, simple, pattern),
             unclear=f"what {unknown} stands for is known only when it runs" if unknown else "",
+            inside=inside,
             aliases=_aliases(words, simple),
         )
         yield from self._here()
@@ -279,7 +287,7 @@ class _Judge:
         """Files that come to be or change: they need what an edit needs."""
         for word in words:
             text = path_texts(word, self._ground.home)[0]
-            if text in HARMLESS_DEVICES or text.startswith("/dev/fd/"):
+            if is_harmless_device(text):
                 continue
             for real in self._ground.real(text):
                 detail = simple.source if simple is not None else f"{operator} {word.source}"
@@ -384,7 +392,7 @@ def _aliases(words: Sequence[Word], simple: Simple) -> tuple[str, ...]:
     shown_words = [word.shown for word in words]
     program = shown_words[0].rpartition("/")[2]
     plain = " ".join([program, *shown_words[1:]])
-    found = [simple.source, plain, " ".join(shown_words)]
+    found = [simple.source, plain, " ".join(shown_words), *run_by(shown_words)]
     place = subcommand(words[1:]) if program == "git" else None
     if place is not None:
         found.append(" ".join(["git", *shown_words[1 + place[1] :]]))

@@ -56,22 +56,26 @@ PROGRAMS: dict[str, Program] = {
     **dict.fromkeys(
         (
             "cat", "head", "tail", "wc", "nl", "tac", "rev", "cut", "fold", "expand", "unexpand", "paste", "join",
-            "comm", "cmp", "diff3", "sum", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum",
+            "comm", "cmp", "sum", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum",
             "shasum", "strings", "od", "hexdump", "base64", "base32", "column", "fmt",
             "tsort", "look",
         ),
         _READ,
     ),
     **dict.fromkeys(
-        ("ls", "stat", "du", "df", "readlink", "realpath", "dir", "vdir", "lsblk", "cd", "pushd"), _LIST
+        ("ls", "stat", "df", "readlink", "realpath", "dir", "vdir", "lsblk", "cd", "pushd"), _LIST
     ),
     **dict.fromkeys(("echo", "basename", "dirname", "seq", "expr", "true", "false", ":", "sleep", "tr", "arch"), _TEXT),
     **dict.fromkeys(
-        ("pwd", "whoami", "id", "groups", "uname", "nproc", "uptime", "free", "tty", "locale", "jobs", "wait", "exit",
+        ("pwd", "whoami", "id", "groups", "uname", "nproc", "uptime", "free", "tty", "locale", "exit",
          "return", "break", "continue", "shift", "popd", "dirs", "logname", "users", "who", "w", "cal", "times"),
         Program(operands="text"),
     ),
-    "file": Program(short="Cm", long=("compile", "magic-file"), contents=False),
+    "file": Program(short="Cmf", long=("compile", "magic-file", "files-from"), contents=False),
+    "diff3": Program(long=("diff-program",)),
+    "du": Program(long=("files0-from",), contents=False),
+    "jobs": Program(short="x", operands="text"),
+    "wait": Program(short="p", operands="text"),
     "diff": Program(tree_short="r", tree_long=("recursive",)),
     **dict.fromkeys(("zcat", "bzcat", "xzcat"), Program(short="r", long=("recursive",))),
     "which": _TEXT,
@@ -87,7 +91,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "uniq": Program(most=1),
     "xxd": Program(short="r", long=("revert",), most=1),
-    "tree": Program(short="oRl", long=("output",), contents=False),
+    "tree": Program(short="oRl", long=("output", "fromfile", "fromtabfile"), contents=False),
     "hostname": Program(short="FbB", long=("file", "boot"), operands="none"),
     "ps": Program(short="", operands="none"),
     "pgrep": Program(operands="text"),
@@ -96,8 +100,8 @@ PROGRAMS: dict[str, Program] = {
                   operands="pattern", contents=False),
     "less": Program(short="oOkPtTx+", long=("log-file", "LOG-FILE", "lesskey", "tag", "use-color")),
     "more": Program(short="+"),
-    "lsof": Program(operands="none"),
-    "ss": Program(short="KD", long=("kill", "diag"), operands="none"),
+    "lsof": Program(short="D", operands="none"),
+    "ss": Program(short="KDF", long=("kill", "diag"), operands="none"),
     "netstat": Program(operands="none"),
     "tokei": _LIST,
     "scc": Program(short="o", long=("output", "format-multi"), contents=False),
@@ -128,7 +132,12 @@ _HARMLESS_SUBCOMMANDS = frozenset(
 )  # fmt: skip
 
 
-_JQ_LOADS = re.compile(r"\b(?:import|include|modulemeta)\b")
+_JQ_LOADS = re.compile(r"\b(?:import|include|modulemeta)\b|(?<![.\w\"])env\b|\$(?:ENV|__prog_args)\b")
+"""What of jq loads other files or shows the environment."""
+_REACHES_OUT = re.compile(
+    r"-[A-Za-z]*[HM].*|-c|--(?:host|machine|context|config|log|index|extra|find-links|proxy).*|.*://.*"
+)
+"""Arguments with which a harmless subcommand asks another machine, or writes a log."""
 
 
 def read_only(words: Sequence[Word]) -> Use | None:
@@ -140,7 +149,7 @@ def read_only(words: Sequence[Word]) -> Use | None:
     if len(values) == 1 and values[0] in _VERSION and name in _VERSION_OF:
         return None if (name, values[0]) in {("bash", "-v"), ("sh", "-v"), ("zsh", "-v")} else Use()
     if (name, values[0] if values else "") in _HARMLESS_SUBCOMMANDS and None not in values:
-        return Use(contents=False)
+        return None if any(_REACHES_OUT.fullmatch(value or "") for value in values) else Use(contents=False)
     if name == "jq" and any(_JQ_LOADS.search(value or "") for value in values):
         return None
     if name in SPECIAL:

@@ -18,6 +18,7 @@ from tui_agent.tools.shell.words import Word
 HARMLESS_DEVICES = frozenset(
     {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom", "/dev/random"}
 )
+_OPEN_FILE = re.compile(r"/dev/fd/\d+")
 SYSTEM_PROGRAMS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
 MOST_FILES = 20_000
 """Files below a directory that are looked at before a recursive search counts as unclear."""
@@ -76,7 +77,7 @@ def needs_of_words(words: Iterable[Word], ground: Ground, *, contents: bool, pro
 
 def needs_of_path(text: str, ground: Ground, *, contents: bool, strict: bool = True) -> Iterator[PermissionNeed]:
     """Yield what it takes to reach a path; ``strict`` takes one for a path that exists nowhere."""
-    if text in HARMLESS_DEVICES or text.startswith("/dev/fd/") or "\0" in text:
+    if is_harmless_device(text) or "\0" in text:
         return
     # A pattern of sed or an address may begin with a slash and be no path at all.
     is_path = strict or not text.startswith("/") or os.path.lexists("/" + text.lstrip("/").split("/")[0])
@@ -85,6 +86,11 @@ def needs_of_path(text: str, ground: Ground, *, contents: bool, strict: bool = T
             yield outside(real)
         if contents and (is_sensitive(real) or is_sensitive(text) or _may_be_secret(text)):
             yield PermissionNeed(Permission.READ, shown(real, ground))
+
+
+def is_harmless_device(text: str) -> bool:
+    """Return whether a path is a device that anything may read and write, or a file the command has open anyway."""
+    return text in HARMLESS_DEVICES or _OPEN_FILE.fullmatch(text) is not None
 
 
 def outside(real: Path) -> PermissionNeed:
@@ -131,7 +137,9 @@ def gives_options(word: Word, ground: Ground) -> bool:
     )
 
 
-def secrets_below(directories: Iterable[Path], *, kind: Literal["visible", "all"]) -> list[Path] | None:
+def secrets_below(
+    directories: Iterable[Path], *, kind: Literal["visible", "all"], most: int = MOST_FILES
+) -> list[Path] | None:
     """Return files below directories that usually hold secrets, None when there are too many files to tell."""
     found: list[Path] = []
     pending = [str(directory) for directory in directories]
@@ -141,7 +149,7 @@ def secrets_below(directories: Iterable[Path], *, kind: Literal["visible", "all"
             with os.scandir(pending.pop()) as rows:
                 for row in rows:
                     count += 1
-                    if count > MOST_FILES:
+                    if count > most:
                         return None
                     if row.name in _NOT_THE_USERS or (kind == "visible" and row.name.startswith(".")):
                         continue

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.tools.shell.script import Redirect, Script, Simple
 from tui_agent.tools.shell.word_reader import WORD_KINDS, WordReader
-from tui_agent.tools.shell.words import Word, literal
+from tui_agent.tools.shell.words import Hole, Word, literal
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -225,6 +225,7 @@ class _Reader(WordReader):
         if node.type != "for_statement" or node.children[0].type != "for":
             return
         name = next((self.text(child) for child in node.named_children if child.type == "variable_name"), "")
+        self._script.assignments.append((name, Word(self.text(node).split("\n")[0], (Hole("variable"),))))
         kinds = {"word", "number", "raw_string", "string", "concatenation"}
         words = [child for child in node.named_children if child.type in kinds and "\n" not in self.text(child)]
         others = {child.type for child in node.named_children} - {*kinds, "variable_name", "do_group"}

@@ -167,6 +167,8 @@ class WordReader(ABC):
                 self.word(child, repeated=repeated)
             elif self.text(child) not in _SAFE_OPERATORS:
                 self.problem("it expands a variable in a way that is not looked into")
+            elif self.text(child) in {"=", ":="}:
+                self._script.assignments.append((name, Word(self.text(node), (Hole("variable"),))))
         plain = re.fullmatch(r"\$\{\w+\}", self.text(node)) is not None
         return Hole("variable", name if plain else "")
 
