@@ -21,10 +21,11 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
-from tui_agent.ui.widgets.transcript.bodies import DiffBody, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.bodies import TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
+from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
 from tui_agent.ui.widgets.transcript.samples import DIFF, every_kind
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
@@ -172,9 +173,9 @@ def test_lines_of_a_diff_that_look_like_its_head_are_lines() -> None:
 def test_hunks_and_files_of_a_diff_are_told_apart() -> None:
     one = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n"
     shown = [row(line) for line in body_lines(DiffBody(one.format("x") + one.format("y")), 60, Window(None))]
-    assert shown[0] == "  b/x"
+    assert shown[0] == "  x"
     assert shown[3] == "  ⋯"
-    assert "  b/y" in shown
+    assert "  y" in shown
 
 
 def test_one_hidden_line_is_shown_instead_of_told() -> None:

@@ -1,14 +1,13 @@
 """What a question is about: its words, and the command, diff, address or loop below them."""
 
-from typing import ClassVar
-
-from textual.content import Content
-from textual.style import Style
-from textual.widgets import Static
+from collections.abc import Iterable, Iterator
 
 from tui_agent.agent.events import PermissionRequest
 from tui_agent.tools.base import Permission, PermissionNeed
 from tui_agent.ui.format import one_line, visible
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
+from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 
 VERBS = {
     Permission.READ: "Read",
@@ -46,63 +45,53 @@ def question(request: PermissionRequest) -> str:
     return f"{VERBS[need.permission]} {what}?"
 
 
-class PermissionDetails(Static):
-    """The full command, diff or address. Plain text only: nothing in it is markup."""
+class PermissionDetails(LineView):
+    """The full command, diff or address, as the conversation would show it. Nothing in it is markup."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "permission--added",
-        "permission--removed",
-        "permission--hunk",
-        "permission--command",
-    }
-
-    def show(self, request: PermissionRequest) -> None:
+    def ask(self, request: PermissionRequest) -> None:
         """Show what the call wants: for a loop what it gave so far, for a command all of it and what of it asks."""
         if request.loop:
-            self.update(self._loop(request))
+            self.show(lambda width: _loop_lines(request, width))
             return
-        shown = [self._detail(need) for need in request.needs if need.detail or need.pattern]
         command = request.command.strip()
         if command and any(need.detail.strip() != command for need in request.needs):
-            faint = self._style("hunk")
-            asked = (Content.assemble(("asks for  ", faint), self._asked(need)) for need in request.needs)
-            shown = [Content.styled(visible(command), self._style("command")), *asked]
-        self.update(Content("\n").join(dict.fromkeys(shown)))
+            asked = list(dict.fromkeys(_asked(need) for need in request.needs))
+            self.show(lambda width: [*_text_lines(command, "strong", width), *_asked_lines(asked, width)])
+            return
+        shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
+        self.show(lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)])
 
-    def _asked(self, need: PermissionNeed) -> Content:
-        """Return a part of a command that asks, on one line, with what it is about."""
-        text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
-        if need.permission is Permission.BASH:
-            return Content(text)
-        return Content(f"{ABOUT.get(need.permission, need.permission.value)} {text}")
 
-    def _loop(self, request: PermissionRequest) -> Content:
-        """Return the call that repeats and the last of its results, shortened."""
-        faint = self._style("hunk")
-        lines = [Content.styled(one_line(f"{request.tool} {request.title}", 400), self._style("command"))]
-        first = max(0, len(request.loop) - LOOP_RESULTS)
-        for number, result in enumerate(request.loop[first:], first + 1):
-            kept = visible(result).strip().splitlines()
-            more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
-            lines.append(Content.styled(f"result {number} of {len(request.loop)}{more}", faint))
-            lines += [Content(f"  {line[:200]}") for line in kept[:LOOP_LINES] or ["(nothing)"]]
-        return Content("\n").join(lines)
+def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
+    return body_lines(TextBody(visible(text), style, ""), width, Window(None))
 
-    def _detail(self, need: PermissionNeed) -> Content:
-        text = visible(need.detail or need.pattern)
-        match need.detail_kind:
-            case "diff":
-                # The question names the file already; room for lines of the diff is dear.
-                lines = [line for line in text.splitlines() if not line.startswith(("--- ", "+++ "))]
-                return Content("\n").join(self._diff_line(line) for line in lines)
-            case "command":
-                return Content.styled(text, self._style("command"))
-            case _:
-                return Content(text)
 
-    def _diff_line(self, line: str) -> Content:
-        name = {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1])
-        return Content.styled(line, self._style(name)) if name else Content(line)
+def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:
+    if kind == "diff":
+        return diff_lines(text)(width)
+    return _text_lines(text, "strong" if kind == "command" else "text", width)
 
-    def _style(self, name: str) -> Style:
-        return self.get_visual_style(f"permission--{name}", partial=True)
+
+def _asked(need: PermissionNeed) -> str:
+    """Return a part of a command that asks, on one line, with what it is about."""
+    text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
+    if need.permission is Permission.BASH:
+        return text
+    return f"{ABOUT.get(need.permission, need.permission.value)} {text}"
+
+
+def _asked_lines(asked: Iterable[str], width: int) -> Iterator[Line]:
+    for text in asked:
+        yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
+
+
+def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
+    """Yield the call that repeats and the last of its results, shortened."""
+    yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
+    first = max(0, len(request.loop) - LOOP_RESULTS)
+    for number, result in enumerate(request.loop[first:], first + 1):
+        kept = visible(result).strip().splitlines()
+        more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
+        yield Line([(f"result {number} of {len(request.loop)}{more}", "muted")])
+        for text in kept[:LOOP_LINES] or ["(nothing)"]:
+            yield Line(crop_runs([(one_line(text), "text")], width - len(INDENT)), prefix=((INDENT, "text"),))

@@ -63,7 +63,7 @@ class PermissionPrompt(VerticalGroup):
         self._clock = clock
         self._waiting: list[PermissionRequest] = []
         self._shown_at = 0.0
-        self._details = PermissionDetails("", markup=False)
+        self._details = PermissionDetails()
         self._title = Static("", classes="permission-title", markup=False)
         self._scroll = VerticalScroll(self._details, can_focus=False)
         self._choices = PermissionChoices(hold=min(HOLD, grace), has_draft=has_draft)
@@ -116,7 +116,7 @@ class PermissionPrompt(VerticalGroup):
         self.armed = False
         self._shown_at = self._clock()
         self._show_title()
-        self._details.show(request)
+        self._details.ask(request)
         self._scroll.scroll_home(animate=False)
         self._choices.set_options(options_of(request))
         self._choices.highlighted = 0

@@ -1,12 +1,12 @@
-"""What a block shows when it is open: rows of output, numbered code, matches and diffs, laid out only where shown."""
+"""What a block shows when it is open: rows of output, numbered code and matches, laid out only where shown."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts
+from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts, language_of_path
 from tui_agent.ui.widgets.transcript.lines import Line, Runs, cells, wrap
 
 MOST_ROWS: Final = 2_000
@@ -19,7 +19,6 @@ INDENT: Final = "  "
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
-_HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 Keep = Literal["head", "tail"]
 
@@ -107,8 +106,7 @@ class NumberedBody:
             self._numbers.append(found[1] if found else "")
             code.append(row[found.end() :] if found else row)
         self._gutter = max(map(len, self._numbers), default=0)
-        name = path.rpartition("/")[2]
-        self._code = Code(name if "." in name else "", "output")
+        self._code = Code(language_of_path(path), "output")
         self._code.replace(0, code)
 
     def __len__(self) -> int:
@@ -136,69 +134,3 @@ class MatchBody(TextBody):
         runs = [(found[1], "path"), (f":{found[2]}: ", "line-number"), (text[found.end() :], "output")]
         for number, (swallowed, part) in enumerate(wrap(runs, max(width - len(INDENT), 1))):
             yield Line(part, prefix=self._prefix, join=swallowed if number else "\n")
-
-
-@dataclass(frozen=True, slots=True)
-class _DiffRow:
-    number: int
-    sign: str
-    text: str
-
-
-class DiffBody:
-    """A unified diff without its head: line numbers, signs, and a colour that only repeats what the sign says."""
-
-    def __init__(self, diff: str) -> None:
-        rows = list(_diff_rows(diff.rstrip("\n").split("\n")))
-        several = sum(row.sign == "file" for row in rows) > 1
-        self._rows = [row for row in rows if several or row.sign != "file"]
-        self._gutter = max((len(str(row.number)) for row in self._rows), default=1)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row; number and sign are not part of the text."""
-        row = self._rows[index]
-        if row.sign in {"⋯", "file"}:
-            text = row.text if row.sign == "file" else "⋯"
-            yield Line([(text, "path" if row.sign == "file" else "muted")], prefix=((INDENT, "text"),))
-            return
-        style = {"+": "added", "-": "removed"}.get(row.sign, "output")
-        number = f"{row.number:>{self._gutter}}"
-        signs = {"+": "added-sign", "-": "removed-sign"}
-        sign = (f" {row.sign} ", f"{style} {signs[row.sign]}") if row.sign in signs else ("   ", style)
-        first: Runs = ((INDENT, "text"), (number, f"{style} line-number"), sign)
-        rest: Runs = ((INDENT, "text"), (" " * (self._gutter + 3), style))
-        room = max(width - len(INDENT) - self._gutter - 3, 1)
-        fill = style if row.sign in signs else ""
-        for start, end in code_cuts(row.text, room):
-            runs = [(row.text[start:end], style)] if end > start else []
-            yield Line(runs, prefix=rest if start else first, join="" if start else "\n", fill=fill)
-
-
-def _diff_rows(lines: Sequence[str]) -> Iterator[_DiffRow]:
-    """Read a unified diff; how many lines a hunk has is counted, because a line may look like a file's head."""
-    old = new = old_left = new_left = 0
-    begun = False
-    for line in lines:
-        if old_left > 0 or new_left > 0:
-            sign, text = line[:1], sanitize.code_line(line[1:])
-            if sign == "-":
-                yield _DiffRow(old, sign, text)
-            elif sign == "+":
-                yield _DiffRow(new, sign, text)
-            elif sign != "\\":
-                yield _DiffRow(new, " ", text)
-            taken_old, taken_new = int(sign not in {"+", "\\"}), int(sign not in {"-", "\\"})
-            old, old_left = old + taken_old, old_left - taken_old
-            new, new_left = new + taken_new, new_left - taken_new
-        elif hunk := _HUNK.match(line):
-            old, new = int(hunk[1]), int(hunk[3])
-            old_left, new_left = int(hunk[2] or 1), int(hunk[4] or 1)
-            if begun:
-                yield _DiffRow(0, "⋯", "")
-            begun = True
-        elif line.startswith("+++ "):
-            yield _DiffRow(0, "file", line[4:])
-            begun = False

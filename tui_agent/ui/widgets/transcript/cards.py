@@ -12,13 +12,13 @@ from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     Body,
-    DiffBody,
     MatchBody,
     NumberedBody,
     TextBody,
     Window,
     body_lines,
 )
+from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.lines import Line, Run
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
 
@@ -82,6 +82,7 @@ class CardBlock(FoldingBlock):
         self._state = ""
         self._content: Body | None = None
         self._chosen = False
+        self._width = 0
         if result is not None:
             self.set_result(result)
         self._default_fold()
@@ -151,7 +152,7 @@ class CardBlock(FoldingBlock):
 
     def cycle(self) -> None:
         """Show a part, then everything, then only the head."""
-        hidden = len(self._shown_body()) > self._window().most
+        hidden = len(self._shown_body(self._width)) > self._window().most
         if self.fold is Fold.CLOSED:
             self.choose_fold(Fold.PART)
         elif self.fold is Fold.PART and hidden:
@@ -222,7 +223,8 @@ class CardBlock(FoldingBlock):
     def _body(self, width: int) -> Iterable[Line]:
         for row in self._argument_rows():
             yield from TextBody(row, "code-inline").row(0, width)
-        yield from body_lines(self._shown_body(), width, self._window())
+        self._width = width
+        yield from body_lines(self._shown_body(width), width, self._window())
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
             total = self._metadata.truncation.total_lines if self._metadata.truncation else 0
             what = f"Output was cut · open full ({total:,} lines)" if total else "Output was cut · open full"
@@ -247,10 +249,10 @@ class CardBlock(FoldingBlock):
         keep_end = self.tool == "bash"
         return Window(_OUTPUT_ROWS, "tail" if keep_end else "head")
 
-    def _shown_body(self) -> Body:
+    def _shown_body(self, width: int) -> Body:
         if self._content is None:
             self._content = self._make_body()
-        return self._content
+        return self._content.fitting(width) if isinstance(self._content, DiffBody) else self._content
 
     def _make_body(self) -> Body:
         failed = self.status in {ToolStatus.ERROR, ToolStatus.DENIED}

@@ -24,6 +24,12 @@ PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 """Languages that are none."""
 
 
+def language_of_path(path: str) -> str:
+    """Return what a :class:`Code` calls the language of a file: its name, when that has an ending."""
+    name = path.rstrip().rpartition("/")[2]
+    return name if "." in name else ""
+
+
 class Code:
     """Growing lines of code of one language. Lines are harmless and hold no tabs."""
 
@@ -88,7 +94,7 @@ class CodeLine(Line):
         runs = self._code.runs(self._index)
         if not self._start and self._end >= len(self._code.lines[self._index]):
             return runs
-        return _part(runs, self._start, self._end)
+        return part_of(runs, self._start, self._end)
 
     @property
     def text(self) -> str:
@@ -112,7 +118,8 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
     yield start, len(line)
 
 
-def _part(runs: Runs, start: int, end: int) -> Runs:
+def part_of(runs: Runs, start: int, end: int) -> Runs:
+    """Return the runs of some characters."""
     found: list[Run] = []
     offset = 0
     for text, style in runs:

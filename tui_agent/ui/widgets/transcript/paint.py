@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.screen import Screen
 from textual.strip import Strip
 
 from tui_agent.ui.widgets.transcript.lines import Line, Run, cells
@@ -116,6 +117,14 @@ def text_index_at(line: Line, x: int) -> int:
         if x < position:
             return index
     return len(text)
+
+
+def selection_style(screen: Screen[object]) -> Style:
+    """Return the style of selected text; most themes leave the text its own colour, as transparent."""
+    name = "screen--selection"
+    style = screen.get_component_rich_style(name)
+    transparent = screen.get_component_styles(name).color.a == 0
+    return Style(bgcolor=style.bgcolor) if transparent else style
 
 
 def _plain(runs: Sequence[Run], palette: Palette) -> Iterator[Segment]:

@@ -17,7 +17,8 @@ STYLES: Final = frozenset(
         "code", "syntax-comment", "syntax-keyword", "syntax-string", "syntax-constant", "syntax-definition",
         "syntax-name",
         # diffs and tool output
-        "output", "added", "removed", "added-sign", "removed-sign", "line-number", "path",
+        "output", "added", "removed", "added-sign", "removed-sign", "added-part",
+        "removed-part", "line-number", "path",
         # blocks
         "user", "user-bar", "tool", "title", "marker", "action", "focus",
         "status-running", "status-ok", "status-error", "status-warning", "status-idle",

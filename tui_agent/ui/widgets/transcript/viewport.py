@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.reactive import var
@@ -15,7 +14,7 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
-from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, text_width
+from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, selection_style, text_width
 from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
 from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.selecting import row_id, selected_text
@@ -249,15 +248,8 @@ class Viewport(ScrollView):
         if span is not None:
             start, end = span
             end = len(row.line.text) if end == -1 else end
-            found.append(Highlight(start, end, self._selection_style()))
+            found.append(Highlight(start, end, selection_style(self.screen)))
         return found
-
-    def _selection_style(self) -> Style:
-        """Return the screen's style for selected text; most themes leave the text's own colour, as transparent."""
-        name = "screen--selection"
-        style = self.screen.get_component_rich_style(name)
-        transparent = self.screen.get_component_styles(name).color.a == 0
-        return Style(bgcolor=style.bgcolor) if transparent else style
 
     # -- selection
 

@@ -1,0 +1,100 @@
+"""Lines outside the conversation, drawn as in it: the diff in a question, or between two places of the tree."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
+
+from textual.geometry import Region, Size
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
+from tui_agent.ui.widgets.transcript.diffs import diff_body
+from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, selection_style, text_width
+from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
+
+MakeLines = Callable[[int], Iterable[Line]]
+"""Makes lines of at most some cells."""
+
+
+def diff_lines(diff: str) -> MakeLines:
+    """Return what makes the lines of a unified diff: side by side where there is room, with numbers and colours."""
+    return lambda width: body_lines(diff_body(diff, width), width, Window(None))
+
+
+class LineView(Widget):
+    """Lines as high as they are; put it into a container that scrolls. They are made anew for another width."""
+
+    ALLOW_SELECT = True
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
+    DEFAULT_CSS = "LineView { height: auto; }"
+
+    def __init__(self, make: MakeLines | None = None, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._make: MakeLines = make or (lambda _width: ())
+        self._palette = Palette(self.get_visual_style)
+        self._lines: Sequence[Line] = ()
+        self._made_for = 0
+        self._painting = False
+
+    def show(self, make: MakeLines) -> None:
+        """Show other lines."""
+        self._make = make
+        self._made_for = 0
+        self.refresh(layout=True)
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """Return the lines in a widget of ``width`` cells."""
+        if width != self._made_for:
+            self._lines = list(self._make(text_width(width)))
+            self._made_for = width
+        return self._lines
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
+        """Return the number of lines."""
+        return len(self.lines(width))
+
+    def notify_style_update(self) -> None:
+        """Forget colours."""
+        super().notify_style_update()
+        self._palette.clear()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
+        self._painting = True
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._painting = False
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line."""
+        width = self.size.width
+        lines = self.lines(width)
+        if y >= len(lines):
+            return Strip.blank(width, self._palette["text"])
+        if not self._painting:
+            return offset_strip(lines[y], width, y)
+        return paint(lines[y], width, self._palette, highlights=self._highlights(y, lines[y]))
+
+    def _highlights(self, y: int, line: Line) -> list[Highlight]:
+        span = self.text_selection.get_span(y) if self.text_selection is not None else None
+        if span is None:
+            return []
+        end = len(line.text) if span[1] == -1 else span[1]
+        return [Highlight(span[0], end, selection_style(self.screen))]
+
+    def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - the screen keeps it
+        """Paint the selection."""
+        self.refresh()
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Return the logical text under a selection: no numbers, no signs, wrapped lines joined."""
+        parts: list[str] = []
+        for y, line in enumerate(self._lines):
+            span = selection.get_span(y)
+            if span is not None:
+                end = len(line.text) if span[1] == -1 else span[1]
+                parts += [line.join if parts else "", line.text[span[0] : end]]
+        return "".join(parts), "\n"
