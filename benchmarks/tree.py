@@ -106,6 +106,10 @@ async def _left(stage: TreeStage) -> float:
     await _refreshed(stage)
     taken = time.process_time() - start
     await stage.agent.undo_move()
+    # Both moves are shown together a little later; what is measured next begins after that.
+    async with asyncio.timeout(60):
+        while stage.screen.is_refreshing:
+            await asyncio.sleep(0.01)
     await _refreshed(stage)
     return taken
 
@@ -115,6 +119,7 @@ async def _searched(stage: TreeStage, query: str) -> float:
     screen = stage.screen
     if not screen.entry.display:
         screen.action_search()
+        await _refreshed(stage)
     before = screen.session_tree.hits
     start = time.process_time()
     screen.field.value = query

@@ -189,6 +189,11 @@ class TreeScreen(Screen[None]):
         if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
             self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 
+    @property
+    def is_refreshing(self) -> bool:
+        """Whether something happened that is going to be shown in a moment."""
+        return self._refresh_timer is not None
+
     def _refresh_tree(self) -> None:
         self._refresh_timer = None
         if self.is_attached:
