@@ -98,7 +98,13 @@ class Agent:
             self._tools.subagents = Subagents(parent, ports.agents, ports.open_child)
         self.jobs = self._tools.jobs = Jobs(lambda: self._channel.emit(JobsChanged(tuple(self.jobs))))
         """The commands that go on in the background; they end with the agent."""
-        self.mcp = SessionMcp(ports.mcp, ports.put_blob, self._channel.emit, self._context.tell_of_tools)
+        self.mcp = SessionMcp(
+            ports.mcp,
+            ports.put_blob,
+            emit=self._channel.emit,
+            tell_anew=self._context.tell_of_tools,
+            count=lambda schema: ports.directory.counter(self.model).schema(schema),
+        )
         """The servers of the Model Context Protocol."""
         self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
 

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.knowledge.knowledge import CommandRow
+    from tui_agent.agent.mcp.session import SessionMcp
     from tui_agent.agent.preparing import Prepared
     from tui_agent.context.branch_summary import MovePlan
+    from tui_agent.context.budget import ContextSize
     from tui_agent.context.pruning import PrunePlan
     from tui_agent.session.entries import BranchSummaryEntry
 
@@ -155,4 +157,18 @@ class CommandingAgent(Protocol):
 
     def choose_agent(self, name: str) -> bool:
         """Let another kind of agent go on from the next request on; False when there is none of that name."""
+        ...
+
+
+@runtime_checkable
+class ServedAgent(Protocol):
+    """An agent with servers of the Model Context Protocol."""
+
+    @property
+    def mcp(self) -> SessionMcp:
+        """The servers."""
+        ...
+
+    def context_size(self) -> ContextSize:
+        """Measure the next request."""
         ...

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 
 from tui_agent.ui import context_handlers, handlers, knowledge_handlers, permission_handlers
-from tui_agent.ui.abilities import CommandingAgent, CompactingAgent, InspectedAgent, NavigatingAgent, PermittingAgent
+from tui_agent.ui.abilities import (
+    CommandingAgent,
+    CompactingAgent,
+    InspectedAgent,
+    NavigatingAgent,
+    PermittingAgent,
+    ServedAgent,
+)
 from tui_agent.ui.format import one_line
 
 if TYPE_CHECKING:
@@ -100,6 +107,14 @@ COMMANDS: tuple[Command, ...] = (
         needs=InspectedAgent,
     ),
     Command("skills", "what the agent can be told to load", knowledge_handlers.skills, "Skills", needs=CommandingAgent),
+    Command(
+        "mcp",
+        "MCP servers: state, tools, log, login",
+        knowledge_handlers.mcp,
+        "MCP servers",
+        argument="[reload]",
+        needs=ServedAgent,
+    ),
     Command(
         "agent",
         "let another kind of agent go on",

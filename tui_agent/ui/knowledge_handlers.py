@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.abilities import CommandingAgent
+from tui_agent.ui.abilities import CommandingAgent, ServedAgent
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
@@ -61,6 +61,36 @@ async def agent(main: MainScreen, argument: str) -> None:
         return
     known = ", ".join(["build", *(row.name for row in chooser.agents())])
     main.say(f"There is no agent “{argument}”. There are: {known}." if argument else f"Agents: {known}.")
+
+
+async def mcp(main: MainScreen, argument: str) -> None:
+    """Show the servers; ``reload`` reads their settings anew, ``restart NAME`` starts one again."""
+    from tui_agent.ui.screens.mcp import McpScreen
+
+    agent: object = main.agent
+    if not isinstance(agent, ServedAgent):
+        return
+    word, _, name = argument.partition(" ")
+    match word, name.strip():
+        case "", _:
+            main.app.push_screen(McpScreen(agent, main.services.save_setting))
+        case "reload", "":
+            main.run_soon(agent.mcp.reload())
+        case "restart", server if server:
+            main.run_soon(_restart(main, agent, server))
+        case _:
+            main.say("Use /mcp, /mcp reload or /mcp restart NAME.", "warning")
+
+
+async def _restart(main: MainScreen, agent: ServedAgent, server: str) -> None:
+    from tui_agent.agent.mcp.records import McpError
+
+    try:
+        await agent.mcp.restart(server)
+    except McpError as error:
+        main.say(str(error), "warning")
+    else:
+        main.say(f"{server} is started again.")
 
 
 async def init(main: MainScreen, argument: str) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -53,12 +54,13 @@ class Surroundings:
 class Listener:
     """Who hears of a connection: ``lost`` when it ended by itself, ``changed`` when what it offers is different now.
 
-    ``login`` is given the address at which the user is to log in.
+    ``login`` is given the address at which the user is to log in, ``refused`` the HTTP status of an answer that is one.
     """
 
     lost: Callable[[], None]
     changed: Callable[[], None]
     login: ShowLogin
+    refused: Callable[[int], None]
 
 
 async def load_sdk() -> None:
@@ -126,10 +128,20 @@ async def _transport(
     from tui_agent.agent.mcp.oauth import login_for
 
     url = settings.url or ""
-    authorized = any(name.lower() == "authorization" for name in settings.headers)
-    login = None if authorized else login_for(spec.name, url, around.token_dir, listener.login)
+    login = None if settings.is_authorized else login_for(spec.name, url, around.token_dir, listener.login)
     http = await stack.enter_async_context(create_mcp_http_client(headers=dict(settings.headers), auth=login))
+    http.event_hooks["response"].append(_telling(listener.refused))
     return streamable_http_client(url, http_client=http)
+
+
+def _telling(refused: Callable[[int], None]) -> Callable[[Any], Awaitable[None]]:
+    """Return what tells of answers that refuse: the SDK's errors do not say with which status."""
+
+    async def on_response(response: Any) -> None:
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            refused(response.status_code)
+
+    return on_response
 
 
 @asynccontextmanager
@@ -302,17 +314,3 @@ def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's arguments as every provider takes it: an object with properties."""
     tidy = tidy_schema(schema)
     return {"type": "object", "properties": {}, **(tidy if isinstance(tidy, dict) else {})}
-
-
-def reason_of(error: BaseException) -> str:
-    """Return why a connection failed, in one sentence without its stop; groups hold the cause inside."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    match error:
-        case FileNotFoundError() if error.filename:
-            return f"there is no program “{error.filename}”"
-        case TimeoutError():
-            return "it did not answer in time"
-        case _:
-            text = " ".join(str(error).split()).rstrip(".")
-            return text or type(error).__name__

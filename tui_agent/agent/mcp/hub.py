@@ -1,16 +1,28 @@
 """All servers of a project together: started beside everything else, never waited for longer than a moment."""
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.connection import Surroundings
 from tui_agent.agent.mcp.content import PutBlob, Reader
 from tui_agent.agent.mcp.names import portable_name
-from tui_agent.agent.mcp.records import Content, McpError, McpPrompt, McpResource, McpServerStatus, ServerState
+from tui_agent.agent.mcp.oauth import TokenFile, token_file
+from tui_agent.agent.mcp.records import (
+    Content,
+    Login,
+    McpError,
+    McpPrompt,
+    McpResource,
+    McpServerStatus,
+    McpToolRow,
+    ServerState,
+)
 from tui_agent.agent.mcp.server import McpServer, Patience
-from tui_agent.agent.mcp.settings import FoundServers, ServerSpec
+from tui_agent.agent.mcp.settings import FoundServers, McpConfigError, McpServerSettings, ServerSpec
 from tui_agent.agent.mcp.tools import SEARCH_TOOL, McpSearchTool, McpTool
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
 from tui_agent.tools.base import Tool
@@ -41,17 +53,16 @@ class McpHub:
         self._tools: dict[str, McpTool] = {}
         self._told: set[str] | None = None
         self._listeners: list[Callable[[Notice], None]] = []
+        self._watchers: list[Callable[[], None]] = []
         self._started = False
 
     def subscribe(self, listener: Callable[[Notice], None]) -> Callable[[], None]:
         """Call ``listener`` with what the user should know; the returned function ends that."""
-        self._listeners.append(listener)
+        return _joined(self._listeners, listener)
 
-        def unsubscribe() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return unsubscribe
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call ``watcher`` whenever ``status`` may be different; the returned function ends that."""
+        return _joined(self._watchers, watcher)
 
     # -- life -----------------------------------------------------------------------------------------------
 
@@ -88,15 +99,45 @@ class McpHub:
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
-        kept = {name for name, server in self._servers.items() if wanted.get(name) == server.spec}
+        kept = {name for name, server in self._servers.items() if _runs_on(server.spec, wanted.get(name))}
+        for name in kept:
+            self._servers[name].spec = wanted[name]
         gone = [server for name, server in self._servers.items() if name not in kept]
         await asyncio.gather(*(server.stop() for server in gone))
         self._servers = {name: self._servers[name] for name in kept}
         self._take(found)
+        self._servers = {spec.name: self._servers[spec.name] for spec in found.specs}
         for server in self._servers.values():
             server.start()
         await self.settle()
         self._collect()
+
+    async def sign_out(self, name: str) -> None:
+        """Forget the login to a server and start it again: it asks for another one.
+
+        Raises:
+            McpError: there is no such server, or none that has a login.
+        """
+        tokens = self._tokens(self._server(name))
+        if tokens is None:
+            raise McpError(f"{name} has no login of the program's own.")
+        tokens.forget()
+        await self.restart(name)
+
+    def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
+        """Offer a tool, by the server's name for it, or not, from the next head on; returns the settings for that.
+
+        Raises:
+            McpError: there is no such server, or a pattern in its settings keeps the tool off.
+        """
+        server = self._server(name)
+        try:
+            settings = server.spec.settings.switched(tool, on=on)
+        except McpConfigError as error:
+            raise McpError(str(error)) from None
+        server.spec = replace(server.spec, settings=settings)
+        self._changed()
+        return settings
 
     async def aclose(self) -> None:
         """End every server."""
@@ -128,7 +169,7 @@ class McpHub:
 
         All tools of the servers that are ready, or one search tool when they would take more than their share.
         """
-        ready = [tool for tool in self._tools.values() if tool.server.state is ServerState.READY]
+        ready = [tool for tool in self._tools.values() if tool.server.state is ServerState.READY and tool.is_on]
         self._told = {tool.name for tool in ready}
         if sum(count(tool.schema()) for tool in ready) > SHARE_OF_WINDOW * window:
             return (McpSearchTool(ready, lambda: self._tools),)
@@ -148,9 +189,9 @@ class McpHub:
 
     # -- what screens and commands show -----------------------------------------------------------------------
 
-    def status(self) -> tuple[McpServerStatus, ...]:
-        """Return the state of every server, in the order they are configured."""
-        return tuple(self._status(server) for server in self._servers.values())
+    def status(self, count: Callable[[ToolSchema], int] = lambda _schema: 0) -> tuple[McpServerStatus, ...]:
+        """Return the state of every server, in the order they are configured; ``count`` gives a schema's tokens."""
+        return tuple(self._status(server, count) for server in self._servers.values())
 
     def prompts(self) -> tuple[McpPrompt, ...]:
         """Return the prompts of all servers that are ready."""
@@ -184,20 +225,41 @@ class McpHub:
         text: tuple[UserPart, ...] = (FilePart(path=mention, text=content.text),) if content.text else ()
         return (*text, *images)
 
-    def _status(self, server: McpServer) -> McpServerStatus:
+    def _status(self, server: McpServer, count: Callable[[ToolSchema], int]) -> McpServerStatus:
         stdio = self._around is not None and server.spec.transport == "stdio"
+        settings = server.spec.settings
         return McpServerStatus(
             name=server.name,
             source=server.spec.source,
             transport=server.spec.transport,
             state=server.state,
+            address=settings.url or shlex.join([settings.command or "", *settings.args]),
             detail=server.detail,
-            tools=tuple(self._names[server.name, tool.name] for tool in server.offer.tools),
-            prompts=len(server.offer.prompts),
-            resources=len(server.offer.resources),
+            advice=server.advice,
+            tools=tuple(
+                McpToolRow(tool.name, tool.info.name, tool.info.description, count(tool.schema()), tool.is_on)
+                for tool in self._tools.values()
+                if tool.server is server
+            ),
+            prompts=server.offer.prompts,
+            resources=server.offer.resources,
             restarts=server.restarts,
+            login=self._login_of(server),
             log=self._around.log_path(server.name) if stdio and self._around is not None else None,
         )
+
+    def _tokens(self, server: McpServer) -> TokenFile | None:
+        """Return where the login to a server is kept, None for one that can't have any."""
+        settings = server.spec.settings
+        if self._around is None or settings.url is None or settings.is_authorized:
+            return None
+        return token_file(server.name, settings.url, self._around.token_dir)
+
+    def _login_of(self, server: McpServer) -> Login:
+        if server.state is ServerState.LOGIN:
+            return Login.WAITING
+        tokens = self._tokens(server)
+        return Login.SIGNED_IN if tokens is not None and tokens.is_filled else Login.NONE
 
     def _server(self, name: str) -> McpServer:
         if name not in self._servers:
@@ -211,23 +273,34 @@ class McpHub:
     # -- what servers tell ------------------------------------------------------------------------------------
 
     def _on_state(self, server: McpServer) -> None:
+        self._tell_state(server)
+        self._changed()
+
+    def _changed(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher()
+
+    def _tell_state(self, server: McpServer) -> None:
         match server.state:
             case ServerState.READY:
                 self._collect()
-                names = {self._names[server.name, tool.name] for tool in server.offer.tools}
+                names = {self._names[server.name, tool.name] for tool in server.offer.tools if server.offers(tool.name)}
                 if self._told is not None and not names <= self._told:
                     self._told |= names
                     text = f"Tools of the MCP server {server.name} came after the model was told of its tools."
                     self._notify(Notice(f"{text} {_HOW_TO_TELL}"))
             case ServerState.FAILED:
-                self._notify(Notice(f"The MCP server {server.name} is not there: {server.detail}.", "warning"))
+                self._notify(
+                    Notice(f"The MCP server {server.name} is not there: {server.detail}.", "warning", action="mcp")
+                )
             case ServerState.STARTING if server.detail:
                 self._notify(Notice(f"The MCP server {server.name}: {server.detail}.", "warning"))
             case _:
                 pass
 
     def _on_login(self, name: str, url: str) -> None:
-        self._notify(Notice(f"The MCP server {name} wants you to log in with your browser: {url}", "warning"))
+        text = f"The MCP server {name} wants you to log in with your browser: {url}"
+        self._notify(Notice(text, "warning", action="mcp"))
 
     def _collect(self) -> None:
         """Put the tools together anew. A tool keeps the name it got first."""
@@ -243,3 +316,24 @@ class McpHub:
     def _notify(self, notice: Notice) -> None:
         for listener in tuple(self._listeners):
             listener(notice)
+
+
+ListenerT = TypeVar("ListenerT")
+
+
+def _joined(listeners: list[ListenerT], listener: ListenerT) -> Callable[[], None]:
+    """Add a listener; the returned function removes it."""
+    listeners.append(listener)
+
+    def leave() -> None:
+        if listener in listeners:
+            listeners.remove(listener)
+
+    return leave
+
+
+def _runs_on(spec: ServerSpec, wanted: ServerSpec | None) -> bool:
+    """Whether a running server can stay as it is for what the settings want now."""
+    if wanted is None or (spec.source, spec.cwd) != (wanted.source, wanted.cwd):
+        return False
+    return spec.settings.same_server(wanted.settings)

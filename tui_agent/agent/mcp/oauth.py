@@ -32,8 +32,7 @@ def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awai
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
 
-    digest = hashlib.sha256(url.encode()).hexdigest()[:8]
-    tokens = TokenFile(directory / f"{portable_name('', server).strip('_')}-{digest}.json")
+    tokens = token_file(server, url, directory)
     browser = BrowserLogin(tokens.port() or free_port(), show)
     tokens.usable_port = browser.port
     metadata = OAuthClientMetadata(
@@ -44,6 +43,12 @@ def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awai
     return OAuthClientProvider(url, metadata, tokens, browser.open, browser.wait)
 
 
+def token_file(server: str, url: str, directory: Path) -> "TokenFile":
+    """Return where the tokens for a server at an address are kept."""
+    digest = hashlib.sha256(url.encode()).hexdigest()[:8]
+    return TokenFile(directory / f"{portable_name('', server).strip('_')}-{digest}.json")
+
+
 class TokenFile:
     """Tokens and the client's registration at one server, in a file that only the user may read."""
 
@@ -52,6 +57,15 @@ class TokenFile:
         self._clock = clock
         self.usable_port: int | None = None
         """The port of this login; a registration for another one is of no use."""
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether there are tokens: the user logged in once."""
+        return isinstance(self._read().get("tokens"), dict)
+
+    def forget(self) -> None:
+        """Delete tokens and registration: the next connection asks for a login."""
+        self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
         """Return the tokens; one that has run out loses its access part, so that it is refreshed and not sent."""

@@ -104,17 +104,48 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
+class McpToolRow:
+    """A tool for a screen: ``name`` is the model's name for it, ``own`` the server's. ``tokens`` are its schema's."""
+
+    name: str
+    own: str
+    description: str = ""
+    tokens: int = 0
+    on: bool = True
+    """Whether it is offered."""
+
+
+class Login(StrEnum):
+    """Whether the user logged in to a server."""
+
+    NONE = "none"
+    """Nothing is known of a login: none was asked for, or the settings bring an authorization."""
+    WAITING = "waiting"
+    SIGNED_IN = "signed in"
+
+
+@dataclass(frozen=True, slots=True)
 class McpServerStatus:
-    """A server for a screen. ``detail`` says why it is not ready, ``log`` is the file its error output goes to."""
+    """A server for a screen. ``log`` is the file its error output goes to."""
 
     name: str
     source: Literal["user", "project"]
     transport: Literal["stdio", "http"]
     state: ServerState
+    address: str = ""
+    """Its command line or its address, as it is configured."""
     detail: str = ""
-    tools: tuple[str, ...] = ()
-    """Names as the model knows them."""
-    prompts: int = 0
-    resources: int = 0
+    """Why it is not ready; while it waits for a login, the address for the browser."""
+    advice: str = ""
+    """What the user can do about that."""
+    tools: tuple[McpToolRow, ...] = ()
+    prompts: tuple[McpPrompt, ...] = ()
+    resources: tuple[McpResource, ...] = ()
     restarts: int = 0
+    login: Login = Login.NONE
     log: Path | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the schemas of the tools that are offered."""
+        return sum(tool.tokens for tool in self.tools if tool.on)

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
-from tui_agent.agent.mcp.connection import Connection, Listener, Surroundings, connect, load_sdk, reason_of
+from tui_agent.agent.mcp.connection import Connection, Listener, Surroundings, connect, load_sdk
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.records import Content, McpError, Offer, ServerState
 from tui_agent.agent.mcp.settings import ServerSpec
+from tui_agent.agent.mcp.trouble import Circumstances, Trouble, trouble_of
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +46,11 @@ class McpServer:
     ) -> None:
         self.spec = spec
         self.offer = Offer()
+        """Everything the server has, tools that are not offered included."""
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""
+        self.advice = ""
+        """What the user can do when it failed."""
         self.restarts = 0
         self._around = around
         self._patience = patience
@@ -61,11 +64,16 @@ class McpServer:
         self._changed = False
         self._settled = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
+        self._refusal: int | None = None
 
     @property
     def name(self) -> str:
         """The server's name in the configuration."""
         return self.spec.name
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool is offered, by the server's name for it."""
+        return self.spec.settings.offers(tool)
 
     def start(self) -> None:
         """Start it in the background, unless it is disabled or runs already."""
@@ -130,16 +138,16 @@ class McpServer:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
-            was_ready, reason = await self._live_once()
+            was_ready, trouble = await self._live_once()
             if self._stopping:
                 return
             if loop.time() - began > self._patience.healthy:
                 pauses = list(self._patience.pauses)
             if not pauses or (not was_ready and self.restarts == 0):
-                self._set(ServerState.FAILED, reason)
+                self._set(ServerState.FAILED, trouble.reason, trouble.advice)
                 return
             self.restarts += 1
-            self._set(ServerState.STARTING, f"{reason}; started again")
+            self._set(ServerState.STARTING, f"{trouble.reason}; started again")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop_asked(), pauses.pop(0))
                 return
@@ -149,12 +157,12 @@ class McpServer:
             self._wake.clear()
             await self._wake.wait()
 
-    async def _live_once(self) -> tuple[bool, str]:
+    async def _live_once(self) -> tuple[bool, Trouble]:
         """Connect and stay so until the connection ends; returns whether it was ready, and why it ended."""
         self._lost = self._changed = False
-        listener = Listener(self._on_lost, self._on_changed, self._on_login)
+        listener = Listener(self._on_lost, self._on_changed, self._on_login, self._on_refused)
         ready = False
-        self._deadline = None
+        self._deadline = self._refusal = None
         try:
             await load_sdk()
             async with AsyncExitStack() as stack:
@@ -191,12 +199,8 @@ class McpServer:
         return self._lost or self._stopping
 
     async def _take_offer(self, connection: Connection) -> None:
-        offer = await connection.offer()
-        allow = self.spec.settings.allow
-        if allow is not None:
-            tools = tuple(tool for tool in offer.tools if any(fnmatchcase(tool.name, glob) for glob in allow))
-            offer = Offer(tools, offer.prompts, offer.resources)
-        self.offer = offer
+        self.offer = await connection.offer()
+        self._refusal = None
         self._set(ServerState.READY)
 
     def _on_lost(self) -> None:
@@ -207,6 +211,10 @@ class McpServer:
         self._changed = True
         self._wake.set()
 
+    def _on_refused(self, status: int) -> None:
+        if self.state is not ServerState.READY:
+            self._refusal = status
+
     async def _on_login(self, url: str) -> None:
         if self._deadline is not None:
             # The clock is the user's now.
@@ -215,19 +223,17 @@ class McpServer:
         self._set(ServerState.LOGIN, url)
         self._login(self.name, url)
 
-    def _set(self, state: ServerState, detail: str = "") -> None:
-        self.state, self.detail = state, detail
+    def _set(self, state: ServerState, detail: str = "", advice: str = "") -> None:
+        self.state, self.detail, self.advice = state, detail, advice
         if state not in {ServerState.STARTING, ServerState.LOGIN}:
             self._settled.set()
         self._told(self)
 
-    def _why(self, error: Exception | None) -> str:
+    def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; what the server itself wrote last tells more than a closed pipe."""
-        if self._deadline is not None and self._deadline.expired():
-            return f"it did not answer within {self._patience.start:g} s"
+        late = self._deadline is not None and self._deadline.expired()
         said = self._last_words() if self.spec.transport == "stdio" else ""
-        reason = "it ended" if error is None else reason_of(error)
-        return f"{reason} ({said})" if said and said not in reason else reason
+        return trouble_of(error, self.spec, Circumstances(self._patience.start if late else None, self._refusal, said))
 
     def _last_words(self) -> str:
         try:

@@ -6,18 +6,29 @@ from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.content import PutBlob
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import McpPrompt, McpResource, McpServerStatus
-from tui_agent.session.entries import UserPart
+from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.session.entries import ToolSchema, UserPart
 
 RELOADED = "The model is told of the servers' tools anew with the next request; what the provider had cached is lost."
 
 
 class SessionMcp:
-    """Servers for one session. ``emit`` hears what the user should know, ``tell_anew`` renders the next head anew."""
+    """Servers for one session.
+
+    ``emit`` hears what the user should know, ``tell_anew`` renders the next head anew, ``count`` gives the tokens of a
+    tool's schema.
+    """
 
     def __init__(
-        self, hub: McpHub, put_blob: PutBlob, emit: Callable[[Notice], None], tell_anew: Callable[[], None]
+        self,
+        hub: McpHub,
+        put_blob: PutBlob,
+        emit: Callable[[Notice], None],
+        tell_anew: Callable[[], None],
+        count: Callable[[ToolSchema], int],
     ) -> None:
         self._hub = hub
+        self._count = count
         self._put_blob = put_blob
         self._emit = emit
         self._tell_anew = tell_anew
@@ -29,7 +40,27 @@ class SessionMcp:
 
     def status(self) -> tuple[McpServerStatus, ...]:
         """Return the state of every server, in the order they are configured."""
-        return self._hub.status()
+        return self._hub.status(self._count)
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call ``watcher`` whenever ``status`` may be different; the returned function ends that."""
+        return self._hub.watch(watcher)
+
+    def switch(self, server: str, tool: str, *, on: bool) -> McpServerSettings:
+        """Offer a tool or not from the next head on, by the server's name for it; returns the settings for that.
+
+        Raises:
+            McpError: it cannot be switched.
+        """
+        return self._hub.switch(server, tool, on=on)
+
+    async def sign_out(self, name: str) -> None:
+        """Forget the login to a server, which asks for another one then.
+
+        Raises:
+            McpError: it has none.
+        """
+        await self._hub.sign_out(name)
 
     async def restart(self, name: str) -> None:
         """Stop a server and start it again in the background.

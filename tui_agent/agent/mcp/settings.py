@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ class McpServerSettings(BaseModel):
     headers: dict[str, str] = Field(default_factory=dict, description="Sent with every request to the address.")
     enabled: bool = Field(default=True, description="Whether it is started.")
     allow: tuple[str, ...] | None = Field(default=None, description="Names or globs of the tools to offer; unset: all.")
+    deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools that are not offered.")
     timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
 
     @model_validator(mode="after")
@@ -43,6 +45,39 @@ class McpServerSettings(BaseModel):
         if self.url and not self.url.startswith(("http://", "https://")):
             raise ValueError("the url must begin with http:// or https://")
         return self
+
+    @property
+    def is_authorized(self) -> bool:
+        """Whether the settings bring an authorization, so that no login is asked for."""
+        return any(name.lower() == "authorization" for name in self.headers)
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool of the server is offered, by the server's name for it."""
+        allowed = self.allow is None or any(fnmatchcase(tool, glob) for glob in self.allow)
+        return allowed and not any(fnmatchcase(tool, glob) for glob in self.deny)
+
+    def switched(self, tool: str, *, on: bool) -> "McpServerSettings":
+        """Return the settings with one tool switched on or off.
+
+        Raises:
+            McpConfigError: a glob in ``deny`` keeps it off.
+        """
+        allow = self.allow
+        if not on:
+            if allow is not None and tool in allow:
+                allow = tuple(name for name in allow if name != tool)
+            changed = self.model_copy(update={"allow": allow})
+            return changed.model_copy(update={"deny": (*self.deny, tool)}) if changed.offers(tool) else changed
+        deny = tuple(name for name in self.deny if name != tool)
+        if any(fnmatchcase(tool, glob) for glob in deny):
+            raise McpConfigError(f"{tool} is kept off by a pattern in “deny”; change that in the settings.")
+        changed = self.model_copy(update={"deny": deny})
+        return changed if changed.offers(tool) else changed.model_copy(update={"allow": (*(allow or ()), tool)})
+
+    def same_server(self, other: "McpServerSettings") -> bool:
+        """Whether the same server runs with other settings: only which of its tools are offered is different."""
+        plain = {"allow": None, "deny": ()}
+        return self.model_copy(update=plain) == other.model_copy(update=plain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,20 @@ class McpTool(DynamicTool):
         self.server = server
         self.info = info
 
+    @property
+    def is_on(self) -> bool:
+        """Whether the user lets it be used; that may change after the model was told of it."""
+        return self.server.offers(self.info.name)
+
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Ask for the tool by its name, with everything that is sent."""
+        """Ask for the tool by its name, with everything that is sent.
+
+        Raises:
+            ToolError: it is switched off.
+        """
         del context
+        if not self.is_on:
+            raise ToolError(f"{self.name} is switched off by the user. Do without it.")
         sent = json.dumps(arguments.values, ensure_ascii=False, indent=2)
         return (PermissionNeed(Permission.MCP, self.name, sent),)
 
@@ -106,7 +117,7 @@ class McpSearchTool(DynamicTool):
         if values.get("action") != "search":
             raise ToolError("action must be search (with query) or call (with name and arguments).")
         query = str(values.get("query", ""))
-        tools = list(self._known().values())
+        tools = [tool for tool in self._known().values() if tool.is_on]
         found = best_matches(query, tools)
         lines = [f"{tool.name}: {tool.description}\n  parameters: {_parameters(tool)}" for tool in found]
         rest = len(tools) - len(found)

@@ -1,0 +1,257 @@
+"""The MCP servers: how each is, what it offers and costs, and what can be done about one that is not there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
+from tui_agent.agent.mcp.records import Login, McpError, McpServerStatus, McpToolRow, ServerState
+from tui_agent.config import ConfigError
+from tui_agent.ui.format import one_line, plural, short_path, tokens, visible
+from tui_agent.ui.widgets.line_list import LineList
+from tui_agent.ui.widgets.mcp_list import McpList
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tui_agent.ui.abilities import ServedAgent
+
+    SaveSetting = Callable[[str, object], None]
+
+KEYS = "space on/off  r restart  R reload  l log  o login  enter unfold  esc back"
+NONE = "No servers. Add one to config.toml as [mcp.NAME] with a command or a url, then press R."
+LATER = "The model is told at the next new session or model; R tells it now, uncached."
+LOG_BYTES = 200_000
+"""Bytes of a server's log that are shown, from its end."""
+MOST_NAMED = 6
+"""Prompts and resources that are named."""
+
+
+class McpScreen(Screen[None]):
+    """Shows the servers of an agent; follows them while it is open. ``save`` keeps a setting in the user's file."""
+
+    AUTO_FOCUS = "McpList"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as inherited
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "close", show=False),
+        Binding("r", "restart", "restart", show=False, id="mcp.restart"),
+        Binding("R,ctrl+r", "reload", "reload settings", show=False, id="mcp.reload"),
+        Binding("l", "log", "log", show=False, id="mcp.log"),
+        Binding("o", "login", "login", show=False, id="mcp.login"),
+    ]
+
+    servers = getters.query_one(McpList)
+    facts = getters.query_one("#facts", Static)
+    about = getters.query_one("#about", Static)
+    line = getters.query_one("#line", Static)
+
+    def __init__(self, agent: ServedAgent, save: SaveSetting) -> None:
+        super().__init__()
+        self._agent = agent
+        self._save = save
+        self._stale = False
+        self._unwatch: Callable[[], None] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Heading, facts, the servers over what the one under the cursor is about, a line for answers, keys."""
+        yield Static("MCP servers", id="heading", markup=False)
+        yield Static("", id="facts", markup=False)
+        yield McpList()
+        yield Static("", id="about", markup=False)
+        yield Static("", id="line", markup=False)
+        yield Static(KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Look, and again whenever a server changes."""
+        self._unwatch = self._agent.mcp.watch(self._changed)
+        self._agent.mcp.start()
+        self._look()
+
+    def on_unmount(self) -> None:
+        """Stop watching."""
+        if self._unwatch is not None:
+            self._unwatch()
+
+    # -- what is shown
+
+    def _changed(self) -> None:
+        if not self._stale:
+            self._stale = True
+            self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        self._stale = False
+        if not self.is_attached:
+            return
+        found = self._agent.mcp.status()
+        self.facts.update(facts_text(found, self._agent.context_size().window))
+        self.servers.display = bool(found)
+        self.servers.show(found)
+        self._tell()
+
+    @on(LineList.Highlighted)
+    def _highlighted(self, message: LineList.Highlighted) -> None:
+        message.stop()
+        self._tell()
+
+    def _tell(self) -> None:
+        server, tool = self.servers.server, self.servers.tool
+        if server is None:
+            self.about.update("")
+        else:
+            self.about.update(server_text(server) if tool is None else tool_text(server, tool))
+
+    def _say(self, text: str) -> None:
+        self.line.update(visible(text))
+
+    # -- keys
+
+    @on(LineList.Chosen)
+    def _chosen(self, message: LineList.Chosen) -> None:
+        message.stop()
+        server, tool = self.servers.server, self.servers.tool
+        if tool is None:
+            self.servers.toggle_fold()
+        elif server is not None:
+            self._switch(server, tool)
+
+    def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
+        """Offer a tool or not, and keep that where it can be kept."""
+        try:
+            settings = self._agent.mcp.switch(server.name, tool.own, on=not tool.on)
+        except McpError as error:
+            self._say(str(error))
+            return
+        kept = "until the program ends"
+        if server.source == "user":
+            try:
+                self._save(f'mcp."{server.name}".allow', None if settings.allow is None else list(settings.allow))
+                self._save(f'mcp."{server.name}".deny', list(settings.deny) or None)
+                kept = "kept in config.toml"
+            except (ConfigError, OSError):
+                kept = "until the program ends; config.toml does not have this server"
+        self._say(f"{tool.own} is {'off' if tool.on else 'on'}, {kept}. {LATER}")
+
+    def action_restart(self) -> None:
+        """Stop the server and start it again."""
+        if (server := self.servers.server) is not None:
+            self._do(self._agent.mcp.restart(server.name), f"{server.name} is started again.")
+
+    def action_reload(self) -> None:
+        """Read the settings anew and tell the model of the tools there are then."""
+        self._say("Reading the settings …")
+        told = "The settings were read again. The model is told of the tools there are with the next request."
+        self._do(self._agent.mcp.reload(), told)
+
+    def action_login(self) -> None:
+        """Open the page for the login; a server one is logged in to is asked for another one."""
+        server = self.servers.server
+        if server is None:
+            return
+        if server.login is Login.WAITING:
+            self.app.open_url(server.detail)
+            self._say("The page for the login is open in your browser.")
+        else:
+            self._do(self._agent.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
+
+    def action_log(self) -> None:
+        """Show what the server wrote to its standard error."""
+        server = self.servers.server
+        if server is None:
+            return
+        if server.log is None:
+            self._say("A server over HTTP has no log here.")
+        else:
+            self.run_worker(self._show_log(server), group="log", exclusive=True)
+
+    async def _show_log(self, server: McpServerStatus) -> None:
+        from tui_agent.ui.screens.viewer import ViewerScreen
+
+        def read() -> str:
+            if server.log is None or not server.log.is_file():
+                return ""
+            return server.log.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
+
+        text = await asyncio.to_thread(read)
+        self.app.push_screen(ViewerScreen(f"{server.name}: what it wrote", text or "(nothing)"))
+
+    def _do(self, action: Awaitable[None], done: str) -> None:
+        async def run() -> None:
+            try:
+                await action
+            except McpError as error:
+                self._say(str(error))
+            else:
+                self._say(done)
+            self._changed()
+
+        self.run_worker(run(), group="servers")
+
+
+def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
+    """Return how many there are and what their tools take of a window in tokens."""
+    if not servers:
+        return NONE
+    ready = [server for server in servers if server.state is ServerState.READY]
+    on = sum(tool.on for server in ready for tool in server.tools)
+    size = sum(server.tokens for server in ready)
+    share = size / window if window else 0.0
+    facts = f"{len(ready)} of {plural(len(servers), 'server')} ready · {plural(on, 'tool')}"
+    if not size:
+        return facts
+    how = f"{facts} · {tokens(size)} tokens of schemas, {share:.1%} of the window"
+    if share > SHARE_OF_WINDOW:
+        return f"{how}: offered through the one tool mcp"
+    return how
+
+
+def server_text(server: McpServerStatus) -> Content:
+    """Return what a server is about, and first of all what is wrong with it."""
+    lines: list[Content] = []
+    match server.state:
+        case ServerState.FAILED:
+            lines.append(Content(visible(f"Not there: {server.detail}.")).stylize("bold"))
+            lines.append(Content(visible(server.advice)))
+        case ServerState.LOGIN:
+            lines.append(Content("It wants you to log in; o opens this page in your browser:").stylize("bold"))
+            lines.append(Content(visible(server.detail)))
+        case ServerState.DISABLED:
+            lines.append(Content("Disabled in the settings (enabled = false).").stylize("bold"))
+        case _ if server.detail:
+            lines.append(Content(visible(server.detail)))
+    where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
+    lines.append(Content(visible(f"{server.address}  ({where})")))
+    if server.login is Login.SIGNED_IN:
+        lines.append(Content("Signed in; o signs out and asks again."))
+    if server.prompts:
+        usages = [f"/{row.command} {row.usage}".strip() for row in server.prompts]
+        lines.append(Content(_named("Prompts: ", usages)))
+    if server.resources:
+        lines.append(Content(_named("Resources: ", [f"@{row.mention}" for row in server.resources])))
+    if server.log is not None:
+        lines.append(Content(f"Log: {short_path(server.log)}"))
+    return Content("\n").join(lines)
+
+
+def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
+    """Return what a tool is about."""
+    state = "" if tool.on else " · off: the model can't call it"
+    head = Content(visible(f"{tool.name}{state}")).stylize("bold")
+    about = Content(one_line(tool.description or "It says nothing about itself.", 1_000))
+    rule = Content(visible(f'Allow it unasked in config.toml: [permissions.mcp] "{tool.name}" = "allow"'))
+    gone = [Content(f"{server.name} is {server.state.value} now.")] if server.state is not ServerState.READY else []
+    return Content("\n").join([head, about, *gone, rule])
+
+
+def _named(what: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return visible(f"{what}{', '.join(names[:MOST_NAMED])}{more}")
