@@ -28,6 +28,7 @@ from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.message_queue import MessageQueue
+from tui_agent.agent.named import Named, all_named, load_named
 from tui_agent.agent.navigator import NavigationError, Navigator
 from tui_agent.agent.permissions import Rule, resumed_mode
 from tui_agent.agent.ports import AgentPorts
@@ -95,7 +96,7 @@ class Agent:
                 mode=lambda: self.mode,
                 session_rules=self._tools.session_rules,
             )
-            self._tools.subagents = Subagents(parent, ports.agents, ports.open_child)
+            self._tools.subagents = Subagents(parent, ports.open_child)
         self.jobs = self._tools.jobs = Jobs(lambda: self._channel.emit(JobsChanged(tuple(self.jobs))))
         """The commands that go on in the background; they end with the agent."""
         self.mcp = SessionMcp(
@@ -181,6 +182,14 @@ class Agent:
     async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
         """Return the message of one of ``commands``; see ``preparing``."""
         return await prepare_command(name, arguments, self.session, self.ports)
+
+    def mentions(self) -> tuple[Named, ...]:
+        """Return what a message can name beside files and entries: agents for tasks, resources of servers."""
+        return all_named(self.ports)
+
+    async def load_named(self, name: str) -> tuple[UserPart, ...]:
+        """Return the parts for one of ``mentions``, none when there is no such thing."""
+        return await load_named(self.ports)(name)
 
     def agents(self) -> tuple[CommandRow, ...]:
         """Return the kinds of agents that can take this one's place."""

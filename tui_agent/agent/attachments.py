@@ -17,8 +17,8 @@ from tui_agent.tools.image_size import image_size
 from tui_agent.tools.paths import valid_text
 from tui_agent.tools.read import MAX_IMAGE_BYTES
 
-LoadResource = Callable[[str], Awaitable[tuple[UserPart, ...]]]
-"""Returns the parts of a resource by its mention, none when it cannot be had."""
+LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
+"""Returns the parts for a name that is no file: a server's resource, an agent; none when there is no such thing."""
 FILE_BYTES = 50 * 1024
 """Bytes of text that are attached of one file."""
 MAX_NAMES = 300
@@ -50,12 +50,12 @@ async def load_message(
     put_blob: Callable[[bytes], str],
     *,
     named_in: str | None = None,
-    resource: LoadResource | None = None,
+    named: LoadNamed | None = None,
 ) -> Loaded:
     """Return a message's parts: its text, then what it names.
 
     A name that is no file stays text. Files are read in a thread. ``named_in`` is where names are looked for, when
-    part of the text was not written by the user; ``resource`` finds what servers offer, named ``server:uri``.
+    part of the text was not written by the user; ``named`` finds what is no file, and goes first for a plain word.
     """
     source = text if named_in is None else named_in
     if not has_mention(source):
@@ -65,10 +65,12 @@ async def load_message(
     missing: list[str] = []
     files: list[UserPart] = []
     for mention, part in zip(mentions, found, strict=True):
-        if part is not None:
+        is_path = part is not None and "/" in mention.written
+        known = () if named is None or is_path else await named(mention.written)
+        if known:
+            files += known
+        elif part is not None:
             files.append(_stored(part, put_blob))
-        elif resource is not None and ":" in mention.written and (held := await resource(mention.written)):
-            files += held
         elif not mention.in_code:
             missing.append(mention.written)
     entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]

@@ -4,10 +4,11 @@ import asyncio
 import re
 from dataclasses import dataclass, replace
 
-from tui_agent.agent.attachments import LoadResource, load_message
+from tui_agent.agent.attachments import load_message
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.knowledge.commands import UserCommand, fill
 from tui_agent.agent.mcp.records import McpError
+from tui_agent.agent.named import load_named
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.session.entries import SKILL_PREFIX, TextPart, UserPart
@@ -46,7 +47,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
         prepared = await prepare_command(found[1].lower(), (found[2] or "").strip(), session, ports)
         if prepared is not None:
             return replace(prepared, parts=_with(prepared.parts, piped))
-    loaded = await load_message(text, ports.cwd, session, ports.put_blob, resource=resource_of(ports))
+    loaded = await load_message(text, ports.cwd, session, ports.put_blob, named=load_named(ports))
     return Prepared(_with(loaded.parts, piped), loaded.problem)
 
 
@@ -78,26 +79,16 @@ async def prepare_command(name: str, arguments: str, session: Session, ports: Ag
 
 
 async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepared | None:
-    prompt = next((known for known in ports.mcp.prompts() if known.command.lower() == name), None)
+    prompt = next((known for known in ports.mcp.prompts() if known.command == name), None)
     if prompt is None:
         return None
+    if missing := prompt.missing(arguments):
+        raise CommandError(f"/{name} needs {' and '.join(missing)}: /{name} {prompt.usage}")
     try:
         parts = await ports.mcp.prompt(prompt.server, prompt.name, prompt.values(arguments), ports.put_blob)
     except McpError as error:
         raise CommandError(str(error)) from None
     return Prepared(parts) if parts else None
-
-
-def resource_of(ports: AgentPorts) -> LoadResource:
-    """Return what finds servers' resources that a message mentions."""
-
-    async def load(mention: str) -> tuple[UserPart, ...]:
-        try:
-            return await ports.mcp.resource(mention, ports.put_blob)
-        except McpError:
-            return ()
-
-    return load
 
 
 async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
@@ -117,6 +108,6 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
 
     filled = await fill(command, arguments, run)
     loaded = await load_message(
-        filled.text, ports.cwd, session, ports.put_blob, named_in=filled.own_text, resource=resource_of(ports)
+        filled.text, ports.cwd, session, ports.put_blob, named_in=filled.own_text, named=load_named(ports)
     )
     return Prepared(loaded.parts, loaded.problem, command.model, mode)

@@ -5,7 +5,7 @@ and tools, and ends with its parent. What comes back is its last answer.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.events import AgentEvent, CostKnown, EntryAppended, PermissionAsked, RunEnded, ToolStarted
 from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Rule
 from tui_agent.agent.ports import AgentPorts, OpenChild
 from tui_agent.context.view import DEFAULT_MODE
@@ -43,20 +44,13 @@ class Parent:
 class Subagents:
     """Starts subagents for one parent. ``open_child`` makes a session below an entry of the parent's."""
 
-    def __init__(self, parent: Parent, specs: Sequence[AgentSpec], open_child: OpenChild) -> None:
+    def __init__(self, parent: Parent, open_child: OpenChild) -> None:
         self._parent = parent
-        self._built_in = tuple(specs)
         self._open_child = open_child
-
-    @property
-    def _specs(self) -> dict[str, AgentSpec]:
-        """The kinds there are now: files may have been added since the agent was made."""
-        found = (*self._built_in, *self._parent.ports.knowledge.specs)
-        return {spec.name: spec for spec in {spec.name: spec for spec in found}.values() if spec.subagent}
 
     def names(self) -> dict[str, str]:
         """Return the kinds there are, each with what it is for."""
-        return {spec.name: spec.description for spec in self._specs.values()}
+        return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
 
     async def run(self, agent: str, task: str, report: Callable[[str], None]) -> SubagentReport:
         """Have a subagent do a task; cancelling ends it and everything it started.
@@ -64,9 +58,10 @@ class Subagents:
         Raises:
             ToolError: there is no such kind.
         """
-        spec = self._specs.get(agent)
+        specs = subagents_of(self._parent.ports)
+        spec = specs.get(agent)
         if spec is None:
-            raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(self._specs)}.")
+            raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
         title = " ".join(task.split())[:60]
         session = self._open_child(title, self._parent.session.leaf, agent)
         worker = self._make(spec, session)

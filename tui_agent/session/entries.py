@@ -15,6 +15,7 @@ PREVIEW_LENGTH = 200
 """Characters of an entry that lists show."""
 
 SKILL_PREFIX = "skill:"
+AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that is a skill's text."""
 
 
@@ -38,7 +39,8 @@ class TextPart(_Record):
 class FilePart(_Record):
     """A file the user attached with ``@path``; ``text`` is what the model is shown of it.
 
-    A path can also name what is no file: an entry (``#412``), a skill (``skill:pdf``), a directory (``src/``).
+    A path can also name what is no file: an entry (``#412``), a skill (``skill:pdf``), an agent (``agent:explore``), a
+    directory (``src/``), a server's resource (``docs:memo://today``).
     """
 
     type: Literal["file"] = "file"
@@ -48,7 +50,8 @@ class FilePart(_Record):
     @property
     def is_file(self) -> bool:
         """Whether it is a file."""
-        return not self.path.startswith(("#", SKILL_PREFIX)) and not self.path.endswith("/")
+        named = self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX)) or "://" in self.path
+        return not named and not self.path.endswith("/")
 
 
 class ImagePart(_Record):

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.agent.mcp.session import SessionMcp
+    from tui_agent.agent.named import Named
     from tui_agent.agent.preparing import Prepared
     from tui_agent.context.branch_summary import MovePlan
     from tui_agent.context.budget import ContextSize
     from tui_agent.context.pruning import PrunePlan
-    from tui_agent.session.entries import BranchSummaryEntry
+    from tui_agent.session.entries import BranchSummaryEntry, UserPart
 
 
 @runtime_checkable
@@ -157,6 +158,19 @@ class CommandingAgent(Protocol):
 
     def choose_agent(self, name: str) -> bool:
         """Let another kind of agent go on from the next request on; False when there is none of that name."""
+        ...
+
+
+@runtime_checkable
+class MentioningAgent(Protocol):
+    """An agent that knows what a message can name beside files and entries."""
+
+    def mentions(self) -> tuple[Named, ...]:
+        """Return what can be named: agents for tasks, resources of servers."""
+        ...
+
+    async def load_named(self, name: str) -> tuple[UserPart, ...]:
+        """Return the parts for a name, none when there is no such thing."""
         ...
 
 

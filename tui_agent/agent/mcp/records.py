@@ -1,11 +1,15 @@
 """What is known of a server: its state, its tools, prompts and resources. No type of the SDK leaves this package."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.session.entries import ImagePart
+
+
+_UNTYPED = re.compile(r"[^\w-]+")
 
 
 class McpError(Exception):
@@ -54,13 +58,18 @@ class McpPrompt:
 
     @property
     def command(self) -> str:
-        """The name of the command: ``server:prompt``."""
-        return f"{self.server}:{self.name}"
+        """The name of the command: ``server:prompt``, of characters a command can be typed with."""
+        return ":".join(_UNTYPED.sub("_", name.lower()) for name in (self.server, self.name))
 
     @property
     def usage(self) -> str:
         """How its arguments are written: ``SUBJECT [STYLE]``."""
         return " ".join(row.name.upper() if row.required else f"[{row.name.upper()}]" for row in self.arguments)
+
+    def missing(self, text: str) -> tuple[str, ...]:
+        """Return the arguments that are needed and not in a text, as they are written in ``usage``."""
+        given = self.values(text)
+        return tuple(row.name.upper() for row in self.arguments if row.required and row.name not in given)
 
     def values(self, text: str) -> dict[str, str]:
         """Return the arguments in a text, word by word; the last takes the rest."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.mentions import has_mention
+from tui_agent.ui.abilities import MentioningAgent
 from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ class Outbox:
         async with self._sending:
             if main.agent is None:
                 return
-            loaded = await load_message(text, main.cwd, main.agent.session, main.services.store.put_blob)
+            agent: object = main.agent
+            named = agent.load_named if isinstance(agent, MentioningAgent) else None
+            put_blob = main.services.store.put_blob
+            loaded = await load_message(text, main.cwd, main.agent.session, put_blob, named=named)
             self._submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
 

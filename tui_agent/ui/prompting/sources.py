@@ -1,4 +1,4 @@
-"""Where candidates come from: the project's files, the session's entries. Every source is a row of ``sources``."""
+"""Where candidates come from: files, agents, resources of servers, entries. Each source is a row of ``sources``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_agent.ui.abilities import MentioningAgent
 from tui_agent.ui.format import age, one_line
-from tui_agent.ui.prompting.completion import LIMIT, Candidate, Source, rank_files, with_directories
+from tui_agent.ui.prompting.completion import LIMIT, Candidate, Source, rank_files, rank_labels, with_directories
 
 if TYPE_CHECKING:
+    from tui_agent.agent.named import Named
     from tui_agent.session.records import EntryHeader
     from tui_agent.ui.screens.main import MainScreen
 
@@ -24,7 +26,11 @@ _WHO = {"user": "you", "assistant": "answer", "tool_result": "tool", "shell": "s
 
 def sources(main: MainScreen, files: FileSource) -> tuple[Source, ...]:
     """Return everything that can be mentioned on the main screen."""
-    return (Source("mention", files.find), Source("entry", EntrySource(main).find))
+    return (
+        Source("mention", files.find),
+        Source("mention", NamedSource(main).find),
+        Source("entry", EntrySource(main).find),
+    )
 
 
 class FileSource:
@@ -49,6 +55,26 @@ class FileSource:
             self._paths = await asyncio.to_thread(with_directories, await main.services.list_files(where))
             self._read = (where, time.monotonic())
         return await asyncio.to_thread(rank_files, query, self._paths)
+
+
+class NamedSource:
+    """Agents that can be given a task, and resources of MCP servers."""
+
+    def __init__(self, main: MainScreen) -> None:
+        self._main = main
+
+    async def find(self, query: str) -> Sequence[Candidate]:
+        """Return those whose name fits."""
+        agent: object = self._main.agent
+        if not isinstance(agent, MentioningAgent):
+            return ()
+        return rank_labels(query, [_named(row) for row in agent.mentions()])
+
+
+def _named(row: Named) -> Candidate:
+    quoted = f'@"{row.name}" ' if " " in row.name else f"@{row.name} "
+    about = f"{row.kind}: {row.description}" if row.description else row.kind
+    return Candidate(quoted, row.name, one_line(about, _SHOWN))
 
 
 class EntrySource:

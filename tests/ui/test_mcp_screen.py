@@ -1,0 +1,240 @@
+"""The screen of the MCP servers: on real servers what it does, drawn from given ones how it looks."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mcp_place import QUICK, Place
+from tests.support.real_stage import RealStage, real_stage
+from tests.support.scripted_client import Reply
+from tests.support.ui_app import STILL, make_stage, until, write
+from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.mcp.records import (
+    Login,
+    McpPrompt,
+    McpResource,
+    McpServerStatus,
+    McpToolRow,
+    PromptArgument,
+    ServerState,
+)
+from tui_agent.session.entries import FilePart, UserEntry
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.task import TaskTool
+from tui_agent.ui.screens.mcp import McpScreen, facts_text
+from tui_agent.ui.screens.viewer import ViewerScreen
+
+SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."),)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    (tmp_path / "servers").mkdir()
+    found = Place(tmp_path / "servers", QUICK)
+    yield found
+    await found.hub.aclose()
+
+
+async def ready_stage(tmp_path: Path, place: Place, saved: dict[str, object] | None = None, **agent: Any) -> RealStage:
+    await place.hub.settle()
+    services: dict[str, Any] = {} if saved is None else {"save_setting": saved.__setitem__}
+    return real_stage(tmp_path, [Reply("Hello.")], services=services, mcp=place.hub, **agent)
+
+
+async def test_a_tool_is_switched_off_for_the_model_and_kept(tmp_path: Path, place: Place) -> None:
+    place.add_stdio(allow=("add", "fail"))
+    saved: dict[str, object] = {}
+    stage = await ready_stage(tmp_path, place, saved)
+    async with stage.run() as pilot:
+        await stage.main.run_command("mcp", "")
+        await stage.until_text("1 of 1 server ready · 2 tools", pilot)
+        await pilot.press("down", "down", "down", "down", "space")
+        await stage.until_text("fail is off, kept in config.toml", pilot)
+        assert saved == {'mcp."tracker".allow': ["add"], 'mcp."tracker".deny': None}
+        await pilot.press("escape")
+        await stage.say("hi", pilot)
+        assert [tool.name for tool in stage.client.requests[0].tools if "tracker" in tool.name] == ["tracker_add"]
+
+
+async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(tmp_path: Path, place: Place) -> None:
+    script = tmp_path / "server.sh"
+    script.write_text("echo the database is locked >&2; exit 3\n")
+    place.add("ledger", command="sh", args=(str(script),))
+    stage = await ready_stage(tmp_path, place)
+    async with stage.run() as pilot:
+        await stage.main.run_command("mcp", "")
+        await stage.until_text("the database is locked", pilot)
+        assert "Its log (l) may say why" in stage.text()
+        await pilot.press("l")
+        await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
+        assert "the database is locked" in stage.text()
+        await pilot.press("escape")
+        place.specs[0] = replace(place.specs[0], settings=place.specs[0].settings.model_copy(update={"enabled": False}))
+        await pilot.press("R")
+        await stage.until_text("Disabled in the settings", pilot)
+        await pilot.press("r")
+        await stage.until_text("ledger is disabled in the configuration", pilot)
+
+
+async def test_mcp_reload_reads_the_settings_and_tells_the_model(tmp_path: Path, place: Place) -> None:
+    stage = await ready_stage(tmp_path, place)
+    async with stage.run() as pilot:
+        await stage.say("hi", pilot)
+        place.add_stdio(allow=("add",))
+        await stage.main.run_command("mcp", "reload")
+        await until(lambda: place.hub.status() and place.hub.is_settled, pilot)
+        await until(lambda: "told of the servers' tools anew" in str(stage.main.notice.render()), pilot)
+        await stage.say("again", pilot)
+        told = [[tool.name for tool in request.tools if "tracker" in tool.name] for request in stage.client.requests]
+        assert told == [[], ["tracker_add"]]
+        await stage.main.run_command("mcp", "restart other")
+        await until(lambda: "There is no MCP server “other”" in str(stage.main.notice.render()), pilot)
+
+
+async def test_prompts_complete_as_commands_and_say_what_they_need(tmp_path: Path, place: Place) -> None:
+    place.add_stdio(allow=())
+    stage = await ready_stage(tmp_path, place)
+    async with stage.run() as pilot:
+        await write(pilot, "/revi")
+        assert "/tracker:review" in str(stage.main.popup.options[0].prompt)
+        await pilot.press("tab", "enter")
+        await until(lambda: "/tracker:review needs SUBJECT" in str(stage.main.notice.render()), pilot)
+        stage.main.prompt.reset()
+        await write(pilot, "/tracker:review the whole loop")
+        await pilot.press("enter")
+        await until(lambda: len(stage.client.requests) == 1, pilot)
+        assert "Please review the whole loop." in stage.client.requests[0].messages[-1].text
+
+
+async def test_resources_and_agents_complete_after_an_at_and_travel_along(tmp_path: Path, place: Place) -> None:
+    place.add_stdio(allow=())
+    stage = await ready_stage(
+        tmp_path, place, tools=(*builtin_tools(), TaskTool()), agents=SPECS, open_child=lambda *_: None
+    )
+    async with stage.run() as pilot:
+        await write(pilot, "look at @memo")
+        await until(lambda: stage.main.popup.choice is not None, pilot)
+        assert "resource: What is on today." in str(stage.main.popup.options[0].prompt)
+        await pilot.press("tab")
+        await write(pilot, "with @expl")
+        await until(lambda: stage.main.popup.choice and stage.main.popup.choice[1].label == "explore", pilot)
+        await pilot.press("tab", "enter")
+        await until(lambda: len(stage.client.requests) == 1, pilot)
+        message = next(entry for entry in stage.harness.path() if isinstance(entry, UserEntry))
+        assert message.text == "look at @tracker:memo://today with @explore"
+        memo, agent = message.parts[1:]
+        assert memo == FilePart(path="tracker:memo://today", text="Tests.")
+        assert isinstance(agent, FilePart)
+        assert agent.path == "agent:explore"
+        assert "task" in agent.text
+        assert not memo.is_file
+        assert not agent.is_file
+
+
+# -- looks ----------------------------------------------------------------------------------------------------------
+
+SERVERS = (
+    McpServerStatus(
+        "tracker",
+        "user",
+        "stdio",
+        ServerState.READY,
+        "uvx tracker-mcp --read-only",
+        tools=(
+            McpToolRow("tracker_get_issue", "get_issue", "Return one issue with its comments.", 212),
+            McpToolRow("tracker_search", "search", "Find issues by words, label or person.", 340),
+            McpToolRow("tracker_delete_issue", "delete_issue", "Delete an issue for good.", 96, on=False),
+        ),
+        prompts=(McpPrompt("tracker", "triage", "Sort new issues.", (PromptArgument("label", required=True),)),),
+        resources=(McpResource("tracker", "issue://recent", "recent", "The newest issues."),),
+        log=Path("/home/ada/.local/state/tui-agent/mcp-tracker.log"),
+    ),
+    McpServerStatus(
+        "docs",
+        "project",
+        "http",
+        ServerState.READY,
+        "https://docs.example/mcp",
+        tools=(McpToolRow("docs_find", "find", "Search the documentation. 文書を検索する", 1_800),),
+        login=Login.SIGNED_IN,
+        restarts=1,
+    ),
+    McpServerStatus("vault", "user", "http", ServerState.LOGIN, "https://vault.example/mcp", login=Login.WAITING,
+        detail="https://vault.example/authorize?client_id=4711&state=abc"),
+    McpServerStatus("ledger", "user", "stdio", ServerState.FAILED, "ledger-mcp", "there is no program “ledger-mcp”",
+        "Install it, or correct its command in config.toml; then r.",
+        log=Path("/home/ada/.local/state/tui-agent/mcp-ledger.log")),
+    McpServerStatus("old", "user", "http", ServerState.DISABLED, "https://old.example/mcp"),
+)  # fmt: skip
+
+
+@dataclass
+class GivenServers:
+    """Servers that are as they are; everything done to them is noted."""
+
+    rows: tuple[McpServerStatus, ...] = SERVERS
+    done: list[str] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    def status(self) -> tuple[McpServerStatus, ...]:
+        return self.rows
+
+    def watch(self, _watcher: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def sign_out(self, name: str) -> None:
+        self.done.append(f"sign out {name}")
+
+
+def given_screen(servers: GivenServers, stage: Any) -> McpScreen:
+    agent = stage.agent
+    agent.mcp = servers
+    return McpScreen(agent, stage.saved.__setitem__)
+
+
+async def test_the_login_page_is_opened_and_a_login_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, servers = make_stage(tmp_path), GivenServers()
+    opened: list[str] = []
+    monkeypatch.setattr(stage.app, "open_url", opened.append)
+    async with stage.run() as pilot:
+        await stage.app.push_screen(given_screen(servers, stage))
+        await pilot.press("down", "down", "o")
+        assert opened == ["https://vault.example/authorize?client_id=4711&state=abc"]
+        await pilot.press("up", "o")
+        await until(lambda: servers.done == ["sign out docs"], pilot)
+
+
+def test_too_many_tools_are_said_to_go_through_one(tmp_path: Path) -> None:
+    del tmp_path
+    assert facts_text(SERVERS, 200_000) == "2 of 5 servers ready · 3 tools · 2.4k tokens of schemas, 1.2% of the window"
+    assert facts_text(SERVERS, 8_000).endswith("29.4% of the window: offered through the one tool mcp")
+
+
+PICTURES = {
+    "server": ("80x24", ("right",), "textual-dark"),
+    "tool": ("80x24", ("right", "down", "down", "down"), "textual-light"),
+    "failed": ("60x20", ("down", "down", "down"), "textual-dark"),
+    "login": ("120x40", ("right", "down", "down", "down", "right", "down", "down"), "textual-light"),
+    "wide": ("200x60", ("right",), "textual-dark"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_it_looks_as_it_should(tmp_path: Path, name: str, snap_compare: Any) -> None:
+    size, keys, theme = PICTURES[name]
+    stage = make_stage(tmp_path, settings=replace(STILL, theme=theme))
+    width, height = map(int, size.split("x"))
+
+    async def show(pilot: Any) -> None:
+        await until(lambda: stage.agents, pilot)
+        await stage.app.push_screen(given_screen(GivenServers(), stage))
+        await pilot.press(*keys)
+
+    assert snap_compare(stage.app, terminal_size=(width, height), run_before=show)
