@@ -19,6 +19,8 @@ _LOOKS: Final = {
 }
 
 _NAME_CELLS: Final = 20
+_ALL_FACTS_FROM: Final = 70
+"""Cells from which prompts and resources are counted too."""
 
 
 class McpList(LineList):
@@ -33,6 +35,7 @@ class McpList(LineList):
     def __init__(self) -> None:
         super().__init__(id="servers")
         self._servers: tuple[McpServerStatus, ...] = ()
+        self._name_cells = 0
         self._open: set[str] = set()
         self._rows: list[tuple[McpServerStatus, McpToolRow | None]] = []
 
@@ -51,6 +54,7 @@ class McpList(LineList):
         if not self._servers and len(servers) == 1:
             self._open.add(servers[0].name)
         self._servers = tuple(servers)
+        self._name_cells = min(_NAME_CELLS, max((len(server.name) for server in servers), default=0))
         self._arrange()
 
     def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
@@ -95,7 +99,7 @@ class McpList(LineList):
         left: list[Run] = [
             (f"{mark} ", "faint"),
             (f"{icon} ", style),
-            (f"{one_line(server.name, _NAME_CELLS):<{_NAME_CELLS}} ", "strong"),
+            (f"{one_line(server.name, _NAME_CELLS):<{self._name_cells}}  ", "strong"),
             (word, style),
         ]
         if server.login is Login.SIGNED_IN:
@@ -104,16 +108,17 @@ class McpList(LineList):
             left.append((f" · {plural(server.restarts, 'restart')}", "warning"))
         if server.state in {ServerState.FAILED, ServerState.STARTING} and server.detail:
             left.append((f" · {one_line(server.detail, 200)}", "text"))
-        return spread(left, _facts(server), width)
+        return spread(left, _facts(server, width), width)
 
 
-def _facts(server: McpServerStatus) -> list[Run]:
+def _facts(server: McpServerStatus, width: int) -> list[Run]:
     if not (server.tools or server.prompts or server.resources):
         return []
     on = sum(tool.on for tool in server.tools)
     count = plural(on, "tool") if on == len(server.tools) else f"{on} of {len(server.tools)} tools"
     more = [(server.prompts, "prompt"), (server.resources, "resource")]
-    parts = [count, *(plural(len(found), noun) for found, noun in more if found)]
+    rest = [plural(len(found), noun) for found, noun in more if found]
+    parts = [count, *(rest if width >= _ALL_FACTS_FROM else [])]
     return [(f"{' · '.join(parts)}  ", "faint"), (f"{tokens(server.tokens):>6}", "text")]
 
 
