@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from tui_agent.session.entries import ImagePart
 
-
 _UNTYPED = re.compile(r"[^\w-]+")
+"""What a command cannot be typed with."""
 
 
 class McpError(Exception):
