@@ -59,6 +59,25 @@ def test_an_empty_list_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no sessions" in printed(capsys, "sessions", "list")
 
 
+def test_a_short_id_of_the_list_is_found_again(
+    capsys: pytest.CaptureFixture[str], recorded: str, tmp_path: Path
+) -> None:
+    row = printed(capsys, "sessions", "list")
+    short = row.split()[0]
+    assert recorded.endswith(short)
+    assert str(tmp_path)[-12:] in row or "shop" in row
+    assert "why is the total wrong?" in printed(capsys, "sessions", "show", short)
+
+
+def test_going_on_says_where_the_sessions_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-c", "-p", "hi"]) == 1
+    assert "tui-agent -r" in capsys.readouterr().err
+    assert run(["--demo", "-p", "hi"]) == 0
+    assert run(["-c", "-p", "hi"]) == 1
+    assert "tui-agent --demo -c" in capsys.readouterr().err
+    assert run(["--demo", "-c", "-p", "hi again"]) == 0
+
+
 def test_sessions_are_listed_shown_searched_and_deleted(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
     assert "shop" in printed(capsys, "sessions", "list", "--here")
     row = json.loads(printed(capsys, "sessions", "list", "--json"))
@@ -115,6 +134,31 @@ def test_settings_are_written_read_and_removed(capsys: pytest.CaptureFixture[str
     assert "sk-very-secret" not in printed(capsys, "config", "get")
     printed(capsys, "config", "unset", "compaction.threshold")
     assert "null" in printed(capsys, "config", "get", "compaction.threshold")
+
+
+def test_all_settings_are_listed_with_where_they_come_from(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUI_AGENT_MAX_STEPS", "9")
+    printed(capsys, "config", "set", 'models."openai/mine".base_url', "http://localhost:1/v1")
+    lines = [" ".join(line.split()) for line in printed(capsys, "config", "get").splitlines()]
+    assert "model = (not set) # default" in lines
+    assert "max_steps = 9 # environment" in lines
+    assert "prune.when = auto # default" in lines
+    assert "ui.reduced_motion = false # default" in lines
+    assert any(line.startswith('models = {"openai/mine":') and line.endswith("# file") for line in lines)
+
+
+def test_no_name_is_saved_that_can_be_no_models(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "set", "model", "antropic/claude-sonnet-5"]) == 2
+    assert "Did you mean anthropic/claude-sonnet-5" in capsys.readouterr().err
+    assert printed(capsys, "config", "get", "model").strip() == "null"
+    assert run(["config", "set", "model", "openai/gpt-of-tomorrow"]) == 0
+    told = capsys.readouterr()
+    assert "no model" in told.err
+    assert "openai/gpt-of-tomorrow in" in told.out
+    assert run(["-p", "hi", "--model", "nosuch"]) == 2
+    assert "provider/name" in capsys.readouterr().err
 
 
 def test_doctor_tells_what_is_missing_and_where_settings_come_from(

@@ -76,6 +76,7 @@ def test_quit_and_continue_shows_the_same(place: Place, warm_server: ModelServer
     terminal.wait_for("You said: remember the lighthouse")
     before = conversation(terminal)
     quit_program(terminal)
+    assert "Go on with: tui-agent -c" in "\n".join(terminal.lines)
     again = place.start("-c")
     again.wait_for("You said: remember the lighthouse")
     assert conversation(again) == before

@@ -64,11 +64,11 @@ def test_sessions_are_filtered_by_directory_and_text(store: Store, new: NewSessi
 
 def test_a_session_is_found_by_either_end_of_its_id(store: Store) -> None:
     with Store(store.path, new_id=_ids()) as named:
-        for _ in range(3):
-            named.create_session("/")
+        for title in ("tides", "", ""):
+            named.create_session("/", title=title)
         assert named.session("aaaa-2").id == "aaaa-2222"
         assert named.session("1111").id == "aaaa-1111"
-        with pytest.raises(AmbiguousSession, match="aaaa-1111") as caught:
+        with pytest.raises(AmbiguousSession, match="aaa-1111 “tides”") as caught:
             named.session("aaaa")
         assert set(caught.value.ids) == {"aaaa-1111", "aaaa-2222"}
         for wanted in ("zzzz", "", "_", "%"):

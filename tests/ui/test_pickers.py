@@ -1,12 +1,15 @@
 """The screens to pick from: sessions, models, themes, and what a first start shows."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.ui_app import HOME, Stage, make_stage, until, write
+from tui_agent.model.naming import Standing, Verdict
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
+from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.services import KeyStatus, LocalServer, OpenHow, OpenRequest, Start
 
 
@@ -159,6 +162,49 @@ async def test_any_model_id_can_be_typed(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.model == "my/own-model"
+
+
+def judged(similar: tuple[str, ...] = ()) -> Any:
+    """Judge names as the catalog would: ``new/`` is a provider, the rest is not."""
+
+    def judge(name: str) -> Verdict:
+        return Verdict(name, Standing.NEW if name.startswith("new/") else Standing.IMPOSSIBLE, similar)
+
+    return judge
+
+
+async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, judge_model=judged(("ollama/qwen3:4b",)))
+    async with stage.run() as pilot:
+        await write(pilot, "/model qwen")
+        await pilot.press("enter")
+        await until(lambda: stage.main.notice.message, pilot)
+        assert "Did you mean ollama/qwen3:4b?" in stage.main.notice.message
+        assert "Nothing was changed" in stage.main.notice.message
+        assert stage.saved == {}
+        assert stage.agent.model == "anthropic/claude-sonnet-4-5"
+
+
+@pytest.mark.parametrize(
+    ("keys", "model"),
+    [
+        (["enter"], "ollama/qwen3:4b"),
+        (["down", "enter"], "new/qwen"),
+        (["down", "down", "enter"], None),
+        (["escape"], None),
+    ],
+)
+async def test_a_name_newer_than_the_catalog_is_asked_about(tmp_path: Path, keys: list[str], model: str | None) -> None:
+    stage = make_stage(tmp_path, judge_model=judged(("ollama/qwen3:4b",)))
+    async with stage.run() as pilot:
+        await write(pilot, "/model new/qwen")
+        await pilot.press("enter")
+        await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
+        await pilot.press(*keys)
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        await pilot.pause()
+        assert stage.saved == ({"model": model} if model else {})
+        assert stage.agent.model == (model or "anthropic/claude-sonnet-4-5")
 
 
 async def test_escape_in_a_picker_changes_nothing(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     config = commands.add_parser("config", help="settings")
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
     steps.add_parser("path", help="where the file is")
-    get = steps.add_parser("get", help="print one setting, or all of them")
+    get = steps.add_parser("get", help="print one setting, or all of them with where each comes from")
     get.add_argument("key", nargs="?")
     change = steps.add_parser("set", help="write one setting")
     change.add_argument("key")

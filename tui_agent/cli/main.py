@@ -13,7 +13,7 @@ from tui_agent.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 from tui_agent.cli.output import say
 
 MAX_STDIN_CHARS = 2_000_000
-USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError"}
+USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """By name, so that the modules they come from are not imported for every run."""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tui_agent.paths import config_dir
 
 if TYPE_CHECKING:
+    from tui_agent.cli.screen_wiring import ScreenWiring
     from tui_agent.cli.wiring import Wiring
     from tui_agent.ui.services import AppServices, Start, UiSettings
 
@@ -30,6 +31,7 @@ async def _run(arguments: Namespace) -> int:
     from tui_agent.ui.app import TuiAgentApp
 
     wired: list[Wiring] = []
+    screens: list[ScreenWiring] = []
 
     async def load() -> "tuple[AppServices, Start]":
         await asyncio.to_thread(import_module, "tui_agent.cli.screen_wiring")
@@ -39,6 +41,7 @@ async def _run(arguments: Namespace) -> int:
         wiring = Wiring(arguments)
         wired.append(wiring)
         screen = ScreenWiring(wiring)
+        screens.append(screen)
         screen.watch_typing(lambda: app.main.prompt.last_typed)
         return screen.services(), screen.start()
 
@@ -50,6 +53,8 @@ async def _run(arguments: Namespace) -> int:
             await wiring.aclose()
     if app.failure is not None:
         raise app.failure
+    for way in filter(None, (screen.way_back for screen in screens)):
+        print(f"Go on with: {way}")
     return app.return_code or 0
 
 

@@ -16,6 +16,7 @@ from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import load_config, set_value
 from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
@@ -50,6 +51,8 @@ class ScreenWiring:
         self._found: dict[str, ModelSettings] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._getting_ready: Agent | None = None
+        self.way_back = ""
+        """The command that goes on with the session closed last."""
 
     def watch_typing(self, last_typed: Callable[[], float]) -> None:
         """Know from now on when the user last pressed a key, in seconds since the epoch."""
@@ -78,6 +81,7 @@ class ScreenWiring:
             config_path=wiring.loaded.path,
             state_dir=data_dir(),
             models=self.models,
+            judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
             provider_keys=self.provider_keys,
             find_servers=self.find_servers,
@@ -142,6 +146,7 @@ class ScreenWiring:
     def close(self, session: SessionPort) -> None:
         """Let go of a session."""
         assert isinstance(session, Session)  # noqa: S101 - as above
+        self.way_back = self._wiring.way_back(session)
         self._wiring.close(session)
 
     def on_ready(self) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tui_agent.cli.output import say
+from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
@@ -23,9 +24,11 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.errors import StoreUnavailable
+from tui_agent.session.ids import short_id
 from tui_agent.session.records import SessionInfo
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.ui.format import short_path
 
 DATABASE = "sessions.db"
 
@@ -68,7 +71,11 @@ def _list(store: Store, arguments: Namespace) -> int:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
     for info in found:
         held = "  open elsewhere" if info.held_by else ""
-        say(f"{short_id(info)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  {one_line(_name(info))}{held}")
+        where = "demo" if info.model == DEMO_MODEL else short_path(info.cwd)
+        line = f"{short_id(info.id)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  {where:<24}"
+        say(f"{line}  {one_line(_name(info))}{held}")
+    if found and sys.stdout.isatty():
+        print(f"\nOpen one: tui-agent -r {short_id(found[0].id)}", file=sys.stderr)
     return 0
 
 
@@ -125,11 +132,6 @@ def _readable(entry: Entry) -> str:
             return f"{entry.kind}: {entry.summary}"
         case _:
             return ""
-
-
-def short_id(info: SessionInfo) -> str:
-    """Return the end of a session's id: enough to name it, and unlike its beginning not shared by a day's sessions."""
-    return info.id[-8:]
 
 
 def _name(info: SessionInfo) -> str:

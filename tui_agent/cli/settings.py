@@ -1,9 +1,16 @@
 """``tui-agent config``: where the settings are, what they are, and changing one."""
 
 import json
+import sys
 from argparse import Namespace
 
+from pydantic import BaseModel
+
+from tui_agent.cli.output import say
 from tui_agent.config import config_path, get_value, load_config, parse_value, set_value
+
+MODEL_KEYS = frozenset({"model", "small_model", "compaction.model"})
+"""Settings that name a model."""
 
 
 def run_config(arguments: Namespace) -> int:
@@ -14,10 +21,12 @@ def run_config(arguments: Namespace) -> int:
         case "get" if arguments.key:
             print(_shown(get_value(load_config(), arguments.key)))
         case "get":
-            for key, value in load_config().config.model_dump(mode="json", exclude_none=True).items():
-                print(f"{key} = {_shown(_hide_keys(value))}")
+            _print_all()
         case "set":
-            loaded = set_value(arguments.key, parse_value(arguments.value))
+            value = parse_value(arguments.value)
+            if arguments.key in MODEL_KEYS:
+                _check_model(str(value))
+            loaded = set_value(arguments.key, value)
             print(f"{arguments.key} = {_shown(_hide_keys(get_value(loaded, arguments.key)))} in {loaded.path}")
         case _:
             loaded = set_value(arguments.key, None)
@@ -25,11 +34,36 @@ def run_config(arguments: Namespace) -> int:
     return 0
 
 
+def _print_all() -> None:
+    """Print every setting, set or not, with its value and where that comes from."""
+    from tui_agent.setting_rows import UNSET, setting_rows
+
+    loaded = load_config()
+    for row in setting_rows(loaded):
+        value = row.value if row.editable or row.value == UNSET else _shown(_hide_keys(get_value(loaded, row.key)))
+        setting = f"{row.key} = {'(not set)' if value == UNSET else value}"
+        say(f"{setting:<52}  # {row.origin}")
+
+
+def _check_model(model: str) -> None:
+    """Save no name that can be no model's, and warn of one the catalog doesn't have."""
+    from tui_agent.cli.wiring import DemoCatalog
+    from tui_agent.model.naming import require
+
+    config = load_config().config
+    if warning := require(model, DemoCatalog(config.models, config.providers)):
+        say(f"{warning} It is saved all the same: the provider may know it.", file=sys.stderr)
+
+
 def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _hide_keys(value: object) -> object:
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", exclude_none=True)
+    if isinstance(value, list | tuple):
+        return [_hide_keys(item) for item in value]
     if isinstance(value, dict):
         return {key: "…" if key == "api_key" and item else _hide_keys(item) for key, item in value.items()}
     return value

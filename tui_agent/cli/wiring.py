@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from argparse import Namespace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -30,12 +31,14 @@ from tui_agent.context.templates import Templates
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.client import HostClient
 from tui_agent.model.demo import DEMO_MAX_OUTPUT, DEMO_MODEL, DEMO_WINDOW, DemoClient, create_demo_workspace
+from tui_agent.model.naming import require
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir, runtime_dir
 from tui_agent.resources import prompt
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import StoreError
+from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.environment import safe_environment
@@ -66,6 +69,10 @@ class DemoCatalog(Catalog):
         if model == DEMO_MODEL:
             return ModelInfo(DEMO_MODEL, "demo", DEMO_WINDOW, DEMO_MAX_OUTPUT)
         return super().info(model)
+
+    def knows(self, model: str) -> bool:
+        """Tell whether anything is known of a model."""
+        return model == DEMO_MODEL or super().knows(model)
 
 
 class Wiring:
@@ -101,6 +108,8 @@ class Wiring:
             *rules_from_table(self.loaded.project_permissions, "project"),
         )
         self.catalog = DemoCatalog(config.models, config.providers)
+        if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
+            self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
         router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
         self.router = router
         self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json", Templates.load(prompt))
@@ -196,7 +205,20 @@ class Wiring:
         for info in self.store.sessions(cwd=None if self.arguments.demo else self.cwd):
             if not self.arguments.demo or info.model == DEMO_MODEL:
                 return info.id
-        raise StoreError("There is no session of this directory yet; tui-agent -r lists those of all directories.")
+        if self.arguments.demo:
+            raise StoreError("There is no demo to go on with yet; tui-agent --demo begins one.")
+        newest = next(iter(self.store.sessions(limit=1)), None)
+        demo = " tui-agent --demo -c goes on with the last demo;" if newest and newest.model == DEMO_MODEL else ""
+        raise StoreError(f"There is no session of this directory yet.{demo} tui-agent -r lists all sessions.")
+
+    def way_back(self, session: Session) -> str:
+        """Return the command that goes on with a session, "" when nothing of it is kept."""
+        info = session.info
+        if self.arguments.no_session or session.read_only or not info.entry_count:
+            return ""
+        if info.model == DEMO_MODEL:
+            return "tui-agent --demo -c"
+        return "tui-agent -c" if info.cwd == str(self.cwd) else f"tui-agent -r {short_id(info.id)}"
 
     def fork(self, text: str) -> str:
         """Copy a session up to an entry, named as ``ID`` or ``ID#N``; returns the copy's id."""

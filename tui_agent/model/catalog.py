@@ -120,6 +120,15 @@ class Catalog:
         """Tell whether anything is known of a model."""
         return model in self._settings or self._row(model) is not None
 
+    def is_own_server(self, model: str) -> bool:
+        """Tell whether a model runs on a server of the user's, which alone knows its names."""
+        provider, settings = self.provider(model), self._settings.get(model)
+        return (
+            provider_of(provider).local_url is not None
+            or (settings is not None and settings.base_url is not None)
+            or (provider in self._providers and self._providers[provider].base_url is not None)
+        )
+
     def similar(self, model: str, limit: int = 3) -> list[str]:
         """Return ids that may have been meant."""
         ids = [info.id for info in self.models()]
@@ -166,13 +175,8 @@ class Catalog:
     def _build(self, model: str) -> ModelInfo:
         provider = self.provider(model)
         settings = self._settings.get(model)
-        own_server = (
-            provider_of(provider).local_url is not None
-            or (settings is not None and settings.base_url is not None)
-            or (provider in self._providers and self._providers[provider].base_url is not None)
-        )
         # A name on one's own server says little: the same model runs there with another window.
-        row = None if own_server else self._row(model)
+        row = None if self.is_own_server(model) else self._row(model)
         info = (
             _from_row(model, provider, row)
             if row is not None

@@ -4,7 +4,10 @@
 
 import os
 import sqlite3
+from itertools import zip_longest
 from pathlib import Path
+
+from tui_agent.session.ids import short_id
 
 __all__ = [
     "AmbiguousSession",
@@ -81,8 +84,10 @@ class SessionNotFound(StoreError):
 class AmbiguousSession(StoreError):
     """Several sessions begin or end with this text. ``ids`` names some of them, the last used first."""
 
-    def __init__(self, wanted: str, ids: tuple[str, ...]) -> None:
-        super().__init__(f"Several sessions match {wanted!r}: {', '.join(ids)}.")
+    def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
+        ends = [short_id(session_id) for session_id in ids]
+        listed = [f"{end} “{name}”" if name else end for end, name in zip_longest(ends, names)]
+        super().__init__(f"Several sessions match “{wanted}”; give one of: {', '.join(listed)}.")
         self.wanted = wanted
         self.ids = ids
 

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
-__all__ = ["Clock", "IdSource", "now", "uuid7"]
+__all__ = ["Clock", "IdSource", "now", "short_id", "uuid7"]
 
 Clock = Callable[[], int]
 """Returns milliseconds since the epoch."""
@@ -25,3 +25,8 @@ def uuid7(milliseconds: int) -> str:
     value = value & ~(0x3 << 62) | 0x2 << 62
     text = f"{value:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def short_id(session_id: str) -> str:
+    """Return the end of a session's id: enough to name it, and unlike its beginning not shared by a day's sessions."""
+    return session_id[-8:]

@@ -152,7 +152,9 @@ class Store:
         if not rows:
             raise SessionNotFound(id_or_prefix)
         if len(rows) > 1:
-            raise AmbiguousSession(id_or_prefix, tuple(row[0] for row in rows))
+            found = [self._info(row) for row in rows]
+            names = tuple((info.title or info.first_message)[:40] for info in found)
+            raise AmbiguousSession(id_or_prefix, tuple(info.id for info in found), names)
         return self._info(rows[0])
 
     def rename(self, session_id: str, title: str) -> None:

@@ -5,6 +5,7 @@ Handlers import what they show: commands are known before the first paint, scree
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +59,42 @@ async def model(main: MainScreen, argument: str) -> None:
     """Use another model; without an id show the list."""
     from tui_agent.ui.screens.models import ModelPicker
 
+    def chosen(name: str | None) -> None:
+        if name:
+            main.run_soon(choose_model(main, name))
+
     if argument:
-        main.use_model(argument)
+        chosen(argument)
     elif main.agent is not None:
-        main.app.push_screen(ModelPicker(main.services.models, main.agent.model), main.use_model)
+        main.app.push_screen(ModelPicker(main.services.models, main.agent.model), chosen)
+
+
+async def choose_model(main: MainScreen, name: str) -> bool:
+    """Use a model if there may be one of that name; ask where the catalog doesn't have it. To be run in a worker.
+
+    Returns whether the model changed.
+    """
+    from tui_agent.model.naming import Standing
+    from tui_agent.ui.screens.choice import ChoiceScreen
+
+    verdict = await asyncio.to_thread(main.services.judge_model, name)
+    if verdict is None or verdict.standing is Standing.KNOWN:
+        main.use_model(name)
+        return True
+    if verdict.standing is Standing.IMPOSSIBLE or main.agent is None:
+        main.say(f"{verdict.sentence} Nothing was changed.", "warning")
+        return False
+    answers = [(known, f"Use {known}") for known in verdict.similar]
+    answers += [
+        (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
+        ("", f"Keep {main.agent.model}"),
+    ]
+    question = f"The catalog has no model “{one_line(name, 60)}”."
+    details = "Its window is assumed and its price unknown until it is set up in config.toml."
+    chosen = await main.app.push_screen_wait(ChoiceScreen(question, answers, details))
+    if chosen:
+        main.use_model(chosen)
+    return bool(chosen)
 
 
 async def tree(main: MainScreen, argument: str) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
     from tui_agent.context.budget import ContextSize
+    from tui_agent.model.naming import Verdict
     from tui_agent.session.entries import Entry, UserPart
     from tui_agent.session.records import SessionInfo
     from tui_agent.setting_rows import SettingRow
@@ -266,6 +267,11 @@ def _no_models() -> Sequence[ModelRow]:
     return ()
 
 
+def _no_verdict(_model: str) -> Verdict | None:
+    """Every name will do."""
+    return None
+
+
 def _no_settings() -> Sequence[SettingRow]:
     return ()
 
@@ -310,6 +316,8 @@ class AppServices:
     """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""
     models: Callable[[], Sequence[ModelRow]] = _no_models
     """The catalog; called in a thread."""
+    judge_model: Callable[[str], Verdict | None] = _no_verdict
+    """What can be said of a model's name; called in a thread."""
     reread_cost: Callable[[str, int], float | None] = _no_cost
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
     provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import getters, on
+from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from tui_agent.config import ConfigError, parse_value
+from tui_agent.model.naming import Standing
 from tui_agent.ui.format import one_line, short_path, visible
+from tui_agent.ui.handlers import choose_model
 from tui_agent.ui.screens.picker import PickerScreen, Row
 
 if TYPE_CHECKING:
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
 
 AT_ONCE = frozenset({"model", "ui.theme"})
 """Settings that count as soon as they are saved; the others count from the next start on."""
+
+
+MODELS = frozenset({"model", "small_model", "compaction.model"})
+"""Settings that name a model."""
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -122,9 +129,10 @@ class SettingsScreen(PickerScreen[None]):
     def _save(self, key: str, value: object) -> None:
         """Save a value, None for the default; one that is not accepted changes nothing and is told of."""
         try:
-            if key == "model" and isinstance(value, str):
-                self._main.use_model(value)
-            elif key == "ui.theme" and isinstance(value, str) and value in self.app.available_themes:
+            if key in MODELS and isinstance(value, str):
+                self._choose(key, value)
+                return
+            if key == "ui.theme" and isinstance(value, str) and value in self.app.available_themes:
                 self._main.use_theme(value)
             elif key == "ui.theme" and value is not None:
                 self._say(f"There is no theme “{value}”; /theme shows them all.", "error")
@@ -134,6 +142,25 @@ class SettingsScreen(PickerScreen[None]):
         except (ConfigError, OSError) as error:
             self._say(str(error), "error")
             return
+        self._told(key)
+
+    @work(exclusive=True, group="model")
+    async def _choose(self, key: str, name: str) -> None:
+        """Save a model's name when there may be such a model."""
+        if key == "model":
+            if await choose_model(self._main, name):
+                self._told(key)
+            else:
+                self._say(self._main.notice.message, "error")
+            return
+        verdict = await asyncio.to_thread(self._main.services.judge_model, name)
+        if verdict is not None and verdict.standing is Standing.IMPOSSIBLE:
+            self._say(verdict.sentence, "error")
+            return
+        self._main.services.save_setting(key, name)
+        self._told(key)
+
+    def _told(self, key: str) -> None:
         self._saved = key, "Saved." if key in AT_ONCE else "Saved. It counts from the next start on."
         self._end_editing()
         self._read()
