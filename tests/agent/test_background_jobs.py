@@ -8,8 +8,8 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.processes import alive, eventually
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.events import JobsChanged, ToolOutput
-from tui_agent.session.entries import ToolResultEntry
+from tui_agent.agent.events import JobsChanged, Notice, ToolOutput
+from tui_agent.session.entries import ToolResultEntry, UserEntry
 from tui_agent.tools import bash
 
 
@@ -51,4 +51,57 @@ async def test_the_end_of_a_job_is_told_while_nobody_works(tmp_path: Path) -> No
     go.touch()
     await eventually(lambda: not harness.of(JobsChanged)[-1].jobs[0].running, "the end was not told")
     assert harness.of(JobsChanged)[-1].jobs[0].exit_code == 4
+    await harness.agent.aclose()
+
+
+async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_request(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    client = ScriptedClient(
+        [
+            start(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 4"),
+            Reply("Started."),
+            Reply("It failed."),
+            Reply("Yes."),
+        ]
+    )
+    harness = make_agent(tmp_path, client)
+    await harness.say("start it")
+    go.touch()
+    await harness.until(lambda: bool(harness.of(Notice)))
+    (notice,) = harness.of(Notice)
+    assert notice.severity == "warning"
+    assert "Job 1 ended after" in notice.message
+    assert "exit code 4" in notice.message
+    before = client.requests[-1].messages
+    await harness.say("how is it?")
+    told = client.requests[-1].messages
+    assert [message.content for message in told[: len(before)]] == [message.content for message in before]
+    assert "Job 1 ended after" in str(told[-1])
+    await harness.say("really?")
+    reminders = [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic == "job"]
+    assert len(reminders) == 1
+    await harness.agent.aclose()
+
+
+async def test_an_end_that_is_known_is_not_told_again(tmp_path: Path) -> None:
+    wait = Reply(calls=(Call("job", json.dumps({"id": 1, "wait": 20})),))
+    stop = Reply(calls=(Call("job", json.dumps({"id": 3, "stop": True})),))
+    client = ScriptedClient(
+        [
+            start("exit 3"),
+            start("read x"),
+            wait,
+            Reply("Both."),
+            start("sleep 300"),
+            stop,
+            Reply("Gone."),
+            Reply("Fine."),
+        ]
+    )
+    harness = make_agent(tmp_path, client)
+    await harness.say("start them")
+    await harness.say("and one more")
+    await harness.say("well?")
+    assert not [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic == "job"]
+    assert not [notice for notice in harness.of(Notice) if "Job" in notice.message]
     await harness.agent.aclose()

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tui_agent.tools.base import OutputLimits, Tool, ToolContext, ToolResult
+from tui_agent.tools.base import OutputLimits, Permission, Tool, ToolContext, ToolResult
 from tui_agent.tools.environment import safe_environment
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.reads import FileReads
@@ -28,6 +28,7 @@ class Workspace:
     jobs: Jobs | None = None
     sandbox: Sandbox | None = None
     notices: list[str] = field(default_factory=list)
+    allowed: frozenset[tuple[Permission, str]] | None = None
 
     def file(self, name: str, content: str | bytes = "") -> Path:
         """Write a file, its directories too."""
@@ -50,6 +51,7 @@ class Workspace:
             jobs=self.jobs,
             sandbox=self.sandbox,
             notify=self.notices.append,
+            allowed=self.allowed,
         )
 
     def put_blob(self, data: bytes) -> str:

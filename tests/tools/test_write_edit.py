@@ -1,7 +1,6 @@
 """``write`` and ``edit`` on real files: what is refused, what is kept, what is told."""
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -203,7 +202,7 @@ async def test_a_missing_file_is_guessed(space: Workspace) -> None:
 async def test_a_read_only_file_stays(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     path = space.file("a.txt", "1\n")
     real = os.access
-    monkeypatch.setattr(os, "access", lambda p, mode: False if Path(p) == path else real(p, mode))
+    monkeypatch.setattr(os, "access", lambda p, mode, **at: p != path.name and real(p, mode, **at))
     with pytest.raises(ToolError, match="permission denied"):
         await space.call(EDIT, path="a.txt", edits=one("1", "2"))
     assert path.read_text() == "1\n"
@@ -212,10 +211,10 @@ async def test_a_read_only_file_stays(space: Workspace, monkeypatch: pytest.Monk
 async def test_a_failed_write_leaves_the_old_file(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     path = space.file("a.txt", "1\n")
 
-    def full(*_: object) -> None:
+    def full(*_: object, **_places: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(ToolError, match="no space left"):
         await space.call(EDIT, path="a.txt", edits=one("1", "2"))
     assert path.read_text() == "1\n"

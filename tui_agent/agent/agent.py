@@ -15,7 +15,6 @@ from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
     EntryAppended,
-    JobsChanged,
     LiveAnswer,
     Notice,
     PermissionAnswer,
@@ -24,6 +23,7 @@ from tui_agent.agent.events import (
     RunEnded,
 )
 from tui_agent.agent.hooks.payloads import About
+from tui_agent.agent.job_news import make_jobs
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
@@ -53,7 +53,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.session import Session
 from tui_agent.tools.base import OutputLimits
-from tui_agent.tools.jobs import Jobs
 
 FEW_ENTRIES = 2_000
 """Entries whose costs are added up in a moment too short to notice."""
@@ -97,7 +96,7 @@ class Agent:
                 session_rules=self._tools.session_rules,
             )
             self._tools.subagents = Subagents(parent, ports.open_child)
-        self.jobs = self._tools.jobs = Jobs(lambda: self._channel.emit(JobsChanged(tuple(self.jobs))))
+        self.jobs = self._tools.jobs = make_jobs(self._channel.emit)
         """The commands that go on in the background; they end with the agent."""
         self.mcp = SessionMcp(
             ports.mcp,

@@ -20,6 +20,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.context_keeper import ContextFullError, ContextKeeper
 from tui_agent.agent.events import EntryAppended, MessageRefused, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
+from tui_agent.agent.job_news import ended_jobs
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
@@ -82,6 +83,7 @@ class Loop:
             await self._take_messages()
             if self._nothing_left():
                 return RunEnded("done", steps=self.step)
+            self._tell_of_jobs()
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
@@ -109,6 +111,12 @@ class Loop:
     async def _attach_instructions(self) -> None:
         """Append what the project says about the part of it that the calls touched."""
         entry = await nearby_instructions(self.session.active_path(), self.ports)
+        if entry is not None:
+            self._append(entry)
+
+    def _tell_of_jobs(self) -> None:
+        """Append which background jobs ended by themselves since the last request."""
+        entry = ended_jobs(self.tools.jobs)
         if entry is not None:
             self._append(entry)
 

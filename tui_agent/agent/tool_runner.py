@@ -194,6 +194,7 @@ class ToolRunner:
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
+        context.allowed = frozenset((need.permission, need.pattern) for need in needs)
         return await self.gate.refusal(
             call.part.call_id, tool, checked.arguments, needs, allowed_by_hook=checked.allowed
         )

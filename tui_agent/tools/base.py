@@ -172,6 +172,8 @@ class ToolContext:
     """What commands run in; None where they run as they are."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
+    allowed: frozenset[tuple[Permission, str]] | None = None
+    """Permissions and patterns that the call was allowed; None where nobody decides."""
     verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 

@@ -5,6 +5,7 @@ import contextlib
 import os
 import shutil
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from tui_agent.tools.environment import command_environment, safe_environment
 from tui_agent.tools.interactive import advice
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
+from tui_agent.tools.paths import check_allowed
 from tui_agent.tools.process import Command, Run, run_command
 from tui_agent.tools.sandbox import Held, Sandbox
 
@@ -113,30 +115,32 @@ class _Started:
 
 
 def _command(arguments: BashInput, context: ToolContext, timeout: float) -> _Started:
+    from tui_agent.tools.shell.needs import command_needs
+
     environment = command_environment(context.environment or safe_environment(os.environ))
     text = _checked(arguments.command)
     words: tuple[str, ...] = (_shell(), "-c", text)
     sandbox = context.sandbox
     if sandbox is not None and (refusal := sandbox.refusal()):
         raise ToolError(refusal)
+    needs = command_needs(text, context.cwd, context.project)
+    # What a command is called by rules may change with what its words match; where it reaches may not.
+    check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if sandbox is None or not sandbox.covers(text):
         return _Started(Command(words, context.cwd, environment, timeout))
-    held = None if arguments.network else _held(text, context)
+    held = None if arguments.network else _held(needs, context.project)
     words = sandbox.wrap(words, context.cwd, context.project, network=arguments.network, held=held)
     return _Started(Command(words, context.cwd, sandbox.environment(environment), timeout), sandbox, held)
 
 
-def _held(text: str, context: ToolContext) -> Held | None:
+def _held(needs: Sequence[PermissionNeed], project: Path) -> Held | None:
     """Return how a command is held that may run unasked because it only builds and tests; None for any other."""
     from tui_agent.tools.shell.builders import is_held
-    from tui_agent.tools.shell.needs import command_needs
 
-    needs = command_needs(text, context.cwd, context.project)
     if not is_held(needs):
         return None
-    project = context.project.resolve()
     named = (need.pattern for need in needs if need.permission in {Permission.READ, Permission.EDIT})
-    return Held(frozenset((project / pattern).resolve() for pattern in named))
+    return Held(frozenset((project.resolve() / pattern).resolve() for pattern in named))
 
 
 def _output(arguments: BashInput, run: Run, started: _Started, project: Path) -> Output:

@@ -7,12 +7,12 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from tui_agent.session.entries import ToolMetadata
-from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
 from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
 from tui_agent.tools.matching import NoMatchError, Replaced, Replacement, replace
 from tui_agent.tools.outputs import counted
-from tui_agent.tools.paths import Location, explain, locate, missing
+from tui_agent.tools.paths import Location, explain, locate, missing, relocate
 from tui_agent.tools.text_files import load, replace_file
 
 MAX_SHOWN_LINES = 60
@@ -91,7 +91,7 @@ class EditTool(Tool[EditInput]):
 
     async def run(self, arguments: EditInput, context: ToolContext) -> ToolResult:
         """Make the edits."""
-        location = locate(arguments.path, context)
+        location = relocate(arguments.path, Permission.EDIT, context)
         try:
             plan = await asyncio.to_thread(_edit, arguments, location, context)
         except (FileNotFoundError, NotADirectoryError):

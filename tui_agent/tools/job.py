@@ -45,7 +45,9 @@ class JobTool(Tool[JobInput]):
         if context.jobs is None:
             raise ToolError("There are no background jobs here.")
         if arguments.id is None:
-            lines = [_line(state) for state in context.jobs]
+            lines = [job_line(state) for state in context.jobs]
+            for job in context.jobs.untold():
+                job.told = True
             return await finish(Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context)
         job = context.jobs.find(arguments.id)
         if arguments.stop:
@@ -68,6 +70,7 @@ async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> 
     A result of a job that has ended has all of its output behind it.
     """
     state = job.state
+    job.told = job.told or not state.running
     raw, lost = job.new_output()
     text = plain_text(raw)
     if lost:
@@ -88,7 +91,8 @@ async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> 
     return replace(result, full_output=job.stored) if job.stored else result
 
 
-def _line(state: JobState) -> str:
+def job_line(state: JobState) -> str:
+    """Return how a job is doing, and its command, on one line."""
     command = " ".join(state.command.split())
     shown = command if len(command) <= _COMMAND_CHARS else f"{command[: _COMMAND_CHARS - 1]}…"
     return f"{_how(state)} {shown}"

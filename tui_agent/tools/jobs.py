@@ -56,6 +56,8 @@ class Job:
         self.ended = asyncio.Event()
         self.stored: str | None = None
         """The blob of all its output, once it has ended."""
+        self.told = False
+        """Whether the model knows that it has ended."""
         self._clock = clock
         self._on_output = on_output
         self._started_at = clock()
@@ -118,6 +120,11 @@ class Job:
             if self._listener is listener:
                 self._listener = None
 
+    @property
+    def watched(self) -> bool:
+        """Whether a call waits for it."""
+        return self._listener is not None
+
     async def stop(self) -> None:
         """End it and everything it started."""
         if self._process is None or self.ended.is_set():
@@ -152,8 +159,16 @@ class Job:
 class Jobs:
     """The jobs of one session. Everything is called on the event loop's thread."""
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.time,
+        *,
+        on_end: Callable[[JobState], None] = lambda _state: None,
+    ) -> None:
+        """Make the list; ``on_end`` is called with a job that ended by itself while nobody waited for it."""
         self._on_change = on_change
+        self._on_end = on_end
         self._clock = clock
         self._jobs: dict[int, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -183,7 +198,7 @@ class Jobs:
         task = await job.run(command, put_blob)
         self._jobs[job.id] = job
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(lambda task: self._ended(task, job))
         self._drop_old()
         self._on_change()
         return job
@@ -216,11 +231,17 @@ class Jobs:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def untold(self) -> list[Job]:
+        """Return the jobs that ended by themselves without the model knowing, oldest first."""
+        return [job for job in self._jobs.values() if job.ended.is_set() and not job.told and not job.state.stopped]
+
+    def _ended(self, task: "asyncio.Task[None]", job: Job) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("a job's output could not be stored: %s", error)
         self._on_change()
+        if not (job.told or job.watched or job.state.stopped):
+            self._on_end(job.state)
 
     def _announce_soon(self) -> None:
         if self._timer is None:

@@ -4,7 +4,7 @@ import asyncio
 
 from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
 from tui_agent.tools.listing import list_tree
-from tui_agent.tools.paths import explain, locate, missing, path_needs
+from tui_agent.tools.paths import explain, locate, missing, path_needs, relocate
 
 
 class LsInput(ToolInput):
@@ -27,7 +27,7 @@ class LsTool(Tool[LsInput]):
 
     async def run(self, arguments: LsInput, context: ToolContext) -> ToolResult:
         """List it."""
-        location = locate(arguments.path, context)
+        location = relocate(arguments.path, Permission.READ, context)
         try:
             return await list_tree(location, context, depth=2)
         except FileNotFoundError:

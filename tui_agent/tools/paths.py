@@ -3,6 +3,7 @@
 import difflib
 import fnmatch
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -89,6 +90,31 @@ def locate(raw: str, context: ToolContext) -> Location:
         real_pattern=_relative(real, project),
         inside=real.is_relative_to(project),
     )
+
+
+def relocate(raw: str, permission: Permission, context: ToolContext) -> Location:
+    """Return where a path leads now that the call runs.
+
+    Raises:
+        ToolError: somewhere else than when it was allowed: a link was put in its way meanwhile.
+    """
+    location = locate(raw, context)
+    check_allowed(path_needs(permission, location), context)
+    return location
+
+
+def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None:
+    """Stop a call that reaches something else now that it runs.
+
+    Raises:
+        ToolError: one of the needs is none that was allowed.
+    """
+    new = [
+        need for need in needs if context.allowed is not None and (need.permission, need.pattern) not in context.allowed
+    ]
+    if new:
+        what = new[0].pattern
+        raise ToolError(f"It leads somewhere else than when it was allowed, to {what}; nothing was done.")
 
 
 def is_directory(path: Path) -> bool:

@@ -15,8 +15,9 @@ from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
+from tui_agent.tools.opening import open_file
 from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
-from tui_agent.tools.paths import Location, explain, locate, missing, path_needs
+from tui_agent.tools.paths import Location, explain, locate, missing, path_needs, relocate
 from tui_agent.tools.text_files import SAMPLE_BYTES, Encoding, detect
 
 MAX_IMAGE_BYTES = 3_750_000
@@ -85,7 +86,7 @@ class ReadTool(Tool[ReadInput]):
 
     async def run(self, arguments: ReadInput, context: ToolContext) -> ToolResult:
         """Read it."""
-        location = locate(arguments.path, context)
+        location = relocate(arguments.path, Permission.READ, context)
         try:
             return await self._read(arguments, location, context)
         except (FileNotFoundError, NotADirectoryError):
@@ -159,7 +160,7 @@ def _metadata(location: Location, *, count: int | None = None) -> ToolMetadata:
 
 
 def _sample(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return file.read(SAMPLE_BYTES)
 
 
@@ -167,12 +168,13 @@ def _window(path: Path, encoding: Encoding, wanted: _Wanted) -> _Window:
     """Read the wanted lines without holding more of the file than them; count the others."""
     size = path.stat().st_size
     if encoding.name in {"utf-8", "latin-1"}:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             file.seek(len(encoding.bom))
             return _cut_out(file, encoding.name, wanted, size)
     if size > _MAX_WIDE_BYTES:
         raise ToolError(f"This {encoding.name} file is too large; convert it with bash (iconv) first.")
-    text = path.read_bytes()[len(encoding.bom) :].decode(encoding.name, "replace")
+    with open_file(path) as file:
+        text = file.read()[len(encoding.bom) :].decode(encoding.name, "replace")
     return _cut_out(io.BytesIO(text.encode("utf-8", "replace")), "utf-8", wanted, size)
 
 
@@ -272,9 +274,14 @@ async def _image(location: Location, mime: str, size: int, context: ToolContext)
     if size > MAX_IMAGE_BYTES:
         note = f"Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}); make a smaller copy with bash."
         return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=metadata)
-    blob = context.put_blob(await asyncio.to_thread(location.real.read_bytes))
+    blob = context.put_blob(await asyncio.to_thread(_whole, location.real))
     part = ImagePart(blob=blob, mime=mime, width=width, height=height, path=location.pattern)
     return ToolResult(f"[{about}]", title=location.shown, attachments=(part,), metadata=metadata)
+
+
+def _whole(path: Path) -> bytes:
+    with open_file(path) as file:
+        return file.read()
 
 
 def _binary(location: Location, size: int) -> ToolResult:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tui_agent.tools.base import Permission, PermissionNeed, ToolContext, ToolError
 from tui_agent.tools.globs import compile_glob, split_glob
 from tui_agent.tools.ignore import walk_files
-from tui_agent.tools.paths import Location, is_directory, locate, missing, path_needs
+from tui_agent.tools.paths import Location, check_allowed, is_directory, locate, missing, path_needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,11 @@ def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
 
 
 def check_exists(scope: Scope, context: ToolContext) -> None:
-    """Stop a search of nothing.
+    """Stop a search of nothing, or of another place than was allowed.
 
     Raises:
-        ToolError: the path does not exist.
+        ToolError: the path does not exist, or leads somewhere else by now.
     """
+    check_allowed(scope_needs(scope), context)
     if not os.path.lexists(scope.location.real):
         raise missing(scope.location, context)

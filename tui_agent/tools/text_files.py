@@ -1,14 +1,18 @@
 """Text files as bytes on disk and text in memory: encodings, line endings, atomic replacement."""
 
 import codecs
+import contextlib
+import errno
 import io
 import os
 import re
 import secrets
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.tools.base import ToolError
+from tui_agent.tools.opening import directory, open_file
 
 SAMPLE_BYTES = 64 * 1024
 """How much of a file is looked at to tell what it is."""
@@ -77,7 +81,7 @@ def detect(sample: bytes, *, whole: bool) -> Encoding | None:
 
 
 def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
-    """Return a text file to be changed.
+    """Return a text file to be changed. ``path`` is absolute and without links.
 
     Raises:
         ToolError: it is binary or larger than ``max_bytes``.
@@ -85,7 +89,8 @@ def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
     """
     if path.stat().st_size > max_bytes:
         raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
-    data = path.read_bytes()
+    with open_file(path) as file:
+        data = file.read()
     encoding = detect(data[:SAMPLE_BYTES], whole=len(data) <= SAMPLE_BYTES)
     if encoding is None:
         raise ToolError(f"{shown} is a binary file; change it with bash.")
@@ -118,30 +123,47 @@ def with_newlines(text: str, newline: str) -> str:
 def replace_file(path: Path, data: bytes) -> None:
     """Put new content in place of a file in one step; make it if there is none.
 
-    Links are followed and the mode is kept. A file that has other names (hard links) or whose directory takes no
-    new files is written in place instead: replacing it would cut the names apart.
+    ``path`` is absolute and without links. The mode is kept. A file that has other names (hard links) or whose
+    directory takes no new files is written in place instead: replacing it would cut the names apart.
 
     Raises:
-        OSError: it can't be written; the old content is still there.
+        OSError: it can't be written, or a link is in the way; the old content is still there.
     """
-    target = Path(os.path.realpath(path))
-    before = target.stat() if os.path.lexists(target) else None
-    if before and not os.access(target, os.W_OK):
-        raise PermissionError(13, "Permission denied", str(target))
-    if before and (before.st_nlink > 1 or not os.access(target.parent, os.W_OK)):
-        target.write_bytes(data)
-        return
-    scratch = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
+    with directory(path.parent) as parent:
+        before = _status(path.name, parent)
+        if before and stat.S_ISLNK(before.st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        if before and not os.access(path.name, os.W_OK, dir_fd=parent):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        if before and (before.st_nlink > 1 or not os.access(".", os.W_OK, dir_fd=parent)):
+            _write_in_place(path.name, parent, data)
+            return
+        scratch = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
+        try:
+            _write_new(scratch, parent, data, before)
+            os.replace(scratch, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(scratch, dir_fd=parent)
+            raise
+
+
+def _status(name: str, parent: int) -> os.stat_result | None:
     try:
-        _write_new(scratch, data, before)
-        scratch.replace(target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
-def _write_new(path: Path, data: bytes, like: os.stat_result | None) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+def _write_in_place(name: str, parent: int, data: bytes) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
+        file.write(data)
+
+
+def _write_new(name: str, parent: int, data: bytes, like: os.stat_result | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o666, dir_fd=parent)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
         file.write(data)
         if like is None:

@@ -5,11 +5,12 @@ import os
 from dataclasses import dataclass
 
 from tui_agent.session.entries import ToolMetadata
-from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
 from tui_agent.tools.diffs import FileDiff, diff_texts
+from tui_agent.tools.opening import make_directories
 from tui_agent.tools.outputs import counted
-from tui_agent.tools.paths import Location, explain, locate
+from tui_agent.tools.paths import Location, explain, locate, relocate
 from tui_agent.tools.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
 
 
@@ -42,7 +43,7 @@ class WriteTool(Tool[WriteInput]):
 
     async def run(self, arguments: WriteInput, context: ToolContext) -> ToolResult:
         """Write it."""
-        location = locate(arguments.path, context)
+        location = relocate(arguments.path, Permission.EDIT, context)
         try:
             plan = await asyncio.to_thread(_write, arguments, location, context)
         except OSError as error:
@@ -69,7 +70,7 @@ class WriteTool(Tool[WriteInput]):
 
 def _write(arguments: WriteInput, location: Location, context: ToolContext) -> _Plan:
     plan = _plan(arguments, location, context)
-    location.real.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(location.real.parent)
     replace_file(location.real, plan.data)
     context.reads.note(location.real)
     return plan
