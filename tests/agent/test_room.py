@@ -1,6 +1,8 @@
 """Making room: what happens when a conversation outgrows its window."""
 
+import importlib
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -222,15 +224,38 @@ async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: P
     leaf = harness.session.leaf
     draft = await harness.agent.drafting.draft("numbers")
     assert isinstance(draft, Draft)
-    weighed = harness.agent.drafting.weigh(draft)
+    weighed = await harness.agent.drafting.weigh(draft)
     assert isinstance(weighed, Commit)
     assert harness.session.leaf == leaf
-    committed = harness.agent.drafting.commit(draft, "## Goal\nWhat I wrote myself.")
+    committed = await harness.agent.drafting.commit(draft, "## Goal\nWhat I wrote myself.")
     assert isinstance(committed, Commit)
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
     assert "What I wrote myself." in entry.summary
     assert entry.instructions == "numbers"
+
+
+async def test_nothing_stands_still_while_long_plans_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places: dict[str, bool] = {}
+
+    def noted(module: str, name: str) -> None:
+        original = getattr(importlib.import_module(module), name)
+
+        def planned(*arguments: object) -> object:
+            places[name] = threading.current_thread() is threading.main_thread()
+            return original(*arguments)
+
+        monkeypatch.setattr(f"{module}.{name}", planned)
+
+    noted("tui_agent.agent.context_keeper", "plan_prune")
+    noted("tui_agent.agent.compactor", "plan_compaction")
+    noted("tui_agent.agent.compactor", "plan_commit")
+    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    assert (await harness.agent.compact("numbers")).problem is None
+    await harness.agent.plan_prune()
+    assert places == {"plan_prune": False, "plan_compaction": False, "plan_commit": False}
 
 
 async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
@@ -239,7 +264,7 @@ async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, ScriptedClient(worker), window=100_000, rules=allow_all())
     await harness.say("Read everything.")
     leaf = harness.session.leaf
-    assert harness.agent.prune() > 0
+    assert await harness.agent.prune() > 0
     assert isinstance(harness.path()[-1], PruneEntry)
     results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
     assert all("cleared" not in entry.output for entry in results), "outputs themselves never change"

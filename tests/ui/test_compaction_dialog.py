@@ -248,7 +248,7 @@ async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> Non
     stage = a_stage(tmp_path, settings=BY_HAND)
     async with stage.run() as pilot:
         await worked(stage, pilot)
-        assert stage.harness.agent.prune()
+        assert await stage.harness.agent.prune()
         await pilot.pause()
         view = stage.main.view
         assert view is not None

@@ -56,7 +56,7 @@ async def _prune(stage: RealStage, pilot: Any) -> None:
 
 
 async def _markers(stage: RealStage, pilot: Any) -> None:
-    stage.harness.agent.prune()
+    await stage.harness.agent.prune()
     stage.harness.agent.edit_context(2, "pin")
     await stage.harness.agent.compact("the redirect")
     await pilot.pause()

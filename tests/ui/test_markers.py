@@ -44,7 +44,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
     stage = a_stage(tmp_path)
     async with stage.run((100, 40)) as pilot:
         await worked(stage, pilot)
-        assert stage.harness.agent.prune()
+        assert await stage.harness.agent.prune()
         await pilot.pause()
         await last_marker(stage, pilot)
         assert "▸ Pruned 4 tool outputs" in stage.text()
@@ -63,7 +63,7 @@ async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> No
     stage = a_stage(tmp_path)
     async with stage.run((100, 40)) as pilot:
         await worked(stage, pilot)
-        stage.harness.agent.prune()
+        await stage.harness.agent.prune()
         await pilot.pause()
         view = stage.main.view
         assert view is not None

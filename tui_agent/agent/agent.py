@@ -263,16 +263,16 @@ class Agent:
         finally:
             self._compacting = None
 
-    def prune(self) -> int:
+    async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
         if self.running:
             self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
             return 0
-        return self._context.prune(Moment(asked=True))
+        return await self._context.prune(Moment(asked=True))
 
-    def plan_prune(self) -> PrunePlan | None:
+    async def plan_prune(self) -> PrunePlan | None:
         """Return what ``prune`` would do, None when there is nothing to gain."""
-        return self._context.plan_prune(Moment(asked=True))
+        return await self._context.plan_prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""

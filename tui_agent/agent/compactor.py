@@ -2,8 +2,12 @@
 
 A compaction that fails, is refused or is interrupted leaves the path as it was. What is committed has been measured
 before: the history after it is smaller, and small enough to work in.
+
+Planning and weighing read everything that is summarised. They are pure and their entries never change, so threads do
+them, and whoever types meanwhile notices nothing.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +18,7 @@ from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import Spent, SummaryCalls
 from tui_agent.context.budget import ContextSize, estimate_tokens, measure
+from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     CompactionPlan,
     PlanOptions,
@@ -92,11 +97,12 @@ class Compactor:
         self._templates = Templates.load(ports.prompt)
         self.failures: FailureRecord = NO_FAILURES
 
-    def plan(self, order: Order) -> CompactionPlan | Refusal:
+    async def plan(self, order: Order) -> CompactionPlan | Refusal:
         """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
         path = self._session.active_path()
         options = PlanOptions(trigger=order.trigger, instructions=order.focus, count=self._count(order.model))
-        return plan_compaction(path, self._settings(order.model), self._size(order.model, path), options)
+        settings, size = self._settings(order.model), self._size(order.model, path)
+        return await asyncio.to_thread(plan_compaction, path, settings, size, options)
 
     async def compact(self, order: Order, *, without_model: bool = False) -> Outcome:
         """Plan, summarise and commit. ``without_model`` writes the summary by rule.
@@ -117,7 +123,7 @@ class Compactor:
 
     async def draft(self, order: Order) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise, for a person to look at before ``commit``."""
-        plan = self.plan(order)
+        plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return plan
         answer = await self._ask_hooks(plan)
@@ -138,25 +144,31 @@ class Compactor:
             return SummaryAnswer()
         return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
-    def weigh(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
+    async def weigh(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
-        return plan_commit(path, draft.plan, text, self._measures(order.model), draft.size)
+        measures = self._measures(order.model)
+        return await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size)
 
-    def commit(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
+    async def commit(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
-        commit = self.weigh(draft, order, summary)
+        commit: Commit | Refusal | None = None
+        leaf = self._session.leaf
+        while commit is None or leaf != self._session.leaf:
+            # What was appended meanwhile is weighed with it.
+            leaf = self._session.leaf
+            commit = await self.weigh(draft, order, summary)
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
         return commit
 
     async def _compact(self, order: Order, *, without_model: bool) -> Outcome:
         if without_model:
-            plan = self.plan(order)
+            plan = await self.plan(order)
             if isinstance(plan, Refusal):
                 return self._refused(plan)
-            draft = self._by_rule(plan, order)
+            draft = await self._by_rule(plan, order)
         else:
             drafted = await self.draft(order)
             if isinstance(drafted, Refusal):
@@ -164,7 +176,7 @@ class Compactor:
             if isinstance(drafted, SummaryFailure):
                 return Outcome(drafted.reason)
             draft = drafted
-        commit = self.commit(draft, order)
+        commit = await self.commit(draft, order)
         return Outcome(commit.message) if isinstance(commit, Refusal) else Outcome(steps=commit.steps)
 
     def _refused(self, refusal: Refusal) -> Outcome:
@@ -175,10 +187,11 @@ class Compactor:
         self._append([refusal.prune.entry()])
         return Outcome(pruned=True)
 
-    def _by_rule(self, plan: CompactionPlan, order: Order) -> Draft:
+    async def _by_rule(self, plan: CompactionPlan, order: Order) -> Draft:
         count = self._ports.directory.counter(order.model).text
         earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
-        text = digest((*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier), count)
+        summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
+        text = await asyncio.to_thread(digest, summarised, room, count)
         size = self._size(order.model, self._session.active_path())
         return Draft(plan, f"{earlier}{text}", size, None, Spent())
 
@@ -191,10 +204,7 @@ class Compactor:
             settings.input if order.live is not None and model == order.model else "serialised",
             limits,
             live_tokens=plan.tokens_before + self._size(order.model, self._session.active_path()).fixed,
-            serialised_tokens=sum(
-                count(block)
-                for block in blocks_of((*plan.history, *plan.turn_prefix), plan.view, settings, self._templates)
-            ),
+            serialised_tokens=await asyncio.to_thread(self._serialised_tokens, plan, count),
             cache_warm=order.cache_warm,
         )
         calls = SummaryCalls(
@@ -202,6 +212,10 @@ class Compactor:
         )
         tasks = compaction_tasks(plan, mode, self._templates)
         return await calls.run(summarise(tasks, self._prompts, limits, count)), model, calls.spent
+
+    def _serialised_tokens(self, plan: CompactionPlan, count: CountText) -> int:
+        summarised = (*plan.history, *plan.turn_prefix)
+        return sum(map(count, blocks_of(summarised, plan.view, plan.settings.compaction, self._templates)))
 
     def _append(self, entries: Iterable[Entry]) -> None:
         for entry in self._session.append_many(entries):

@@ -132,7 +132,7 @@ class ContextKeeper:
         if self.pending is not None:
             focus, self.pending = self.pending, None
             await self.compact("manual", focus or None)
-        self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
+        await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
         if is_due(size):
             await self._compact_when_due(size)
@@ -165,16 +165,20 @@ class ContextKeeper:
         outcome = await self.compactor.compact(self.order(trigger, focus))
         return self._go_on(outcome, in_turn=in_turn)
 
-    def prune(self, moment: Moment) -> int:
+    async def prune(self, moment: Moment) -> int:
         """Turn old outputs into placeholders if the moment is right; returns the tokens freed."""
-        plan = self.plan_prune(moment)
-        if plan is None:
+        leaf = self._session.leaf
+        plan = await self.plan_prune(moment)
+        if plan is None or leaf != self._session.leaf:
             return 0
         self._append(plan.entry())
         return plan.tokens_freed
 
-    def plan_prune(self, moment: Moment) -> PrunePlan | None:
-        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain."""
+    async def plan_prune(self, moment: Moment) -> PrunePlan | None:
+        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain.
+
+        Planning reads all there is to prune, so a thread does it.
+        """
         settings, size, view = self.settings(), self.size(), self._view()
         reason = occasion(settings.prune, size, moment)
         if reason is None:
@@ -187,9 +191,9 @@ class ContextKeeper:
             minimum=1 if moment.asked else None,
             count=counter.entry,
         )
-        return plan_prune(view, rules, reason)
+        return await asyncio.to_thread(plan_prune, view, rules, reason)
 
-    def after_run(self) -> None:
+    async def after_run(self) -> None:
         """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
         for entry in reversed(self._session.active_path()):
             if isinstance(entry, AssistantEntry):
@@ -197,7 +201,7 @@ class ContextKeeper:
                     self._ports.directory.learn(entry.model, estimate=entry.estimate, reported=entry.usage.prompt)
                 break
         if self.settings().prune.when == "run_end":
-            self.prune(Moment(run_ended=True))
+            await self.prune(Moment(run_ended=True))
 
     async def _compact_when_due(self, size: ContextSize) -> None:
         trigger: Trigger = "model_switch" if self._model_switched() else "threshold"

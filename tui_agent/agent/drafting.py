@@ -13,18 +13,18 @@ class Drafting:
     def __init__(self, context: ContextKeeper) -> None:
         self._context = context
 
-    def plan(self) -> CompactionPlan | Refusal:
+    async def plan(self) -> CompactionPlan | Refusal:
         """Return what a compaction would do now, or why there is none. No model is called."""
-        return self._context.compactor.plan(self._context.order("manual", None))
+        return await self._context.compactor.plan(self._context.order("manual", None))
 
     async def draft(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise; ``focus`` says what the summary should keep. Cancelling changes nothing."""
         return await self._context.compactor.draft(self._context.order("manual", focus))
 
-    def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+    async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would do; ``summary`` is the user's edit of it."""
-        return self._context.compactor.weigh(draft, self._context.order("manual", None), summary)
+        return await self._context.compactor.weigh(draft, self._context.order("manual", None), summary)
 
-    def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
+    async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction; refused with the reason when it would not help."""
-        return self._context.compactor.commit(draft, self._context.order("manual", None), summary)
+        return await self._context.compactor.commit(draft, self._context.order("manual", None), summary)

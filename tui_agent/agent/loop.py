@@ -61,7 +61,7 @@ class Loop:
                 ended = await self._work()
             finally:
                 self._append_held_back()
-                self.context.after_run()
+                await self.context.after_run()
         except asyncio.CancelledError:
             ended = RunEnded("interrupted", steps=self.step)
         except ModelError as error:

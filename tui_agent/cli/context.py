@@ -136,7 +136,7 @@ async def _preview(agent: Agent, arguments: Namespace) -> int:
     if isinstance(drafted, Refusal | SummaryFailure):
         say(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
         return 1
-    commit = agent.drafting.weigh(drafted)
+    commit = await agent.drafting.weigh(drafted)
     plan = drafted.plan
     print(_preview_json(drafted, commit) if arguments.json else _preview_text(drafted, commit, plan.kept))
     return 0 if isinstance(commit, Commit) else 1

@@ -118,11 +118,11 @@ class InspectedAgent(AgentPort, Protocol):
         """Change the model's view of one entry from the next request on."""
         ...
 
-    def plan_prune(self) -> PrunePlan | None:
+    async def plan_prune(self) -> PrunePlan | None:
         """Return what ``prune`` would do, None when there is nothing to gain."""
         ...
 
-    def prune(self) -> int:
+    async def prune(self) -> int:
         """Turn old tool outputs into placeholders; returns the tokens freed."""
         ...
 

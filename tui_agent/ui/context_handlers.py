@@ -45,7 +45,7 @@ async def prune(main: MainScreen, _argument: str) -> None:
     if agent.running:
         main.say("The agent is working: press Escape first.", "warning")
         return
-    plan = agent.plan_prune()
+    plan = await agent.plan_prune()
     if plan is None:
         main.say("There is no old tool output that is worth pruning.")
         return
@@ -56,9 +56,13 @@ async def prune(main: MainScreen, _argument: str) -> None:
     edit = planned if isinstance(planned, Edit) else None
     dollars = main.services.reread_cost(agent.model, edit.reread) if warm and edit else None
 
-    def answered(answer: str | None) -> None:
-        if answer == "prune" and agent.prune():
+    async def do_it() -> None:
+        if await agent.prune():
             main.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
+
+    def answered(answer: str | None) -> None:
+        if answer == "prune":
+            main.run_soon(do_it())
 
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
     question = f"Prune {plural(len(plan.targets), 'old tool output')}?"

@@ -104,7 +104,7 @@ class CompactScreen(ModalScreen[None]):
             Static("", id="keys", markup=False),
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
-        plan = self._agent.drafting.plan()
+        plan = await self._agent.drafting.plan()
         if isinstance(plan, Refusal):
             self._refuse(plan)
         else:
@@ -179,7 +179,7 @@ class CompactScreen(ModalScreen[None]):
             self._draft = drafted
             self.editor.text = drafted.summary
             self._enter(Phase.EDIT)
-            self._weigh()
+            self._start_weighing()
 
     def _agent_said(self, event: AgentEvent) -> None:
         if isinstance(event, CompactionProgress) and self.phase is Phase.WRITING:
@@ -212,20 +212,23 @@ class CompactScreen(ModalScreen[None]):
         event.stop()
         if self.phase is Phase.EDIT:
             self._end_stream()
-            self._timer = self.set_timer(WEIGH_SECONDS, self._weigh)
+            self._timer = self.set_timer(WEIGH_SECONDS, self._start_weighing)
 
-    def _weigh(self) -> None:
-        """Say what the summary would come to as it is now."""
+    def _start_weighing(self) -> None:
         self._timer = None
+        self.run_worker(self._weigh(), group="weigh", exclusive=True, exit_on_error=False)
+
+    async def _weigh(self) -> None:
+        """Say what the summary would come to as it is now."""
         if self._draft is None or self.phase is not Phase.EDIT:
             return
-        weighed = self._agent.drafting.weigh(self._draft, self.editor.text)
+        weighed = await self._agent.drafting.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
             self._say(weighed.message, "error")
         else:
             self._say(plans.weighed_text(weighed, self._draft))
 
-    def action_apply(self) -> None:
+    async def action_apply(self) -> None:
         """Commit the summary as it is now."""
         if self.phase is not Phase.EDIT or self._draft is None:
             return
@@ -233,7 +236,7 @@ class CompactScreen(ModalScreen[None]):
             self._say(WORKING, "warning")
             return
         try:
-            committed = self._agent.drafting.commit(self._draft, self.editor.text)
+            committed = await self._agent.drafting.commit(self._draft, self.editor.text)
         except StoreError as error:
             self._say(error.message, "error")
             return
