@@ -177,6 +177,14 @@ async def _full(stage: Stage, pilot: Any) -> None:
 async def _sessions(stage: Stage, pilot: Any) -> None:
     listing = stage.app.screen.query_one("#rows")
     await until(lambda: len(listing.options) == 5, pilot)  # type: ignore[attr-defined]
+    await until(lambda: any("$0.42" in str(option.prompt) for option in listing.options), pilot)  # type: ignore[attr-defined]
+
+
+async def _found(stage: Stage, pilot: Any) -> None:
+    await _sessions(stage, pilot)
+    await pilot.press("slash", *"redirect")
+    listing = stage.app.screen.query_one("#rows")
+    await until(lambda: len(listing.options) == 4, pilot)  # type: ignore[attr-defined]
 
 
 async def _models(stage: Stage, pilot: Any) -> None:
@@ -227,6 +235,7 @@ SCENES: dict[str, Scene] = {
     "palette": Scene(_palette),
     "full": Scene(_full),
     "sessions": Scene(_sessions, Start(screen="sessions")),
+    "found": Scene(_found, Start(screen="sessions")),
     "models": Scene(_models),
     "welcome": Scene(_welcome, Start(screen="welcome")),
     "help": Scene(_help),
@@ -239,7 +248,7 @@ def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files
     """Return the application for a scene, with some sessions in its store."""
     scene = SCENES[name]
     stage = make_stage(tmp_path, start=scene.start, settings=replace(STILL, theme=theme))
-    if name == "sessions":
+    if name in {"sessions", "found"}:
         texts = (
             "The login redirect loses the query string",
             "Why are the tests slow on CI?",
@@ -250,6 +259,11 @@ def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files
                 stage.store, stage.store.create_session("/home/ada/src/shop").id, estimate=lambda _entry: 9
             )
             session.append(UserEntry(parts=(TextPart(text=text),)))
+            if "redirect" in text:
+                said = (TextPart(text="The redirect dropped next: 重定向 of /login."),)
+                session.append(AssistantEntry(parts=said, model="anthropic/claude-sonnet-4-5", cost=0.42))
+                session.append(UserEntry(parts=(TextPart(text="Now write a test for the redirect"),)))
+                session.set_title("Login loses the query")
         other = Session(stage.store, stage.store.create_session("/home/ada/notes").id, estimate=lambda _entry: 9)
         other.append(UserEntry(parts=(TextPart(text="Sort my notes"),)))
     return stage

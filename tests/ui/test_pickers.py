@@ -56,8 +56,9 @@ async def test_typing_searches_everything_that_was_said(tmp_path: Path) -> None:
         await rows(stage, pilot, 3)
         await pilot.press("slash")
         await write(pilot, "zebra")
-        found = await rows(stage, pilot, 1)
+        found = await rows(stage, pilot, 2)
         assert "first words" in found[0]
+        assert "zebra" in found[1]
         await pilot.press("escape")
         await rows(stage, pilot, 3)
 

@@ -14,8 +14,8 @@ DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
 PICTURES = [
     *((name, SMALL, DARK) for name in SCENES if name != "themes"),
     *((name, NARROW, DARK) for name in ("conversation", "ask_edit", "models", "welcome")),
-    *((name, LARGE, DARK) for name in ("conversation", "ask_edit", "sessions")),
-    *((name, SMALL, LIGHT) for name in ("conversation", "ask_edit", "sessions", "palette", "full")),
+    *((name, LARGE, DARK) for name in ("conversation", "ask_edit", "sessions", "found")),
+    *((name, SMALL, LIGHT) for name in ("conversation", "ask_edit", "sessions", "found", "palette", "full")),
     *((name, SMALL, ANSI) for name in ("ask_edit", "models")),
 ]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
-from tui_agent.session.formats.importing import Came, FileFormat, Imported, import_file
+from tui_agent.session.formats.importing import Came, FileFormat, Imported, files_of, import_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
 
-__all__ = ["Importer", "problem_of", "summary_of"]
+__all__ = ["Importer", "import_all", "problem_of", "summary_of"]
 
 _ESTIMATED_AS = "gpt-4o"
 """Whose encoding counts the tokens of entries that come without; models differ little."""
@@ -80,3 +80,25 @@ def problem_of(error: Exception) -> str:
     if isinstance(error, ImportRefused) and ", line " in said:
         return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."
     return said
+
+
+def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported], int]:
+    """Import a file or every file of a directory; return what to tell, the sessions, and how many files failed.
+
+    Raises:
+        ImportRefused: there is no file.
+    """
+    importer = Importer(store)
+    told: list[str] = []
+    imported: list[Imported] = []
+    failed = 0
+    files = files_of(path)
+    for file in files:
+        outcome = importer.take(file)
+        if isinstance(outcome, StoreError):
+            failed += 1
+            told.append(problem_of(outcome))
+        else:
+            imported += outcome
+            told += map(summary_of, outcome)
+    return (*told, importer.total(failed)) if len(files) > 1 else tuple(told), imported, failed

@@ -11,6 +11,7 @@ from pathlib import Path
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.system_prompt import find_project, git_branch
 from tui_agent.agent.trust import Untrusted
+from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
@@ -92,6 +93,7 @@ class ScreenWiring:
             answer_trust=self.answer_trust,
             forget_rule=forget_rule,
             keep_rule=keep_rule,
+            transfer=FileTransfer(wiring.store),
             on_ready=self.on_ready,
         )
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from tui_agent.session import entry_table
 from tui_agent.session.entries import ShellEntry, UserEntry
-from tui_agent.session.records import EntryHeader, SearchHit
+from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals
 from tui_agent.session.rows import storable
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import index_text, match_expression, snippet
 
-__all__ = ["entries", "matching", "mentionable", "rebuild", "sessions", "sessions_named", "typed_texts"]
+__all__ = ["entries", "matching", "mentionable", "rebuild", "sessions", "sessions_named", "totals", "typed_texts"]
 
 _CONSIDERED = 2_000
 """Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
@@ -98,6 +98,17 @@ def entries(
         (expression, low, high, max(limit, _CONSIDERED), cwd, limit),
     ).fetchall()
     return [hit for row in rows if (hit := _hit(connection, row, query)) is not None]
+
+
+def totals(connection: sqlite3.Connection, session: int) -> SessionTotals:
+    """Return the tokens and the US dollars of a session."""
+    tokens, last, beside = connection.execute(
+        "SELECT (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session = ?1), last_id, side_cost "
+        "FROM sessions WHERE number = ?1",
+        (session,),
+    ).fetchone()
+    costs = entry_table.costs(connection, session, 1, last)
+    return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
 
 def matching(connection: sqlite3.Connection, query: str, session: int) -> list[int]:

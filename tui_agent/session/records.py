@@ -5,7 +5,17 @@ from typing import Literal, NamedTuple
 
 from tui_agent.session.entries import ToolCallPart
 
-__all__ = ["DraftText", "EntryHeader", "EntryOutline", "Holder", "LeafMove", "Parting", "SearchHit", "SessionInfo"]
+__all__ = [
+    "DraftText",
+    "EntryHeader",
+    "EntryOutline",
+    "Holder",
+    "LeafMove",
+    "Parting",
+    "SearchHit",
+    "SessionInfo",
+    "SessionTotals",
+]
 
 
 class EntryHeader(NamedTuple):
@@ -82,6 +92,14 @@ class SessionInfo:
     """Preview of the first message the user typed."""
     held_by: Holder | None
     """The live program that holds the session, this one included."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTotals:
+    """What all branches of a session amount to: tokens as estimated, US dollars as far as prices are known."""
+
+    tokens: int
+    cost: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from tui_agent.session.errors import (
 )
 from tui_agent.session.ids import Clock, IdSource, now, uuid7
 from tui_agent.session.locks import LivenessLocks
-from tui_agent.session.records import EntryHeader, Holder, SearchHit, SessionInfo
+from tui_agent.session.records import EntryHeader, Holder, SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.rows import storable
 from tui_agent.session.unsent import Unsent
 
@@ -156,6 +156,16 @@ class Store:
             names = tuple((info.title or info.first_message)[:40] for info in found)
             raise AmbiguousSession(id_or_prefix, tuple(info.id for info in found), names)
         return self._info(rows[0])
+
+    def totals(self, session_id: str) -> SessionTotals:
+        """Return what a session amounts to, the work beside its entries included; every answer is looked at.
+
+        Raises:
+            SessionNotFound: there is no such session.
+        """
+        number = self.number(session_id)
+        with self.reader() as connection:
+            return finding.totals(connection, number)
 
     def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; "" takes it away.

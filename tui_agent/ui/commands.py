@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui_agent.ui import context_handlers, handlers, knowledge_handlers, permission_handlers
+from tui_agent.ui import context_handlers, handlers, knowledge_handlers, permission_handlers, transfer_handlers
 from tui_agent.ui.abilities import (
     CommandingAgent,
     CompactingAgent,
@@ -68,6 +68,20 @@ COMMANDS: tuple[Command, ...] = (
     Command("tree", "all branches of this session", handlers.tree, "Session tree", key="ctrl+t", needs=NavigatingAgent),
     Command("fork", "go on in a copy of this session", handlers.fork, "Fork session"),
     Command("rename", "give this session a title", handlers.rename, "Rename session", argument="TITLE"),
+    Command(
+        "export",
+        "write this session to a file: Markdown, HTML, JSON lines",
+        transfer_handlers.export,
+        "Export session",
+        argument="[FILE]",
+    ),
+    Command(
+        "import",
+        "take in sessions of tui-agent, Pi, Claude Code, OpenCode",
+        transfer_handlers.import_,
+        "Import sessions",
+        argument="[FILE]",
+    ),
     Command("label", "label where you are, to find it in /tree", handlers.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", handlers.model, "Model", key="f2", argument="[ID]"),
     Command(

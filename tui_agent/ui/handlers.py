@@ -29,12 +29,19 @@ async def new(main: MainScreen, _argument: str) -> None:
 async def sessions(main: MainScreen, argument: str) -> None:
     """Open a session by its id, or show the list."""
     from tui_agent.ui.screens.sessions import SessionPicker
+    from tui_agent.ui.transfer_handlers import ask_export
 
     if argument:
         await main.open(OpenRequest(argument))
         return
     current = main.agent.session.id if main.agent else None
-    picker = SessionPicker(main.services.store, main.services.clock, cwd=main.services.cwd, current=current)
+    picker = SessionPicker(
+        main.services.store,
+        main.services.clock,
+        cwd=main.services.cwd,
+        current=current,
+        export=lambda info: ask_export(main, info.id),
+    )
     main.app.push_screen(picker, main.open_later)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import Entry, UserPart
     from tui_agent.session.records import SessionInfo
     from tui_agent.setting_rows import SettingRow
-    from tui_agent.ui.store_port import StorePort
+    from tui_agent.ui.store_port import StorePort, TransferPort
 
 
 class SessionPort(Protocol):
@@ -170,11 +170,15 @@ class OpenHow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """Which session to open; no id: a new one. ``demo``: in a scratch directory, with the scripted model."""
+    """Which session to open; no id: a new one. ``demo``: in a scratch directory, with the scripted model.
+
+    ``entry`` is shown once it is open, in the conversation or, from another branch, in the tree.
+    """
 
     session_id: str | None = None
     how: OpenHow = OpenHow.OPEN
     demo: bool = False
+    entry: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +341,8 @@ class AppServices:
     """Removes a permission rule from where it is kept; returns why that can't be done."""
     keep_rule: Callable[[Any], str | None] = _keep_no_rule
     """Keeps a permission rule in the user's configuration; returns why that can't be done."""
+    transfer: TransferPort | None = None
+    """Writes sessions to files and takes them in; None where there are no files."""
     on_ready: Callable[[], None] = _do_nothing
     """Called once after the first paint: the moment to start what is slow."""
 

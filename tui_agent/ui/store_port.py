@@ -1,13 +1,17 @@
-"""What the user interface needs of the store."""
+"""The ports for what is kept: the sessions of this user, and the files that sessions leave in and come from."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    # Only for annotations: this module is there before the first paint, and entries take long to import.
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from tui_agent.session.records import EntryHeader, SessionInfo
+    from tui_agent.agent.exporting import ExportOrder
+    from tui_agent.session.records import EntryHeader, SearchHit, SessionInfo, SessionTotals
     from tui_agent.session.unsent import Unsent
 
 
@@ -22,6 +26,14 @@ class StorePort(Protocol):
 
     def session(self, id_or_prefix: str) -> SessionInfo:
         """Return one session."""
+        ...
+
+    def search(self, query: str, limit: int = 50, *, cwd: Any = None) -> Sequence[SearchHit]:
+        """Return the newest entries that match, of all sessions or one directory's. May be called in a thread."""
+        ...
+
+    def totals(self, session_id: str) -> SessionTotals:
+        """Return what a session amounts to. May be called in a thread."""
         ...
 
     def rename(self, session_id: str, title: str) -> None:
@@ -66,4 +78,35 @@ class StorePort(Protocol):
 
     def blob(self, digest: str) -> bytes | None:
         """Return the bytes of a digest, None when there are none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOutcome:
+    """What an import did: lines for people, and the session to open when there was exactly one."""
+
+    told: tuple[str, ...]
+    session_id: str | None = None
+    failed: int = 0
+
+
+class TransferPort(Protocol):
+    """Sessions that leave and come in. Called in a thread."""
+
+    def export(self, order: ExportOrder, target: Path) -> Path:
+        """Write a session to a file, or into a directory under a name of its own; return the file.
+
+        Raises:
+            StoreError: there is no such session.
+            FileExistsError: the file is there already.
+            OSError: it can't be written.
+        """
+        ...
+
+    def import_files(self, path: Path) -> ImportOutcome:
+        """Take in the sessions of a file, or of all files of a directory.
+
+        Raises:
+            StoreError: there is no such file.
+        """
         ...

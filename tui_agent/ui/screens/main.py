@@ -147,7 +147,7 @@ class MainScreen(Screen[None]):
 
     def open_later(self, request: OpenRequest | None) -> None:
         """Open what a picker was dismissed with."""
-        if request is not None and (self.agent is None or request != OpenRequest(self.agent.session.id)):
+        if request is not None and not (self.view is not None and self.view.shows(request)):
             self.run_worker(self.open(request), group="open", exclusive=True)
 
     def show_opened(self, agent: AgentPort) -> None:

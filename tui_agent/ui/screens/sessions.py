@@ -1,7 +1,7 @@
-"""The sessions of this user: find one, open it, rename it, delete it (and take that back)."""
+"""The sessions of this user: find one or what was said in it, open, rename, fork, export, delete (and undo that)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -13,72 +13,101 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 
+from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
-from tui_agent.session.records import SessionInfo
-from tui_agent.ui.format import age, one_line, plural, short_model, short_path
+from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
+from tui_agent.ui.format import one_line
 from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.picker import PickerScreen, Row
+from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
 from tui_agent.ui.services import OpenHow, OpenRequest
+from tui_agent.ui.session_rows import Listing, Look, details_of, facts_of, find, name_of, rows_of
 from tui_agent.ui.store_port import StorePort
 
 PAUSE = 0.12
 """Seconds without a key before a search starts."""
+
+Export = Callable[[SessionInfo], None]
+"""Asks how to export a session, and does it."""
 
 
 @dataclass(slots=True)
 class _State:
     """What the list shows. ``marked`` is the session the next ``d`` deletes."""
 
-    sessions: Sequence[SessionInfo] = ()
+    listing: Listing = field(default_factory=Listing)
+    totals: dict[str, SessionTotals] = field(default_factory=dict)
+    only_here: bool = False
     marked: str | None = None
     renaming: str | None = None
     deleted: list[str] = field(default_factory=list)
 
 
 class SessionPicker(PickerScreen[OpenRequest]):
-    """Dismissed with the session to open and how.
+    """Dismissed with the session to open, how, and at which entry.
 
-    The list has the focus at first, so that single keys act on the highlighted session; ``/`` or any other letter
-    goes to the filter, which searches the full text of every session.
+    The list has the focus at first, so that single keys act on the highlighted session; ``/`` goes to the filter,
+    which searches the full text of every session and shows the entries it found below theirs.
     """
 
     HEADING = "Sessions"
     PLACEHOLDER = "/ searches everything that was said"
     EMPTY = "No session matches."
-    KEYS = "enter open   / search   r rename   d d delete   u undo   escape back"
+    KEYS = "enter open  / search  r rename  f fork  e export  dd delete  u undo  a here"
 
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "delete", "delete", show=False),
         Binding("r", "rename", "rename", show=False),
+        Binding("f", "fork", "fork", show=False),
+        Binding("e", "export", "export", show=False),
+        Binding("a", "toggle_here", "all or this directory", show=False),
         Binding("u", "undelete", "undo delete", show=False),
         Binding("slash", "search", "search", show=False),
         Binding("tab", "switch", "switch", show=False),
     ]
 
+    heading = getters.query_one("#heading", Static)
     title_field = getters.query_one("#title", Input)
-    keys = getters.query_one("#keys", Static)
+    details = getters.query_one("#details", Static)
 
     @dataclass
     class Found(Message):
         """A search ended."""
 
         query: str
-        sessions: Sequence[SessionInfo]
+        listing: Listing
         error: str = ""
 
-    def __init__(self, store: StorePort, clock: Callable[[], float], *, cwd: Path, current: str | None) -> None:
+    @dataclass
+    class Weighed(Message):
+        """It is known what sessions amount to."""
+
+        totals: dict[str, SessionTotals]
+
+    def __init__(
+        self,
+        store: StorePort,
+        clock: Callable[[], float],
+        *,
+        cwd: Path,
+        current: str | None,
+        export: Export | None = None,
+    ) -> None:
         super().__init__()
         self._store = store
         self._clock = clock
         self._cwd = cwd
         self._current = current
+        self._export = export
         self._state = _State()
 
     def compose(self) -> ComposeResult:
-        """The picker's parts and a field for a new title."""
-        yield from super().compose()
-        yield Input(placeholder="New title: Enter keeps it, Escape leaves it", id="title", compact=True)
+        """The picker's parts, a field for a new title, a line about the highlighted session."""
+        for part in super().compose():
+            if part.id == "keys":
+                yield Input(placeholder="New title: Enter keeps it, Escape leaves it", id="title", compact=True)
+                yield Static("", id="details", markup=False)
+            yield part
 
     def on_mount(self) -> None:
         """List everything."""
@@ -96,72 +125,117 @@ class SessionPicker(PickerScreen[OpenRequest]):
     async def _search(self, query: str) -> None:
         if query:
             await asyncio.sleep(PAUSE)
+        only_here = self._state.only_here
         try:
-            found = await asyncio.to_thread(self._store.sessions, query=query or None)
+            found = await asyncio.to_thread(find, self._store, query, self._cwd, only_here=only_here)
         except StoreError as error:
-            self.post_message(self.Found(query, (), error.message))
+            self.post_message(self.Found(query, Listing(), error.message))
         else:
             self.post_message(self.Found(query, found))
 
     def on_session_picker_found(self, message: Found) -> None:
-        """Show what was found: this directory's sessions first, each group newest first."""
+        """Show what was found."""
         if message.query != self.field.value.strip():
             return
         at = self.highlighted
-        here = str(self._cwd)
-        self._state.sessions = sorted(message.sessions, key=lambda info: (info.cwd != here, -info.updated_at))
-        self.empty.update(message.error or (self.EMPTY if message.query else "No sessions yet."))
+        self._state.listing = message.listing
+        nothing = "No sessions of this directory yet." if self._state.only_here else "No sessions yet."
+        self.empty.update(message.error or (self.EMPTY if message.query else nothing))
+        self.heading.update("Sessions of this directory" if self._state.only_here else self.HEADING)
         self._draw(at)
+        self._weigh()
+
+    @work(exclusive=True, group="weighing", exit_on_error=False)
+    async def _weigh(self) -> None:
+        """Add up tokens and cost of what is listed, in a thread: a long session takes a moment."""
+        listed = [info.id for info in self._state.listing.sessions[:SHOWN]]
+        fresh: dict[str, SessionTotals] = {}
+        for session_id in listed:
+            if session_id not in self._state.totals:
+                try:
+                    fresh[session_id] = await asyncio.to_thread(self._store.totals, session_id)
+                except StoreError:  # deleted meanwhile, or damaged: its row stays without
+                    continue
+        if fresh:
+            self.post_message(self.Weighed(fresh))
+
+    def on_session_picker_weighed(self, message: Weighed) -> None:
+        """Show what sessions amount to."""
+        self._state.totals.update(message.totals)
+        self._draw(self.highlighted)
+
+    # -- drawing ----------------------------------------------------------------------------------------------
 
     def _draw(self, at: str | None = None) -> None:
-        self.show([Row(info.id, self._row(info)) for info in self._state.sessions], at=at)
+        look = Look(self._clock(), self._cwd, self._current, self.size.width)
+        rows = [
+            Row(key, self._row(info, look) if hit is None else self._hit_row(hit))
+            for key, info, hit in rows_of(self._state.listing)
+        ]
+        self.show(rows, at=at)
 
-    def _row(self, info: SessionInfo) -> Content:
-        title = one_line(info.title or info.first_message, 200) or "(empty)"
-        facts = [age(info.updated_at, self._clock()), plural(info.entry_count, "entry")]
-        if self.size.width >= 100:
-            facts.append(short_model(info.model))
-        if info.cwd != str(self._cwd):
-            facts.append(short_path(info.cwd))
-        if info.id == self._current:
-            facts.append("open here")
-        elif info.held_by is not None:
-            facts.append(f"in use by process {info.held_by.pid}")
-        tail = "  " + " · ".join(fact for fact in facts if fact)
-        if info.id == self._state.marked:
-            tail = "  d again deletes · any other key keeps"
-        room = max(16, self.size.width - len(tail) - 4)
-        name = Content(title).truncate(room, ellipsis=True)
+    def _row(self, info: SessionInfo, look: Look) -> Content:
+        marked = info.id == self._state.marked
+        told = facts_of(info, look, self._state.totals.get(info.id))
+        tail = Content(f"  {'d again deletes · any other key keeps' if marked else told}")
+        room = max(16, look.width - tail.cell_length - 4)
+        name = Content(name_of(info)).truncate(room, ellipsis=True)
         gap = " " * max(0, room - name.cell_length)
-        return Content.assemble(name, gap, self.styled(tail, "match" if info.id == self._state.marked else "faint"))
+        return Content.assemble(name, gap, self.styled(tail.plain, "match" if marked else "faint"))
+
+    def _hit_row(self, hit: SearchHit) -> Content:
+        number = self.styled(f"    #{hit.entry_id} ", "faint")
+        words = [place for start, end in hit.highlights for place in range(start, end)]
+        # What a terminal would act on is replaced one for one, so that the words stand where they stood.
+        return Content.assemble(number, self.marked(ACTING.sub("·", hit.snippet), words))
+
+    def highlight(self, key: str | None) -> None:
+        """Tell of the highlighted session; moving away keeps what was marked."""
+        info = self._info(key)
+        self.details.update(details_of(info, self._state.totals.get(info.id)) if info is not None else "")
+        if self._state.marked is not None and key != self._state.marked:
+            self._state.marked = None
+            self._draw(key)
 
     # -- acting -----------------------------------------------------------------------------------------------
 
     def pick(self, key: str) -> None:
-        """Open it; ask first how, when another program has it."""
+        """Open it, at the entry if one was found; ask first how, when another program has it."""
+        session_id, _, entry = key.partition("#")
+        request = OpenRequest(session_id, entry=int(entry) if entry else None)
         info = self._info(key)
-        if info is None or info.held_by is None or key == self._current:
-            self.dismiss(OpenRequest(key))
+        if info is None or info.held_by is None or session_id == self._current:
+            self.dismiss(request)
             return
         holder = info.held_by
 
         def opened(how: str | None) -> None:
             if how is not None:
-                self.dismiss(OpenRequest(key, OpenHow(how)))
+                self.dismiss(OpenRequest(session_id, OpenHow(how), entry=request.entry))
 
         self.app.push_screen(held_question(holder.pid, holder.host), opened)
 
-    def highlight(self, key: str | None) -> None:
-        """Moving away keeps what was marked."""
-        if self._state.marked is not None and key != self._state.marked:
-            self._state.marked = None
-            self._draw(key)
+    def action_fork(self) -> None:
+        """Go on in a copy of the highlighted session, from where it is."""
+        if (info := self._info(self.highlighted)) is not None:
+            self.dismiss(OpenRequest(info.id, OpenHow.FORK))
+
+    def action_export(self) -> None:
+        """Write the highlighted session to a file."""
+        if self._export is not None and (info := self._info(self.highlighted)) is not None:
+            self._export(info)
+
+    def action_toggle_here(self) -> None:
+        """Show the sessions of this directory only, or all."""
+        self._state.only_here = not self._state.only_here
+        self.refill(self.field.value.strip())
 
     def action_delete(self) -> None:
         """Mark at the first press, delete at the second; the open session stays."""
-        key = self.highlighted
-        if key is None:
+        info = self._info(self.highlighted)
+        if info is None:
             return
+        key = info.id
         if key == self._current:
             self.notify("This session is open; open another one first.", markup=False)
         elif self._state.marked != key:
@@ -169,7 +243,12 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._draw(key)
         else:
             self._state.marked = None
-            self._store.delete(key)
+            try:
+                self._store.delete(key)
+            except StoreError as error:
+                self.notify(error.message, severity="error", markup=False)
+                self._draw(key)
+                return
             self._state.deleted.append(key)
             self.notify("Deleted. u brings it back until the program ends.", markup=False)
             self._search(self.field.value.strip())
@@ -223,7 +302,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
         (self.listing if self.field.has_focus else self.field).focus()
 
     def _info(self, key: str | None) -> SessionInfo | None:
-        return next((info for info in self._state.sessions if info.id == key), None)
+        session_id = (key or "").partition("#")[0]
+        return next((info for info in self._state.listing.sessions if info.id == session_id), None)
 
     @on(OptionList.OptionSelected, "#rows")
     def _keep_marked(self) -> None:

@@ -3,6 +3,7 @@
 It is mounted after the first paint, because what it is made of takes longer to import than a prompt takes to show.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual import getters, on
@@ -93,7 +94,24 @@ class SessionView(Container):
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
+        if request.entry is not None:
+            self.call_after_refresh(self.show_entry, request.entry)
         self.post_message(self.Opened())
+
+    def shows(self, request: OpenRequest) -> bool:
+        """Whether what is asked for is the session that is open; its entry, if one is named, is shown."""
+        if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
+            return False
+        if request.entry is not None:
+            self.show_entry(request.entry)
+        return True
+
+    def show_entry(self, entry_id: int) -> None:
+        """Show an entry in the conversation, or in the tree when it is on another branch."""
+        if self.transcript.jump_to(entry_id):
+            self.transcript.focus()
+        else:
+            self._main.run_soon(self._main.run_command("tree", f"#{entry_id}"))
 
     def _greet(self, agent: AgentPort) -> None:
         """Tell a newcomer the keys while there is nothing else to look at."""
@@ -112,7 +130,9 @@ class SessionView(Container):
 
         def answered(how: str | None) -> None:
             if how is not None:
-                self._main.open_later(OpenRequest(request.session_id or held.session_id, OpenHow(how)))
+                self._main.open_later(
+                    replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how))
+                )
 
         self.app.push_screen(held_question(held.pid, held.host), answered)
 
@@ -166,10 +186,7 @@ class SessionView(Container):
     @on(SidePanel.Jumped)
     def _panel_jumped(self, message: SidePanel.Jumped) -> None:
         message.stop()
-        if message.on_path and self.transcript.jump_to(message.entry_id):
-            self.transcript.focus()
-        else:
-            self._main.run_soon(self._main.run_command("tree", f"#{message.entry_id}"))
+        self.show_entry(message.entry_id)
 
     @on(SidePanel.Left)
     def _panel_left(self, message: SidePanel.Left) -> None:

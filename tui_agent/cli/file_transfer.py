@@ -1,0 +1,40 @@
+"""Sessions that leave and come in by the screen's commands; what does it is imported when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tui_agent.ui.store_port import ImportOutcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_agent.agent.exporting import ExportOrder
+    from tui_agent.session.store import Store
+
+
+class FileTransfer:
+    """The ``TransferPort`` over a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def export(self, order: ExportOrder, target: Path) -> Path:
+        """Write a session to a file that is not there yet, or into a directory."""
+        from tui_agent.agent.exporting import write_export
+
+        if target.is_dir():
+            info = self._store.session(order.session_id)
+            target /= order.file_name(info.title or info.first_message, target)
+        if target.exists():
+            raise FileExistsError(str(target))
+        write_export(self._store, order, target, os.environ)
+        return target
+
+    def import_files(self, path: Path) -> ImportOutcome:
+        """Take in a file, or every file of a directory."""
+        from tui_agent.agent.importing import import_all
+
+        told, imported, failed = import_all(self._store, path.expanduser())
+        return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)
