@@ -15,6 +15,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
+from tui_agent.agent.checkpoints.settings import CheckpointSettings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings, TruncationSettings
@@ -73,6 +74,7 @@ class Config(BaseModel):
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     mcp: dict[str, McpServerSettings] = Field(default_factory=dict, description="Servers that offer tools.")
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiTable = Field(default_factory=UiTable)

@@ -7,6 +7,8 @@ from typing import Literal
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.checkpoints.recorder import Recorder
+from tui_agent.agent.checkpoints.rewind import FileRewind, Surroundings
 from tui_agent.agent.compactor import Outcome
 from tui_agent.agent.context_inspector import ContextInspector
 from tui_agent.agent.context_keeper import ContextKeeper
@@ -85,6 +87,9 @@ class Agent:
         )
         self._answerer = Answerer(session, ports, self._channel)
         self._tools = ToolRunner(session, ports, self._channel, self._questions, lambda: self.mode)
+        around = Surroundings(self._append, self._tools.aclose, lambda: self.jobs.running, self._channel.emit)
+        self.files = FileRewind(session, ports, around)
+        """The files of the project: what the session changed in them, and how they go along when one moves."""
         if ports.open_child is not None:
             parent = Parent(
                 session=session,
@@ -94,6 +99,7 @@ class Agent:
                 model=lambda: self.model,
                 mode=lambda: self.mode,
                 session_rules=self._tools.session_rules,
+                recorder=self.files.recorder,
             )
             self._tools.subagents = Subagents(parent, ports.open_child)
         self.jobs = self._tools.jobs = make_jobs(self._channel.emit)
@@ -107,10 +113,16 @@ class Agent:
         )
         """The servers of the Model Context Protocol."""
         self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
+        self._loop.recorder = self._tools.recorder = self.files.recorder
+        self._tools.on_late_end = self.files.keep_changes
 
     def share_rules(self, rules: list[Rule]) -> None:
         """Use another agent's list of rules made by "always in this session": what is allowed there is allowed here."""
         self._tools.session_rules = rules
+
+    def share_recorder(self, recorder: Recorder | None) -> None:
+        """Have another agent's recorder watch the calls made here; the other agent keeps what it sees."""
+        self._tools.recorder = recorder
 
     # -- what a screen shows ----------------------------------------------------------------------------------
 
@@ -276,7 +288,9 @@ class Agent:
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
-        task = asyncio.ensure_future(run_shell(command, self.ports, self._channel, excluded=excluded))
+        task = asyncio.ensure_future(
+            run_shell(command, self.ports, self._channel, self.files.recorder, excluded=excluded)
+        )
         self._shells.add(task)
         try:
             await asyncio.wait([task])
@@ -286,6 +300,7 @@ class Agent:
         stopped = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
         entry = stopped if task.cancelled() else task.result()
         self._append(entry)
+        self.files.keep_changes()
         return entry
 
     # -- the tree ---------------------------------------------------------------------------------------------
@@ -298,6 +313,8 @@ class Agent:
         self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
     ) -> None:
         """Move as planned; ``focus`` None without a summary, "" with one, a text says what it should keep.
+
+        Files stay as they are; ``files`` takes them along.
 
         Raises:
             NavigationError: a run is going on, or the summary failed; nothing changed.
@@ -378,6 +395,7 @@ class Agent:
         await self._titles.aclose()
         await self._tools.aclose()
         await self.jobs.aclose()
+        await self.files.aclose()
         self.mcp.close()
         await self.ports.hooks.aclose()
 
@@ -390,6 +408,7 @@ class Agent:
         self._tools.limits = OutputLimits(
             truncation.lines, truncation.bytes, truncation.line_chars, truncation.tokens(limits.window)
         )
+        self.files.get_ready()
         self._task = asyncio.get_running_loop().create_task(self._loop.run())
         self._task.add_done_callback(self._announce_end)
 

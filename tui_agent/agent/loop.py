@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.context_keeper import ContextFullError, ContextKeeper
 from tui_agent.agent.events import EntryAppended, MessageRefused, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
@@ -47,6 +48,8 @@ class Loop:
     tools: ToolRunner
     held_back: list[Entry] = field(default_factory=list)
     """Entries made beside the run that wait until every call has its result."""
+    recorder: Recorder | None = None
+    """Knows what calls changed in files; None where nobody watches, or where it is another session's to tell."""
     step: int = 0
     greeting: str = ""
     """What hooks want the model to be told with the first message."""
@@ -82,6 +85,7 @@ class Loop:
             self.context.ensure_head()
             await self._take_messages()
             if self._nothing_left():
+                await self._settle_files()
                 return RunEnded("done", steps=self.step)
             self._tell_of_jobs()
             await self.context.make_room()
@@ -92,8 +96,17 @@ class Loop:
                 self.tools.refuse(answer.tool_calls, STEP_LIMIT_REFUSAL)
                 return RunEnded("step_limit", steps=self.step)
             if answer.tool_calls:
-                await self.tools.run(answer.tool_calls)
+                try:
+                    await self.tools.run(answer.tool_calls)
+                finally:
+                    self._append_checkpoint()
                 await self._attach_instructions()
+
+    async def _settle_files(self) -> None:
+        """Append what background jobs changed meanwhile."""
+        if self.recorder is not None:
+            await self.recorder.settle()
+            self._append_checkpoint()
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
         """Send the path and return the answer; an overflow makes room and tries again, once."""
@@ -182,6 +195,12 @@ class Loop:
             if isinstance(entry, UserEntry | ToolResultEntry):
                 return False
         return False
+
+    def _append_checkpoint(self) -> None:
+        """Append what calls changed in files."""
+        entry = self.recorder.take() if self.recorder is not None else None
+        if entry is not None:
+            self._append(entry)
 
     def _append_held_back(self) -> None:
         while self.held_back:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.checkpoints.recorder import Recorder
+from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.session.entries import ShellEntry, ToolMetadata
@@ -15,14 +17,16 @@ SHELL_CALL = "shell:"
 INTERRUPTED = "(interrupted)"
 
 
-async def run_shell(command: str, ports: AgentPorts, channel: EventChannel, *, excluded: bool) -> ShellEntry:
+async def run_shell(
+    command: str, ports: AgentPorts, channel: EventChannel, recorder: Recorder | None = None, *, excluded: bool
+) -> ShellEntry:
     """Run a command in the working directory and return its entry, not yet appended."""
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))
     entry = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
     try:
-        entry = await _run(command, ports, lambda text: channel.emit(ToolOutput(call_id, text)), excluded=excluded)
+        entry = await _run(command, ports, lambda text: channel.emit(ToolOutput(call_id, text)), recorder, excluded)
     finally:
         status = "interrupted" if entry.output == INTERRUPTED else "error" if entry.exit_code else "completed"
         seconds = (ports.clock() - started) / 1000
@@ -30,7 +34,13 @@ async def run_shell(command: str, ports: AgentPorts, channel: EventChannel, *, e
     return entry
 
 
-async def _run(command: str, ports: AgentPorts, report: Callable[[str], None], *, excluded: bool) -> ShellEntry:
+async def _run(
+    command: str,
+    ports: AgentPorts,
+    report: Callable[[str], None],
+    recorder: Recorder | None,
+    excluded: bool,  # noqa: FBT001 - the caller's
+) -> ShellEntry:
     context = ToolContext(
         cwd=ports.cwd,
         project=ports.project,
@@ -41,7 +51,7 @@ async def _run(command: str, ports: AgentPorts, report: Callable[[str], None], *
         environment=dict(ports.environment),
     )
     try:
-        result = await BashTool().run(BashInput(command=command), context)
+        result = await run_watched(recorder, BashTool(), BashInput(command=command), context)
     except ToolError as error:
         return ShellEntry(command=command, output=str(error), excluded=excluded)
     return ShellEntry(command=command, output=result.output, exit_code=result.metadata.exit_code, excluded=excluded)

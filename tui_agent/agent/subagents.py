@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.events import AgentEvent, CostKnown, EntryAppended, PermissionAsked, RunEnded, ToolStarted
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
@@ -39,6 +40,8 @@ class Parent:
     model: Callable[[], str]
     mode: Callable[[], str]
     session_rules: list[Rule]
+    recorder: Recorder | None = None
+    """What subagents change is the parent's to take back."""
 
 
 class Subagents:
@@ -99,6 +102,7 @@ class Subagents:
             rules=(*ports.rules, *spec.rules),
             max_steps=min(ports.max_steps, spec.max_steps or MAX_STEPS),
             open_child=None,
+            checkpoints=None,
             # A list of tools names what the agent may use; servers' tools change and are not in it.
             mcp=ports.mcp if spec.tools is None else McpHub(),
         )
@@ -107,6 +111,7 @@ class Subagents:
             mode = DEFAULT_MODE  # the mode is another agent's name, whose prompt and tools are not this one's
         worker = Agent(session, own, model=spec.model or self._parent.model(), mode=mode)
         worker.share_rules(self._parent.session_rules)
+        worker.share_recorder(self._parent.recorder)
         return worker
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.checkpoints.recorder import Recorder
+from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.doom_loop import DoomLoop, HeadlessAnswer, LoopRules, call_key, detect, headless
 from tui_agent.agent.events import (
     Decision,
@@ -110,6 +112,10 @@ class ToolRunner:
         self.gate = Gate(ports, channel, questions, mode)
         self.subagents: SubagentHost | None = None
         self.jobs: Jobs | None = None
+        self.recorder: Recorder | None = None
+        """Watches what calls change in files; None where nobody does."""
+        self.on_late_end: Callable[[], None] = lambda: None
+        """Called when an interrupted call has ended."""
         self.limits = OutputLimits()
         self.vision = True
 
@@ -213,7 +219,7 @@ class ToolRunner:
         return await add_to_result(self._ports.hooks, call.part.call_id, tool, checked, result, seconds)
 
     async def _run_tool(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
-        task = asyncio.ensure_future(tool.run(arguments, context))
+        task = asyncio.ensure_future(run_watched(self.recorder, tool, arguments, context))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -227,6 +233,7 @@ class ToolRunner:
         self._leftovers.discard(task)
         if not task.cancelled():
             task.exception()
+        self.on_late_end()
 
     def _context(self, call: _Call) -> ToolContext:
         def report(text: str) -> None:

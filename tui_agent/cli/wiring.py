@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import builtin_specs
+from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.folders import Folders
@@ -266,6 +267,7 @@ class Wiring:
             open_child=open_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
+            checkpoints=self._keeping(),
         )
         wanted = getattr(self.arguments, "mode", None)
         model = DEMO_MODEL if demo else self.default_model()
@@ -286,6 +288,13 @@ class Wiring:
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
         sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
+
+    def _keeping(self) -> Keeping | None:
+        """Return where images of changed files go; None when they are not wanted."""
+        settings, store = self.loaded.config.checkpoints, self.store
+        if not settings.enabled:
+            return None
+        return Keeping(store.put_blob, store.blob, lambda: store.trim_file_images(settings.megabytes * 1_000_000))
 
     def sandbox(self) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""

@@ -190,11 +190,22 @@ class SummaryDetails(_Record):
 
 
 class FileChange(_Record):
-    """One file between two checkpoints; a missing blob means the file was absent."""
+    """One change of a file; a missing blob means the file was absent, unless a reason says why it has no image.
+
+    ``path`` is relative to the project. A digest may name a blob that was dropped when images took too much room.
+    """
 
     path: str
     before: str | None = None
     after: str | None = None
+    before_mode: int = 0
+    """Permission bits, 0 for no file."""
+    after_mode: int = 0
+    no_before: str = ""
+    """Why there is no image of the file as it was, although there was one: it was too large, say."""
+    no_after: str = ""
+    job: bool = False
+    """It was seen while a background job ran, so that the user may have made it."""
 
 
 # -- entries ------------------------------------------------------------------------------------------------
@@ -358,6 +369,9 @@ class CheckpointEntry(EntryBase):
 
     kind: Literal["checkpoint"] = "checkpoint"
     files: tuple[FileChange, ...]
+    """In the order of the changes; a file that somebody else changed in between is there more than once."""
+    omitted: int = 0
+    """Files that changed too, of which nothing is known: there were too many."""
 
 
 Entry = Annotated[

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from tui_agent.session import blobs, entry_table, finding, forking
+from tui_agent.session import blobs, entry_table, file_images, finding, forking
 from tui_agent.session import unsent as unsents
 from tui_agent.session.database import Database, SchemaTarget
 from tui_agent.session.errors import (
@@ -241,6 +241,18 @@ class Store:
         """Return a blob's bytes, None when there is none."""
         with self.reader() as connection:
             return blobs.get(connection, digest)
+
+    def trim_file_images(self, limit: int) -> int:
+        """Drop the oldest images of files while those of all checkpoints take more than ``limit`` bytes.
+
+        Returns how many were dropped. Takes a moment in a large store: call it in a thread.
+        """
+        with self.reader() as connection:
+            digests = file_images.surplus(connection, limit)
+        if digests:
+            with self.writer() as connection:
+                file_images.drop(connection, digests)
+        return len(digests)
 
     def search(
         self, query: str, limit: int = 50, *, session_id: str | None = None, cwd: Path | str | None = None

@@ -223,6 +223,14 @@ class Tool(ABC, Generic[InputT]):
             ToolError: it could not be done; the message goes to the model.
         """
 
+    def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002
+        """Return the files a call may change, as they are after links; None when it may be any. Takes a moment.
+
+        Raises:
+            ToolError: the call cannot work.
+        """
+        return () if self.read_only else None
+
     def title(self, arguments: InputT) -> str:
         """Return a few words for the card while the call runs: a path, a command, a pattern."""
         return next((str(value) for value in arguments.model_dump().values() if value), "")

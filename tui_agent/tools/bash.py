@@ -66,6 +66,13 @@ class BashTool(Tool[BashInput]):
             return (need,)
         return (need, PermissionNeed(Permission.NETWORK, command, detail=command, detail_kind="command"))
 
+    def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
+        """Return nothing for a command that only reads."""
+        from tui_agent.tools.shell.needs import command_needs
+
+        needs = command_needs(arguments.command, context.cwd, context.project)
+        return () if needs and all(need.harmless for need in needs) else None
+
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run it; a cancelled call has reported what came out until then."""
         timeout = min(arguments.timeout, MAX_TIMEOUT)

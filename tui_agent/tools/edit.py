@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -110,6 +111,10 @@ class EditTool(Tool[EditInput]):
                 modified_files=(location.pattern,),
             ),
         )
+
+    def touches(self, arguments: EditInput, context: ToolContext) -> tuple[Path, ...]:
+        """Return the file."""
+        return (locate(arguments.path, context).real,)
 
     def title(self, arguments: EditInput) -> str:
         """Return the path."""

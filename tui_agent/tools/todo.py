@@ -91,6 +91,10 @@ class TodoTool(Tool[TodoInput]):
             raise ToolError(f"The list is too long: at most {MAX_TODOS} items and {MAX_CHARS:,} characters.")
         return ToolResult(text, progress(todos), metadata=ToolMetadata(count=len(todos)))
 
+    def touches(self, arguments: TodoInput, context: ToolContext) -> tuple[()]:  # noqa: ARG002
+        """Change no file."""
+        return ()
+
     def title(self, arguments: TodoInput) -> str:
         """Return how far the list is."""
         return progress(parse(arguments.todos))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
@@ -62,6 +63,10 @@ class WriteTool(Tool[WriteInput]):
                 modified_files=(location.pattern,),
             ),
         )
+
+    def touches(self, arguments: WriteInput, context: ToolContext) -> tuple[Path, ...]:
+        """Return the file."""
+        return (locate(arguments.path, context).real,)
 
     def title(self, arguments: WriteInput) -> str:
         """Return the path."""

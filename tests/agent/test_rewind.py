@@ -1,0 +1,423 @@
+"""Files go back with the conversation: what tools and commands did is undone, what the user did is kept."""
+
+import asyncio
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.checkpoints import manifest, plan, recorder
+from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.events import Notice
+from tui_agent.session.entries import CheckpointEntry
+from tui_agent.session.errors import StoreError
+from tui_agent.session.store import Store
+
+
+def call(tool: str, **arguments: Any) -> Call:
+    return Call(tool, json.dumps(arguments))
+
+
+def bash(command: str) -> Call:
+    return call("bash", command=command)
+
+
+def turns(*steps: tuple[Call, ...]) -> list[Reply]:
+    """Return a turn per step: its calls, then an answer."""
+    return [reply for calls in steps for reply in (Reply("", calls), Reply("Done."))]
+
+
+def rewinding(tmp_path: Path, *steps: tuple[Call, ...], **ports: Any) -> Harness:
+    """Return an agent that keeps images in its own store."""
+    stores: list[Store] = []
+    keeping = Keeping(lambda data: stores[0].put_blob(data), lambda digest: stores[0].blob(digest))  # noqa: PLW0108
+    harness = make_agent(tmp_path, ScriptedClient(turns(*steps)), checkpoints=ports.pop("keeping", keeping), **ports)
+    stores.append(harness.store)
+    return harness
+
+
+def tree(root: Path) -> dict[str, tuple[bytes, int]]:
+    """Return every file below a directory: bytes and permission bits."""
+    files = (path for path in root.rglob("*") if path.is_file() and not path.is_symlink() and ".git" not in path.parts)
+    return {str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode & 0o7777) for path in files}
+
+
+def checkpoints(harness: Harness) -> list[CheckpointEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, CheckpointEntry)]
+
+
+async def restore(harness: Harness, target: int | None) -> Any:
+    """Go to an entry with the files."""
+    wanted = await harness.agent.files.plan(target)
+    harness.agent.move(target)
+    return await harness.agent.files.restore(wanted)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.py").write_bytes(b"one\r\ntwo\r\n")
+    (root / "run.sh").write_bytes(b"#!/bin/sh\necho hi\n")
+    (root / "run.sh").chmod(0o755)
+    (root / "latin.txt").write_bytes("grün\n".encode("latin-1"))
+    (root / "deep" / "er").mkdir(parents=True)
+    (root / "deep" / "er" / "x.txt").write_bytes(b"x\0y")
+    return root
+
+
+COMMANDS = (
+    "sed -i s/one/ONE/ a.py",
+    "mv a.py moved.py",
+    "rm run.sh",
+    "chmod 600 run.sh",
+    "mkdir -p gen/erated && seq 1 50 > gen/erated/numbers && cp a.py gen/",
+    "rm -r deep && echo file > deep",
+    "printf '\\377\\376' >> latin.txt",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("repository", ["git", "plain"])
+async def test_what_a_command_did_is_undone_byte_by_byte(
+    tmp_path: Path, project: Path, command: str, repository: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if repository == "git":
+        monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+        commit(project)
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash(command),))
+    await harness.say("do it")
+    after = tree(project)
+    assert after != before
+    leaf = harness.session.leaf
+    done = await restore(harness, None)
+    assert not done.failed
+    assert tree(project) == before
+    # And forth again.
+    done = await restore(harness, leaf)
+    assert not done.failed
+    assert tree(project) == after
+    await harness.agent.aclose()
+
+
+def commit(project: Path) -> None:
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
+        known = ["-c", "user.name=n", "-c", "user.email=e@x"]
+        subprocess.run(["git", *known, *words], cwd=project, check=True)
+
+
+async def test_edits_and_commands_of_several_turns_go_back_to_any_of_them(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(
+        tmp_path,
+        (call("read", path="a.py"), call("edit", path="a.py", edits=[{"old": "one", "new": "1"}])),
+        (bash("sed -i s/two/2/ a.py; echo new > new.py"), call("write", path="sub/made.py", content="made\n")),
+        (bash("rm new.py; mv sub/made.py a2.py"),),
+    )
+    states, leaves = [tree(project)], [harness.session.leaf]
+    for text in ("first", "second", "third"):
+        await harness.say(text)
+        states.append(tree(project))
+        leaves.append(harness.session.leaf)
+    assert [len(entry.files) for entry in checkpoints(harness)] == [1, 3, 3]
+    for index in (1, 3, 0, 2, 0, 3):
+        done = await restore(harness, leaves[index])
+        assert not done.failed
+        assert tree(project) == states[index]
+    await harness.agent.aclose()
+
+
+async def test_what_the_user_changed_since_stays(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(tmp_path, (bash("sed -i s/one/ONE/ a.py; echo new > new.py; echo hi >> run.sh"),))
+    await harness.say("do it")
+    (project / "a.py").write_text("mine\n")
+    (project / "other.py").write_text("mine too\n")
+    wanted = await harness.agent.files.plan(None)
+    assert {step.path: step.what for step in wanted.steps} == {"new.py": "delete", "run.sh": "change"}
+    assert wanted.conflicts == (plan.Conflict("a.py", plan.CHANGED_SINCE),)
+    await restore(harness, None)
+    assert (project / "a.py").read_text() == "mine\n"
+    assert (project / "other.py").read_text() == "mine too\n"
+    assert not (project / "new.py").exists()
+    told = harness.of(Notice)[-1]
+    assert told.message == "Restored 2 files. 1 file as before: a.py (changed since)."
+
+
+async def test_what_the_user_changed_between_two_changes_of_the_agent_stays(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(tmp_path, (bash("echo agent >> a.py"),), (bash("echo again >> a.py"),))
+    await harness.say("first")
+    with (project / "a.py").open("a") as file:
+        file.write("mine\n")
+    middle = harness.session.leaf
+    await harness.say("second")
+    wanted = await harness.agent.files.plan(None)
+    assert wanted.conflicts == (plan.Conflict("a.py", plan.CHANGED_BETWEEN),)
+    # The second change alone can be taken back: the user's is before it.
+    await restore(harness, middle)
+    assert (project / "a.py").read_text().endswith("agent\nmine\n")
+
+
+async def test_a_command_that_only_reads_is_not_watched(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Path] = []
+    monkeypatch.setattr(recorder, "manifest_of", looked.append)
+    harness = rewinding(tmp_path, (bash("cat a.py | wc -l"), call("read", path="a.py")))
+    harness.agent.files.get_ready = lambda: None  # type: ignore[method-assign]
+    await harness.say("look")
+    assert looked == []
+    assert checkpoints(harness) == []
+
+
+async def test_the_users_own_commands_are_recorded_too(tmp_path: Path, project: Path) -> None:
+    before = tree(project)
+    harness = rewinding(tmp_path)
+    await harness.agent.run_shell("echo mine > own.txt")
+    assert [change.path for change in checkpoints(harness)[0].files] == ["own.txt"]
+    await restore(harness, None)
+    assert tree(project) == before
+
+
+async def test_ignored_files_links_and_places_outside_are_never_touched(tmp_path: Path, project: Path) -> None:
+    (project / ".gitignore").write_text("build/\n")
+    outside = tmp_path / "outside.txt"
+    outside.write_text("outside\n")
+    (project / "link.txt").symlink_to(outside)
+    command = "mkdir build; echo b > build/out; echo more >> link.txt; ln -s /etc there; echo x > kept.txt"
+    harness = rewinding(tmp_path, (bash(command),))
+    await harness.say("do it")
+    assert [change.path for change in checkpoints(harness)[0].files] == ["kept.txt"]
+    (project / "kept.txt").unlink()
+    (project / "kept.txt").symlink_to(outside)
+    wanted = await harness.agent.files.plan(None)
+    assert [conflict.reason for conflict in wanted.conflicts] == ["not a regular file"]
+    await restore(harness, None)
+    assert outside.read_text() == "outside\nmore\n"
+
+
+async def test_a_directory_that_became_a_link_is_not_followed(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(tmp_path, (bash("echo more >> deep/er/x.txt"),))
+    await harness.say("do it")
+    (project / "deep").rename(tmp_path / "elsewhere")
+    (project / "deep").symlink_to(tmp_path / "elsewhere")
+    wanted = await harness.agent.files.plan(None)
+    assert [conflict.reason for conflict in wanted.conflicts] == ["it leads out of the project"]
+
+
+async def test_a_file_that_is_too_large_is_listed_and_stays(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.checkpoints.images.MAX_FILE_BYTES", 1_000)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_FILE_BYTES", 1_000)
+    (project / "big.bin").write_bytes(b"x" * 2_000)
+    harness = rewinding(tmp_path, (bash("echo y >> big.bin; echo y >> a.py"),))
+    await harness.say("do it")
+    wanted = await harness.agent.files.plan(None)
+    assert [step.path for step in wanted.steps] == ["a.py"]
+    assert wanted.conflicts[0].path == "big.bin"
+    assert "larger than" in wanted.conflicts[0].reason
+
+
+async def test_a_disk_that_is_full_costs_the_images_and_not_the_work(tmp_path: Path, project: Path) -> None:
+    def full(_data: bytes) -> str:
+        raise StoreError("The disk is full.")
+
+    command = bash("echo y >> a.py")
+    harness = rewinding(tmp_path, (command,), (bash("echo z >> a.py"),), keeping=Keeping(full, lambda _digest: None))
+    await harness.say("do it")
+    await harness.say("again")
+    assert (project / "a.py").read_text().endswith("y\nz\n")
+    warnings = [notice.message for notice in harness.of(Notice)]
+    assert warnings == ["Images of changed files could not be stored, so they can't be restored: The disk is full."]
+    wanted = await harness.agent.files.plan(None)
+    assert [conflict.path for conflict in wanted.conflicts] == ["a.py"]
+
+
+async def test_a_file_that_can_not_be_read_is_no_obstacle(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def refuse(path: Any, *rest: Any, **more: Any) -> int:
+        if str(path).endswith("a.py"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *rest, **more)
+
+    monkeypatch.setattr("tui_agent.agent.checkpoints.images.os.open", refuse)
+    harness = rewinding(tmp_path, (bash("echo y >> a.py; echo y >> run.sh"),))
+    ended = await harness.say("do it")
+    assert ended.reason == "done"
+    wanted = await harness.agent.files.plan(None)
+    assert [step.path for step in wanted.steps] == ["run.sh"]
+    assert [conflict.path for conflict in wanted.conflicts] == ["a.py"]
+
+
+async def test_a_huge_project_is_not_watched_and_says_so_once(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "MAX_FILES", 3)
+    edit = call("edit", path="a.py", edits=[{"old": "one", "new": "1"}])
+    harness = rewinding(tmp_path, (bash("touch more"),), (call("read", path="a.py"), edit), (bash("touch again"),))
+    for text in ("one", "two", "three"):
+        await harness.say(text)
+    assert [notice.message for notice in harness.of(Notice)] == [
+        "This project has more than 3 files: what shell commands change in it can't be taken back, only edits can."
+    ]
+    assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
+
+
+async def test_more_changes_than_are_read_are_counted(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "MAX_CHANGES", 3)
+    harness = rewinding(tmp_path, (bash("touch n1 n2 n3 n4 n5"),))
+    await harness.say("do it")
+    (entry,) = checkpoints(harness)
+    assert (len(entry.files), entry.omitted) == (3, 2)
+    assert (await harness.agent.files.plan(None)).omitted == 2
+
+
+async def test_images_dropped_for_room_can_not_be_restored(tmp_path: Path, project: Path) -> None:
+    (project / "a.py").write_bytes(os.urandom(5_000))
+    harness = rewinding(tmp_path, (bash("echo y >> a.py"),), (bash("echo 1 > b.py"),))
+    await harness.say("do it")
+    await harness.say("again")
+    assert harness.store.trim_file_images(20_000) == 0
+    assert harness.store.trim_file_images(1_000) == 2
+    wanted = await harness.agent.files.plan(None)
+    assert [step.path for step in wanted.steps] == ["b.py"]
+    assert wanted.conflicts == (plan.Conflict("a.py", plan.DROPPED),)
+
+
+async def test_an_interrupted_command_is_recorded_when_it_has_ended(tmp_path: Path, project: Path) -> None:
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash("echo y >> a.py; touch started; sleep 60"),))
+    harness.agent.submit("do it")
+    await harness.until((project / "started").exists)
+    harness.agent.interrupt()
+    await harness.ended()
+    await restore(harness, None)
+    assert tree(project) == before
+
+
+async def test_what_changes_beside_a_background_job_is_told_and_stays(tmp_path: Path, project: Path) -> None:
+    job = call("bash", command="while [ ! -e stop ]; do sleep 0.02; done; echo job > job.txt", background=True)
+    harness = rewinding(tmp_path, (job,), (bash("touch other"),))
+    await harness.say("start it")
+    (project / "stop").touch()
+    await harness.until(lambda: (project / "job.txt").exists() and not harness.agent.jobs.running)
+    await harness.say("go on")
+    wanted = await harness.agent.files.plan(None)
+    assert [step.path for step in wanted.steps] == ["other"]
+    assert {conflict.path: conflict.reason for conflict in wanted.conflicts} == {
+        "job.txt": plan.BESIDE_JOB,
+        "stop": plan.BESIDE_JOB,
+    }
+    await harness.agent.aclose()
+
+
+async def test_files_let_in_by_a_changed_ignore_file_are_not_deleted(tmp_path: Path, project: Path) -> None:
+    (project / ".gitignore").write_text("secret.txt\n")
+    (project / "secret.txt").write_text("mine\n")
+    harness = rewinding(tmp_path, (bash("echo > .gitignore"),))
+    await harness.say("do it")
+    await restore(harness, None)
+    assert (project / "secret.txt").read_text() == "mine\n"
+
+
+async def test_the_prompt_is_the_same_with_and_without_checkpoints(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(tmp_path, (bash("echo y >> a.py"),))
+    await harness.say("do it")
+    assert checkpoints(harness)
+    assert "checkpoint" not in str(harness.agent.next_request().messages)
+    assert harness.agent.prefix_break() is None
+    await harness.agent.aclose()
+
+
+async def test_a_restart_in_between_loses_nothing(tmp_path: Path, project: Path) -> None:
+    """What is restored is worked out from the tree and the files alone."""
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash("echo y >> a.py; echo n > new.py"),))
+    await harness.say("do it")
+    after, leaf = tree(project), harness.session.leaf
+    wanted = await harness.agent.files.plan(None)
+    # Killed after the first file.
+    await harness.agent.files.restore(plan.RestorePlan(wanted.steps[:1]))
+    again = await harness.agent.files.plan(None)
+    assert again.steps == wanted.steps[1:]
+    await restore(harness, None)
+    assert tree(project) == before
+    await restore(harness, leaf)
+    assert tree(project) == after
+
+
+NAMES = ("a.py", "run.sh", "new.txt", "deep/er/x.txt", "deep/y")
+ACTIONS = st.tuples(
+    st.sampled_from(("append", "rewrite", "delete", "move", "mode", "user")), st.sampled_from(NAMES), st.integers(0, 9)
+)
+
+
+def shell_of(action: str, name: str, number: int) -> str:
+    make = f"mkdir -p $(dirname {name}); "
+    match action:
+        case "append":
+            return f"{make}echo {number} >> {name}"
+        case "rewrite":
+            return f"{make}echo {number} > {name}"
+        case "delete":
+            return f"rm -f {name}"
+        case "mode":
+            return f"[ ! -e {name} ] || chmod {'755' if number % 2 else '644'} {name}"
+        case _:
+            return f"[ ! -e {name} ] || mv {name} {name}.{number}"
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(ACTIONS, min_size=1, max_size=3), min_size=1, max_size=4))
+def test_random_work_goes_back_and_what_the_user_did_stays(
+    tmp_path_factory: pytest.TempPathFactory, work: list[list[tuple[str, str, int]]]
+) -> None:
+    asyncio.run(_random_work(tmp_path_factory.mktemp("work"), work))
+
+
+async def _random_work(tmp_path: Path, work: list[list[tuple[str, str, int]]]) -> None:
+    root = tmp_path / "project"
+    (root / "deep" / "er").mkdir(parents=True)
+    for name in NAMES[:2]:
+        (root / name).write_text(f"{name}\n")
+    commands = [
+        tuple(bash(shell_of(*action)) for action in turn if action[0] != "user") or (bash("true"),) for turn in work
+    ]
+    harness = rewinding(tmp_path, *commands)
+    states, leaves = [tree(root)], [harness.session.leaf]
+    touched: set[str] = set()
+    for turn in work:
+        for action, name, number in turn:
+            if action == "user":
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(f"the user's {number}\n")
+                touched.add(name)
+        await harness.say("go on")
+        states.append(tree(root))
+        leaves.append(harness.session.leaf)
+    last = states[-1]
+    users = {name: content for name, content in last.items() if content[0].startswith(b"the user's")}
+    for index in (0, len(work), len(work) // 2, len(work)):
+        await restore(harness, leaves[index])
+        now = tree(root)
+        for name in states[index].keys() | now.keys():
+            if not any(name.startswith(user) for user in touched):
+                assert now.get(name) == states[index].get(name)
+        for name, content in users.items():
+            if content[0][-1:] == b"\n" and content[0].count(b"\n") == 1:
+                assert any(content[0] == other for other, _ in now.values()), name
+    assert tree(root) == last
+    await harness.agent.aclose()
+    harness.store.close()

@@ -1,0 +1,112 @@
+"""Images of files: bytes and permission bits of a regular file at one moment. Links are never followed."""
+
+import errno
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+MAX_FILE_BYTES = 5_000_000
+"""A larger file has no image: it is listed, and can't be restored."""
+
+TOO_LARGE = f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
+NOT_A_FILE = "not a regular file"
+
+
+class Stamp(NamedTuple):
+    """What the file system says of a file without reading it; another one means that the file may have changed."""
+
+    modified: int
+    """Nanoseconds, as all times here."""
+    changed: int
+    size: int
+    inode: int
+    mode: int
+
+    @classmethod
+    def of(cls, state: os.stat_result) -> "Stamp":
+        """Return the stamp in what ``stat`` gives."""
+        return cls(state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino, state.st_mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A file at a moment. Without a digest it was absent, or ``problem`` says why its content is not known."""
+
+    digest: str | None = None
+    mode: int = 0
+    problem: str = ""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there was something."""
+        return self.digest is not None or bool(self.problem)
+
+
+ABSENT = Image()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An image with the bytes it is of; None for an absent file and where there is a problem."""
+
+    image: Image
+    data: bytes | None = None
+    stamp: Stamp | None = None
+
+
+def digest_of(data: bytes) -> str:
+    """Return the name that a blob with this content has in the store."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_image(path: str | Path) -> Reading:
+    """Read a file as it is now; what can't be read is a problem of the image, never an error."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return Reading(ABSENT)
+    except OSError as error:
+        is_link = error.errno in {errno.ELOOP, errno.ENXIO}
+        return Reading(Image(problem=NOT_A_FILE if is_link else _reason(error)))
+    try:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int) -> Reading:
+    state = os.fstat(descriptor)
+    if stat.S_ISDIR(state.st_mode):
+        # No file: one may be written there once the directory is gone.
+        return Reading(ABSENT)
+    with open(descriptor, "rb", closefd=False) as file:
+        mode = stat.S_IMODE(state.st_mode)
+        if not stat.S_ISREG(state.st_mode):
+            return Reading(Image(mode=mode, problem=NOT_A_FILE))
+        try:
+            data = file.read(MAX_FILE_BYTES + 1) if state.st_size <= MAX_FILE_BYTES else None
+        except OSError as error:
+            return Reading(Image(mode=mode, problem=_reason(error)))
+        if data is None or len(data) > MAX_FILE_BYTES:
+            return Reading(Image(mode=mode, problem=TOO_LARGE), stamp=Stamp.of(state))
+        return Reading(Image(digest_of(data), mode), data, Stamp.of(os.fstat(descriptor)))
+
+
+def place_in(root: Path, path: str) -> Path | None:
+    """Return where a recorded path is in a project; None when it leads outside, over a link or into ``.git``."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or not pure.parts or ".." in pure.parts or ".git" in pure.parts:
+        return None
+    place = root
+    for part in pure.parts[:-1]:
+        place = place / part
+        if place.is_symlink():
+            return None
+    return place / pure.name
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,152 @@
+"""What restoring files would do on the way from one entry of the tree to another: a three-way plan. Pure.
+
+A file is restored only if it is now exactly as the session last left it on the path one leaves. Everything else is a
+conflict and stays as it is: what somebody changed since, or between two changes of the session, is not the session's.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tui_agent.agent.checkpoints.images import Image
+from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
+
+CHANGED_SINCE = "changed since"
+CHANGED_BETWEEN = "changed by somebody else in between"
+BESIDE_JOB = "changed while a background job ran, perhaps by you"
+DROPPED = "its image was dropped to save room"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A file that is one way here and another there. ``reason`` says why it can't be restored whatever it is now."""
+
+    path: str
+    here: Image
+    there: Image
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file to restore: from an image to another; absent is an image too."""
+
+    path: str
+    now: Image
+    wanted: Image
+
+    @property
+    def what(self) -> str:
+        """What happens to the file: "create", "delete" or "change"."""
+        if not self.wanted.exists:
+            return "delete"
+        return "change" if self.now.exists else "create"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file that stays as it is, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """Files to restore and files that stay. Empty where no file differs."""
+
+    steps: tuple[Step, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    omitted: int = 0
+    """Changed files that were too many to be recorded."""
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.conflicts)
+
+
+def before_of(change: FileChange) -> Image:
+    """Return the file before a change."""
+    return Image(change.before, change.before_mode, change.no_before)
+
+
+def after_of(change: FileChange) -> Image:
+    """Return the file after a change."""
+    return Image(change.after, change.after_mode, change.no_after)
+
+
+def follows(first: FileChange, second: FileChange) -> bool:
+    """Whether nobody changed the file between two changes."""
+    return after_of(first) == before_of(second) and not first.no_after
+
+
+def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
+    """Return the changes that checkpoints among entries tell of, oldest first."""
+    return [change for entry in entries if isinstance(entry, CheckpointEntry) for change in entry.files]
+
+
+def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
+    """Return how files differ between two entries, by path.
+
+    Args:
+        back: the changes from the common ancestor to here, oldest first.
+        forth: those from the common ancestor to there.
+    """
+    backs, forths = _by_path(back), _by_path(forth)
+    found = []
+    for path in sorted(backs.keys() | forths.keys()):
+        undone, done = backs.get(path, []), forths.get(path, [])
+        here = after_of(undone[-1]) if undone else before_of(done[0])
+        there = after_of(done[-1]) if done else before_of(undone[0])
+        if here != there or here.problem:
+            found.append(Difference(path, here, there, _obstacle(undone)))
+    return found
+
+
+def decide(
+    found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[str], bool]
+) -> tuple[tuple[Step, ...], tuple[Conflict, ...]]:
+    """Return what can be restored and what has to stay.
+
+    Args:
+        found: the differences.
+        current: returns a file as it is now.
+        kept: whether the image with a digest is still in the store.
+    """
+    steps: list[Step] = []
+    conflicts: list[Conflict] = []
+    for difference in found:
+        now, there = current(difference.path), difference.there
+        if now == there and not there.problem:
+            continue
+        reason = difference.reason or _reason(difference, now)
+        if not reason and there.digest is not None and not kept(there.digest):
+            reason = DROPPED
+        if reason:
+            conflicts.append(Conflict(difference.path, reason))
+        else:
+            steps.append(Step(difference.path, now, there))
+    return tuple(steps), tuple(conflicts)
+
+
+def _reason(difference: Difference, now: Image) -> str:
+    if difference.there.problem:
+        return f"no image of it is kept: {difference.there.problem}"
+    if now.problem:
+        return now.problem
+    if now != difference.here:
+        return CHANGED_SINCE if now.exists else "deleted since"
+    return ""
+
+
+def _obstacle(undone: list[FileChange]) -> str:
+    if any(change.job for change in undone):
+        return BESIDE_JOB
+    broken = any(not follows(one, two) for one, two in pairwise(undone))
+    return CHANGED_BETWEEN if broken else ""
+
+
+def _by_path(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
+    found: dict[str, list[FileChange]] = {}
+    for change in changes:
+        found.setdefault(change.path, []).append(change)
+    return found

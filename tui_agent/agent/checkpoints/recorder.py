@@ -1,0 +1,337 @@
+"""Records what a session changes in the project's files: watches tool calls and commands, and makes checkpoints of it.
+
+A call that names its files has those read before and after it. A command may change any file: the project is listed
+before and after it, and what has another stamp is read; the shelf knows how it was before. Nothing here may stop or
+fail a call: what goes wrong costs the record, and is told once.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from tui_agent.agent.checkpoints.images import NOT_A_FILE, Image, Reading, read_image
+from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, manifest_of
+from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
+from tui_agent.agent.checkpoints.shelf import Shelf
+from tui_agent.session.entries import CheckpointEntry, FileChange
+from tui_agent.session.errors import StoreError
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+MAX_CHANGES = 1_000
+"""Changed files of one command that are read; of more only their number is kept."""
+
+MAX_BYTES = 50_000_000
+"""What images of one command's changes may take; files beyond that have none."""
+
+TOO_MUCH = "too much changed at once"
+NOT_STORED = "it could not be stored"
+WAS_IGNORED = "it may have been there before, ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where images go. ``trim`` drops the oldest ones where all of them take too much room."""
+
+    put: Callable[[bytes], str]
+    get: Callable[[str], bytes | None]
+    trim: Callable[[], object] = lambda: None
+
+
+@dataclass(slots=True)
+class _Window:
+    """What is going on that may change any file: how many commands, and the project as it was last seen."""
+
+    commands: int = 0
+    seen: Manifest | None = None
+    beside_jobs: Manifest | None = None
+    """The project as it was last seen while a background job ran."""
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What was seen and is in no checkpoint yet."""
+
+    files: list[FileChange] = field(default_factory=list)
+    omitted: int = 0
+
+
+class Recorder:
+    """Watches one project for one session. Called on the event loop; files are read in threads.
+
+    ``tell`` is given a sentence for the user, at most one of a kind. ``jobs`` says how many background jobs run.
+    """
+
+    def __init__(
+        self, project: Path, keeping: Keeping, tell: Callable[[str], None], jobs: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._root = Path(os.path.realpath(project))
+        self._keeping = keeping
+        self._tell = tell
+        self._jobs = jobs
+        self._shelf: Shelf | None = None
+        self._window = _Window()
+        self._changes = _Changes()
+        self._lock = asyncio.Lock()
+        self._told: set[str] = set()
+        self._watched = True
+        self._bytes = 0
+        self._trimmed = False
+        self._unstored = ""
+        self._looking: set[asyncio.Future[None]] = set()
+
+    async def warm(self) -> None:
+        """Copy now what a command would have to wait for."""
+        async with self._lock:
+            if self._shelf is None and self._watched and (manifest := await self._look()) is not None:
+                await self._copy(manifest)
+
+    @asynccontextmanager
+    async def around(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
+        """Watch what happens inside: to these files, or to any for None. Nothing is watched for an empty sequence.
+
+        Being cancelled inside, or while it looks afterwards, does not lose what was seen; `settle` waits for it.
+        """
+        if paths is None:
+            await self._begin()
+            try:
+                yield
+            finally:
+                await self._whatever_happens(self._end())
+            return
+        known = {name: path for path in paths if (name := self._name(path)) is not None}
+        if not known:
+            yield
+            return
+        before = await self._read(known)
+        try:
+            yield
+        finally:
+            await self._whatever_happens(self._compare_known(known, before))
+
+    async def _whatever_happens(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+        await asyncio.shield(task)
+
+    def take(self) -> CheckpointEntry | None:
+        """Return what changed since the last time, None when nothing did."""
+        changes, self._changes = self._changes, _Changes()
+        if not changes.files and not changes.omitted:
+            return None
+        return CheckpointEntry(files=tuple(changes.files), omitted=changes.omitted)
+
+    async def settle(self) -> None:
+        """Wait for what is being read, and see what background jobs changed; best before `take`."""
+        if self._looking:
+            await asyncio.wait(self._looking)
+        async with self._lock:
+            if self._window.beside_jobs is not None and self._watched and not self._window.commands:
+                now = await self._look()
+                await self._see_jobs(now)
+                await self._copy(now)
+            if self._changes.files and (not self._trimmed or self._bytes > MAX_BYTES):
+                self._trimmed, self._bytes = True, 0
+                await self._guarded(asyncio.to_thread(self._keeping.trim))
+
+    def close(self) -> None:
+        """Let go of copies."""
+        if self._shelf is not None:
+            self._shelf.close()
+            self._shelf = None
+
+    # -- calls that name their files ----------------------------------------------------------------------------
+
+    def _name(self, path: Path) -> str | None:
+        """Return the name of a file in records; None for one outside the project or in a repository's own data."""
+        if not path.is_relative_to(self._root):
+            return None
+        relative = path.relative_to(self._root)
+        return None if ".git" in relative.parts else relative.as_posix()
+
+    async def _read(self, known: dict[str, Path]) -> dict[str, Reading]:
+        return await asyncio.to_thread(lambda: {name: read_image(path) for name, path in known.items()})
+
+    async def _compare_known(self, known: dict[str, Path], before: dict[str, Reading]) -> None:
+        async with self._lock:
+            after = await self._read(known)
+            pairs = [(name, before[name], after[name]) for name in known]
+            changed = await self._guarded(asyncio.to_thread(self._keep, pairs))
+            self._note(changed or [])
+            for manifest in (self._window.seen, self._window.beside_jobs):
+                for name, reading in after.items() if manifest is not None else ():
+                    _follow(manifest or {}, name, reading)
+
+    # -- commands that may change any file ------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        async with self._lock:
+            if not self._window.commands and self._watched:
+                seen = await self._look()
+                await self._see_jobs(seen)
+                await self._copy(seen)
+                self._window.seen = seen
+            self._window.commands += 1
+
+    async def _end(self) -> None:
+        async with self._lock:
+            window = self._window
+            window.commands -= 1
+            seen, window.seen = window.seen, None
+            if seen is None:
+                return
+            now = await self._look()
+            if now is not None:
+                await self._compare(seen, now, job=False)
+                await self._copy(now)
+            window.seen = now if window.commands else None
+            if self._jobs():
+                window.beside_jobs = now
+
+    async def _see_jobs(self, now: Manifest | None) -> None:
+        before, self._window.beside_jobs = self._window.beside_jobs, now if self._jobs() else None
+        if before is not None and now is not None:
+            await self._compare(before, now, job=True)
+
+    async def _look(self) -> Manifest | None:
+        """Return what is in the project; None when it can't be watched."""
+        try:
+            return await manifest_of(self._root)
+        except TooLargeError as error:
+            self._watched = False
+            self._say(str(error))
+        except OSError as error:
+            self._say(f"The project can't be looked through, so commands can't be taken back: {error}.")
+        return None
+
+    async def _copy(self, manifest: Manifest | None) -> None:
+        """Put on the shelf what is not there; only after a comparison, which needs what was there before."""
+        if manifest is not None:
+            await self._guarded(asyncio.to_thread(self._prepare, manifest))
+
+    def _prepare(self, manifest: Manifest) -> None:
+        if self._shelf is None:
+            self._shelf = Shelf(self._root, self._keeping.get)
+        self._shelf.prepare(manifest)
+
+    async def _compare(self, before: Manifest, after: Manifest, *, job: bool) -> None:
+        changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        self._changes.omitted += max(0, len(changed) - MAX_CHANGES)
+        changed = changed[:MAX_CHANGES]
+        if changed:
+            noted = await self._guarded(asyncio.to_thread(self._changes_of, changed, before, after))
+            self._note([change.model_copy(update={"job": job}) for change in noted or []])
+
+    def _changes_of(self, changed: Sequence[str], before: Manifest, after: Manifest) -> list[FileChange]:
+        if self._shelf is None:
+            return []
+        were = self._shelf.images([(path, before[path]) for path in changed if path in before])
+        # Files that a changed ignore file let in were there already.
+        unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
+        pairs = []
+        for path in changed:
+            now = read_image(self._root / path)
+            if path in after and now.image.problem == NOT_A_FILE:
+                continue
+            if path not in before:
+                were[path] = Reading(Image(problem=WAS_IGNORED) if unsure else Image())
+            elif path not in after and now.stamp == before[path]:
+                continue
+            pairs.append((path, were[path], now))
+        return self._keep(pairs)
+
+    # -- keeping --------------------------------------------------------------------------------------------------
+
+    def _keep(self, pairs: Sequence[tuple[str, Reading, Reading]]) -> list[FileChange]:
+        """Store the images of files that differ and return the changes."""
+        changes: list[FileChange] = []
+        room = MAX_BYTES
+        for path, before, after in pairs:
+            if before.image == after.image and not before.image.problem:
+                continue
+            size = len(before.data or b"") + len(after.data or b"")
+            if size > room:
+                changes.append(_change(path, _lost(before.image, TOO_MUCH), _lost(after.image, TOO_MUCH)))
+                continue
+            room -= size
+            try:
+                self._store(before)
+                self._store(after)
+            except StoreError as error:
+                log.warning("an image of %s could not be stored: %s", path, error)
+                self._unstored = error.message
+                changes.append(_change(path, _lost(before.image, NOT_STORED), _lost(after.image, NOT_STORED)))
+                continue
+            self._shelve(path, after)
+            changes.append(_change(path, before.image, after.image))
+        return changes
+
+    def _store(self, reading: Reading) -> None:
+        if reading.data is not None:
+            self._keeping.put(reading.data)
+            self._bytes += len(reading.data)
+
+    def _shelve(self, path: str, reading: Reading) -> None:
+        digest = reading.image.digest
+        if self._shelf is not None and digest is not None and reading.stamp is not None:
+            self._shelf.note(path, reading.stamp, digest)
+
+    def _note(self, changes: Sequence[FileChange]) -> None:
+        """Add changes to what the next checkpoint tells, in one piece with earlier ones where nobody was in between."""
+        if self._unstored:
+            self._say(f"Images of changed files could not be stored, so they can't be restored: {self._unstored}")
+        files = self._changes.files
+        last = {change.path: at for at, change in enumerate(files)}
+        for change in changes:
+            at = last.get(change.path)
+            if at is not None and follows(files[at], change) and files[at].job == change.job:
+                after = {"after": change.after, "after_mode": change.after_mode, "no_after": change.no_after}
+                files[at] = files[at].model_copy(update=after)
+            else:
+                files.append(change)
+        files[:] = [change for change in files if before_of(change) != after_of(change) or change.no_before]
+
+    async def _guarded(self, work: Awaitable[T]) -> T | None:
+        """Return what work gives; None when it fails, which is told once: a call must not fail for its record."""
+        try:
+            return await work
+        except Exception as error:  # the outermost edge of recording
+            log.exception("changes could not be recorded")
+            self._say(f"Changed files could not be recorded, so they can't be taken back: {error}")
+            return None
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._tell(sentence)
+
+
+def _follow(manifest: Manifest, name: str, reading: Reading) -> None:
+    """Take a file's state into a manifest: what was done to it is recorded already."""
+    if reading.stamp is not None:
+        manifest[name] = reading.stamp
+    else:
+        manifest.pop(name, None)
+
+
+def _change(path: str, before: Image, after: Image) -> FileChange:
+    return FileChange(
+        path=path,
+        before=before.digest,
+        after=after.digest,
+        before_mode=before.mode,
+        after_mode=after.mode,
+        no_before=before.problem,
+        no_after=after.problem,
+    )
+
+
+def _lost(image: Image, why: str) -> Image:
+    return Image(mode=image.mode, problem=image.problem or why) if image.exists else image

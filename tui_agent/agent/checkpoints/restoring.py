@@ -1,0 +1,109 @@
+"""Restoring files: works out what a plan means for the files as they are now, and carries it out.
+
+What is overwritten or deleted is in the store before it is touched, so that restoring can be undone by restoring.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_agent.agent.checkpoints.images import Image, Reading, place_in, read_image
+from tui_agent.agent.checkpoints.plan import (
+    CHANGED_SINCE,
+    DROPPED,
+    Conflict,
+    Difference,
+    RestorePlan,
+    Step,
+    decide,
+)
+from tui_agent.session.errors import StoreError
+from tui_agent.tools.text_files import replace_file
+
+ELSEWHERE = "it leads out of the project"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What restoring did: the files that are as they were, and those that stay, with the reasons."""
+
+    done: tuple[str, ...] = ()
+    failed: tuple[Conflict, ...] = ()
+
+
+class Restorer:
+    """Restores files of one project. Everything here reads or writes files: call it in a thread."""
+
+    def __init__(self, project: Path, blob: Callable[[str], bytes | None], put: Callable[[bytes], str]) -> None:
+        self._root = Path(os.path.realpath(project))
+        self._blob = blob
+        self._put = put
+
+    def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
+        """Return what restoring would do now; nothing is changed."""
+        steps, conflicts = decide(found, lambda path: self.current(path).image, self._kept)
+        return RestorePlan(steps, conflicts, omitted)
+
+    def _kept(self, digest: str) -> bool:
+        return self._blob(digest) is not None
+
+    def carry_out(self, plan: RestorePlan) -> Restored:
+        """Restore the files of a plan, each as long as it still is what it was when the plan was made."""
+        done: list[str] = []
+        failed: list[Conflict] = []
+        # A file may stand where a directory is needed.
+        for step in sorted(plan.steps, key=lambda step: step.wanted.exists):
+            try:
+                problem = self._restore(step)
+            except OSError as error:
+                problem = (error.strerror or type(error).__name__).lower()
+            except StoreError as error:
+                problem = error.message
+            if problem:
+                failed.append(Conflict(step.path, problem))
+            else:
+                done.append(step.path)
+        return Restored(tuple(done), tuple(failed))
+
+    def current(self, path: str) -> Reading:
+        """Return a file as it is now."""
+        place = place_in(self._root, path)
+        return Reading(Image(problem=ELSEWHERE)) if place is None else read_image(place)
+
+    def content(self, image: Image) -> bytes | None:
+        """Return the bytes of an image; None for an absent file and where they are not kept."""
+        return None if image.digest is None else self._blob(image.digest)
+
+    def _restore(self, step: Step) -> str:
+        """Restore one file; returns why not."""
+        place = place_in(self._root, step.path)
+        if place is None:
+            return ELSEWHERE
+        reading = read_image(place)
+        if reading.image != step.now:
+            return CHANGED_SINCE
+        if reading.data is not None:
+            self._put(reading.data)
+        if step.wanted.digest is None:
+            place.unlink(missing_ok=True)
+            self._remove_empty(place.parent)
+            return ""
+        if reading.image.digest != step.wanted.digest:
+            data = self._blob(step.wanted.digest)
+            if data is None:
+                return DROPPED
+            place.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(place, data)
+        if step.wanted.mode:
+            place.chmod(step.wanted.mode)
+        return ""
+
+    def _remove_empty(self, directory: Path) -> None:
+        """Remove directories that hold nothing any more, as git does."""
+        while directory != self._root:
+            try:
+                directory.rmdir()
+            except OSError:
+                return
+            directory = directory.parent

@@ -1,0 +1,139 @@
+"""Takes files along when one moves in the tree: plans it, does it, and tells what differs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from tui_agent.agent.checkpoints.differing import diff_of
+from tui_agent.agent.checkpoints.plan import RestorePlan, changes_in, differences
+from tui_agent.agent.checkpoints.recorder import Recorder
+from tui_agent.agent.checkpoints.restoring import Restored, Restorer
+from tui_agent.agent.events import Notice
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.session.entries import CheckpointEntry, Entry
+from tui_agent.session.session import Session
+
+_NAMED = 3
+"""Files named in a notice; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is asked of the agent."""
+
+    append: Callable[[Entry], None]
+    leftovers: Callable[[], Awaitable[None]]
+    """Waits until interrupted calls have ended."""
+    jobs: Callable[[], int]
+    """How many background jobs run."""
+    emit: Callable[[Notice], None]
+
+
+class FileRewind:
+    """The files of one session's project. Called on the event loop; files are read and written in threads."""
+
+    def __init__(self, session: Session, ports: AgentPorts, around: Surroundings) -> None:
+        self._session = session
+        self._around = around
+        self._along: dict[frozenset[int | None], bool] = {}
+        self._warming: asyncio.Task[None] | None = None
+        self.recorder: Recorder | None = None
+        """Watches calls and commands; None where changes are not recorded."""
+        self._restorer: Restorer | None = None
+        keeping = ports.checkpoints
+        if keeping is not None and not session.read_only:
+            self.recorder = Recorder(ports.project, keeping, self._warn, around.jobs)
+            self._restorer = Restorer(ports.project, keeping.get, keeping.put)
+
+    def get_ready(self) -> None:
+        """Look through the project while the model thinks, so that the first command does not wait for it."""
+        if self.recorder is not None:
+            self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
+
+    def keep_changes(self) -> None:
+        """Append what was changed and is in no checkpoint yet."""
+        entry = self.recorder.take() if self.recorder is not None else None
+        if entry is not None:
+            self._around.append(entry)
+
+    async def settle(self) -> None:
+        """Wait until everything that commands changed is in a checkpoint."""
+        if self.recorder is not None:
+            await self._around.leftovers()
+            await self.recorder.settle()
+            self.keep_changes()
+
+    async def aclose(self) -> None:
+        """Keep what was changed last, and let go of copies."""
+        if self.recorder is not None:
+            await self.settle()
+            self.recorder.close()
+
+    def _warn(self, sentence: str) -> None:
+        self._around.emit(Notice(sentence, "warning"))
+
+    # -- going --------------------------------------------------------------------------------------------------
+
+    async def plan(self, target: int | None) -> RestorePlan:
+        """Return what restoring files would do when one goes to an entry; nothing is changed.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        if self._restorer is None:
+            return RestorePlan()
+        await self.settle()
+        back, forth = self._between(self._session.leaf, target)
+        found = differences(changes_in(back), changes_in(forth))
+        omitted = sum(entry.omitted for entry in (*back, *forth))
+        return await asyncio.to_thread(self._restorer.plan, found, omitted)
+
+    async def restore(self, plan: RestorePlan) -> Restored:
+        """Restore the files of a plan and tell the user what came of it."""
+        if self._restorer is None or not plan:
+            return Restored()
+        done = await asyncio.to_thread(self._restorer.carry_out, plan)
+        stay = (*done.failed, *plan.conflicts)
+        sentence = f"Restored {_count(len(done.done))}."
+        if stay:
+            named = ", ".join(f"{conflict.path} ({conflict.reason})" for conflict in stay[:_NAMED])
+            more = f" and {len(stay) - _NAMED} more" if len(stay) > _NAMED else ""
+            sentence += f" {_count(len(stay))} as before: {named}{more}."
+        self._around.emit(Notice(sentence, "warning" if stay else "information"))
+        return done
+
+    def remember(self, one: int | None, other: int | None, *, along: bool) -> None:
+        """Remember whether files went along with a move, for whoever undoes or redoes it."""
+        self._along[frozenset((one, other))] = along
+
+    def went_along(self, one: int | None, other: int | None) -> bool | None:
+        """Whether files went along with a move between two entries; None when nobody knows any more."""
+        return self._along.get(frozenset((one, other)))
+
+    async def diff(self, target: int | None) -> str:
+        """Return how files differ between an entry and here: from how they were there to how they are now.
+
+        Files that the session did not change in between are not in it. Raises as `plan`.
+        """
+        if self._restorer is None:
+            return ""
+        await self.settle()
+        back, forth = self._between(self._session.leaf, target)
+        found = differences(changes_in(back), changes_in(forth))
+        return await asyncio.to_thread(diff_of, found, self._restorer)
+
+    def _between(
+        self, here: int | None, there: int | None
+    ) -> tuple[Sequence[CheckpointEntry], Sequence[CheckpointEntry]]:
+        """Return the checkpoints from the common ancestor to here and to there."""
+        return self._checkpoints(here, there), self._checkpoints(there, here)
+
+    def _checkpoints(self, leaf: int | None, other: int | None) -> list[CheckpointEntry]:
+        left = self._session.parting(leaf, other).left
+        found = self._session.entries([entry.id for entry in left if entry.kind == "checkpoint"])
+        return cast("list[CheckpointEntry]", found)
+
+
+def _count(number: int) -> str:
+    return f"{number} file" if number == 1 else f"{number} files"

@@ -1,0 +1,217 @@
+"""The shelf: how files were before a command that may change any of them, without copying a project for each command.
+
+A file that is unmodified in git is only remembered by git's name for its content and read back from the repository when
+a command changed it. Every other small file is copied once, into one nameless temporary file, and again when its stamp
+is another one. Nothing is written to the user's repository, and nothing is fetched.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_agent.agent.checkpoints.images import (
+    MAX_FILE_BYTES,
+    TOO_LARGE,
+    Image,
+    Reading,
+    Stamp,
+    digest_of,
+    read_image,
+)
+from tui_agent.agent.checkpoints.manifest import Manifest
+
+MAX_SHELF_BYTES = 100_000_000
+"""What copies may take on disk while the program runs."""
+
+FEW_FILES = 200
+"""So many are copied without asking git about them."""
+
+COPY_SECONDS = 1.0
+"""A command waits at most so long for copies; files that were not copied by then have no image of before."""
+
+GIT_SECONDS = 5.0
+NOT_COPIED = "there was no time or room to copy it before the command"
+_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    digest: str
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Blob:
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """What git calls the content."""
+
+    name: str
+
+
+class Shelf:
+    """Copies of one project's files. Used by one thread at a time."""
+
+    def __init__(
+        self, root: Path, blob: Callable[[str], bytes | None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._root = root
+        self._blob = blob
+        self._clock = clock
+        self._known: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the shelf
+        self._end = 0
+
+    def close(self) -> None:
+        """Let go of the copies."""
+        self._file.close()
+        self._known.clear()
+
+    def prepare(self, manifest: Manifest) -> None:
+        """See to it that what is in the manifest can be read later as it is now, as far as time and room allow."""
+        missing = [path for path, stamp in manifest.items() if (self._known.get(path) or (None,))[0] != stamp]
+        missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
+        if len(missing) > FEW_FILES:
+            objects = self._unmodified()
+            for path in missing:
+                if (name := objects.get(path)) is not None:
+                    self._known[path] = (manifest[path], _Object(name))
+            missing = [path for path in missing if path not in objects]
+        if self._end > MAX_SHELF_BYTES // 2:
+            self._forget_gone(manifest)
+        # What was changed last is changed next.
+        missing.sort(key=lambda path: manifest[path].modified, reverse=True)
+        until = self._clock() + COPY_SECONDS
+        for path in missing:
+            if self._clock() > until:
+                break
+            self._copy(path, manifest[path])
+
+    def note(self, path: str, stamp: Stamp, digest: str) -> None:
+        """Remember that a file's content is a blob of the store already."""
+        self._known[path] = (stamp, _Blob(digest))
+
+    def images(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
+        """Return how files were when they had those stamps."""
+        found: dict[str, Reading] = {}
+        objects: dict[str, str] = {}
+        stamps = dict(wanted)
+        for path, stamp in wanted:
+            known = self._known.get(path)
+            if known is None or known[0] != stamp:
+                reason = TOO_LARGE if stamp.size > MAX_FILE_BYTES else NOT_COPIED
+                found[path] = Reading(Image(mode=stamp.mode & 0o7777, problem=reason))
+            elif isinstance(known[1], _Object):
+                objects[path] = known[1].name
+            else:
+                found[path] = _reading(stamp, self._content(known[1]))
+        contents = self._read_objects(set(objects.values()))
+        for path, name in objects.items():
+            data = contents.get(name)
+            # Another size: git stores it otherwise than it lies there (line endings, large file storage).
+            same = data is not None and len(data) == stamps[path].size
+            found[path] = _reading(stamps[path], data if same else None)
+        return found
+
+    def _content(self, source: _Copy | _Blob) -> bytes | None:
+        if isinstance(source, _Blob):
+            return self._blob(source.digest)
+        data = os.pread(self._file.fileno(), source.size, source.start)
+        return data if digest_of(data) == source.digest else None
+
+    def _copy(self, path: str, stamp: Stamp) -> None:
+        if self._end + stamp.size > MAX_SHELF_BYTES:
+            return
+        reading = read_image(self._root / path)
+        if reading.data is None or reading.image.digest is None or reading.stamp != stamp:
+            return
+        os.pwrite(self._file.fileno(), reading.data, self._end)
+        self._known[path] = (stamp, _Copy(reading.image.digest, self._end, len(reading.data)))
+        self._end += len(reading.data)
+
+    def _forget_gone(self, manifest: Manifest) -> None:
+        """Begin anew when much of it is of files that have changed since; what is still needed is copied again."""
+        used = sum(
+            source.size
+            for path, (stamp, source) in self._known.items()
+            if isinstance(source, _Copy) and manifest.get(path) == stamp
+        )
+        if used < self._end // 2:
+            kept = {
+                path: (stamp, source, self._content(source))
+                for path, (stamp, source) in self._known.items()
+                if isinstance(source, _Copy) and manifest.get(path) == stamp
+            }
+            self._known = {path: known for path, known in self._known.items() if not isinstance(known[1], _Copy)}
+            self._file.truncate(0)
+            self._end = 0
+            for path, (stamp, source, data) in kept.items():
+                if data is not None:
+                    os.pwrite(self._file.fileno(), data, self._end)
+                    self._known[path] = (stamp, _Copy(source.digest, self._end, len(data)))
+                    self._end += len(data)
+
+    # -- git --------------------------------------------------------------------------------------------------
+
+    def _unmodified(self) -> dict[str, str]:
+        """Return git's names of the contents of files that are as they are in its index; none without git."""
+        staged = self._git("ls-files", "-s", "-z")
+        differing = self._git("diff-files", "--name-only", "--relative", "-z")
+        if staged is None or differing is None:
+            return {}
+        objects: dict[str, str] = {}
+        for row in staged.split(b"\0"):
+            facts, _, path = row.partition(b"\t")
+            mode, name, stage = [*facts.split(), b"", b"", b""][:3]
+            if mode in {b"100644", b"100755"} and stage == b"0":
+                objects[os.fsdecode(path)] = name.decode()
+        for row in differing.split(b"\0"):
+            objects.pop(os.fsdecode(row), None)
+        return objects
+
+    def _read_objects(self, names: Iterable[str]) -> dict[str, bytes]:
+        asked = "".join(f"{name}\n" for name in names)
+        output = self._git("cat-file", "--batch", text=asked.encode()) if asked else None
+        found: dict[str, bytes] = {}
+        at = 0
+        while output is not None and (end := output.find(b"\n", at)) >= 0:
+            name, kind, *size = output[at:end].decode().split()
+            at = end + 1
+            if kind == "blob" and size:
+                found[name] = output[at : at + int(size[0])]
+                at += int(size[0]) + 1
+        return found
+
+    def _git(self, *arguments: str, text: bytes = b"") -> bytes | None:
+        """Return what git says, None when it is not there or refuses."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        # An object that is missing in a partial clone is not to be fetched from the network.
+        environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+        try:
+            done = subprocess.run(
+                [*_GIT, *arguments],
+                cwd=self._root,
+                env=environment,
+                input=text,
+                capture_output=True,
+                timeout=GIT_SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout
+
+
+def _reading(stamp: Stamp, data: bytes | None) -> Reading:
+    mode = stamp.mode & 0o7777
+    if data is None:
+        return Reading(Image(mode=mode, problem="its content of before could not be read back"))
+    return Reading(Image(digest_of(data), mode), data)
