@@ -56,7 +56,7 @@ def checkpoints(harness: Harness) -> list[CheckpointEntry]:
 async def restore(harness: Harness, target: int | None) -> Any:
     """Go to an entry with the files."""
     wanted = await harness.agent.files.plan(target)
-    harness.agent.move(target)
+    await harness.agent.move(target)
     return await harness.agent.files.restore(wanted)
 
 
@@ -336,8 +336,8 @@ async def test_the_prompt_is_the_same_with_and_without_checkpoints(tmp_path: Pat
     harness = rewinding(tmp_path, (bash("echo y >> a.py"),))
     await harness.say("do it")
     assert checkpoints(harness)
-    assert "checkpoint" not in str(harness.agent.next_request().messages)
-    assert harness.agent.prefix_break() is None
+    assert "checkpoint" not in str(harness.agent.inspector.next_request().messages)
+    assert harness.agent.inspector.prefix_break() is None
     await harness.agent.aclose()
 
 

@@ -9,12 +9,16 @@ from tests.support.agents import MODEL, FixedDirectory
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.ui_app import HOME, NOW, STILL, Stage, make_stage, until
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.checkpoints.images import digest_of
+from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.resources import prompt
 from tui_agent.session.entries import (
     AssistantEntry,
+    CheckpointEntry,
     CompactionEntry,
     Entry,
+    FileChange,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -104,6 +108,52 @@ def plant(session: Session) -> dict[str, int]:
     }
 
 
+FILES = {
+    "src/auth/views.py": (
+        b"def login():\n    return redirect('/')\n",
+        b"def login():\n    return go(next)\n",
+    ),
+    "tests/test_redirect.py": (None, b"def test_next():\n    assert True\n"),
+    "old.cfg": (b"[old]\n", None),
+    "notes.md": (b"# Notes\n", b"# Notes\nby the agent\n"),
+}
+"""What the last turn of ``plant_files`` changed: each file before and after."""
+MINE = b"# Notes\nmine\n"
+"""What the user made of notes.md since."""
+
+
+def plant_files(session: Session) -> dict[str, int]:
+    """Grow the tree of ``plant``, then a turn that changed files."""
+    names = plant(session)
+    changes = tuple(
+        FileChange(
+            path=path,
+            before=before and digest_of(before),
+            after=after and digest_of(after),
+            before_mode=0o644 if before else 0,
+            after_mode=0o644 if after else 0,
+        )
+        for path, (before, after) in FILES.items()
+    )
+    turn = [said("fix the files"), *called(30, "bash", "make fix"), CheckpointEntry(files=changes), answered("Fixed.")]
+    added = session.append_many(turn)
+    return names | {"before": names["leaf"], "fix": added[0].id, "leaf": added[-1].id}
+
+
+def write_files(stage: "TreeStage") -> Path:
+    """Put the files of ``plant_files`` as they are after it into the project, and their images into the store."""
+    root = stage.root
+    for path, images in FILES.items():
+        for image in filter(None, images):
+            stage.stage.store.put_blob(image)
+        if images[1] is not None:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(images[1])
+            (root / path).chmod(0o644)
+    (root / "notes.md").write_bytes(MINE)
+    return root
+
+
 @dataclass
 class TreeStage:
     """The application, the session in it, and its entries by name."""
@@ -112,6 +162,8 @@ class TreeStage:
     client: ScriptedClient
     names: dict[str, int]
     session_id: str
+    root: Path
+    """The project."""
 
     @property
     def agent(self) -> Agent:
@@ -194,6 +246,7 @@ def tree_stage(
             blob=stages[0].store.blob,
             environment={"PATH": "/usr/bin:/bin"},
             clock=lambda: int(NOW * 1000),
+            checkpoints=Keeping(stages[0].store.put_blob, stages[0].store.blob),
         )
         return Agent(opened, ports, model=MODEL)
 
@@ -201,4 +254,4 @@ def tree_stage(
         tmp_path, start=Start(OpenRequest(session_id)), settings=replace(STILL, theme=theme), make_agent=make_agent
     )
     stages.append(stage)
-    return TreeStage(stage, client, names, session_id)
+    return TreeStage(stage, client, names, session_id, project)

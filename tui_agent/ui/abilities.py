@@ -9,6 +9,7 @@ from tui_agent.ui.services import AgentPort
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tui_agent.agent.checkpoints.rewind import FileRewind
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.events import AgentEvent
@@ -102,6 +103,21 @@ class NavigatingAgent(Protocol):
 
     async def wait_idle(self) -> None:
         """Wait until no run is going on."""
+        ...
+
+
+@runtime_checkable
+class RewindingAgent(Protocol):
+    """An agent that knows what it changed in files, and can take them along when one moves."""
+
+    @property
+    def session(self) -> Any:
+        """The session it works in."""
+        ...
+
+    @property
+    def files(self) -> FileRewind:
+        """Plans and restores files."""
         ...
 
 

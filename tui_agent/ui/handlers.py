@@ -16,9 +16,9 @@ from tui_agent.ui.services import OpenHow, OpenRequest
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from tui_agent.session.entries import Entry
+    from tui_agent.session.entries import Entry, UserEntry
     from tui_agent.ui.screens.main import MainScreen
-    from tui_agent.ui.services import SessionPort
+    from tui_agent.ui.services import AgentPort, SessionPort
 
 
 async def new(main: MainScreen, _argument: str) -> None:
@@ -148,6 +148,7 @@ async def undo(main: MainScreen, _argument: str) -> None:
     A compaction, prune or move at the end is undone alone; otherwise the last turn goes, its text back in the prompt.
     """
     from tui_agent.session.entries import CompactionEntry, PruneEntry, UserEntry
+    from tui_agent.ui.screens.file_choice import move_with_files
 
     agent = main.agent
     if agent is None:
@@ -160,15 +161,36 @@ async def undo(main: MainScreen, _argument: str) -> None:
         await step_back(main, before(agent.session, path[-1]))
         return
     if not main.undone and _moved_here(agent.session):
-        if await _moved(main, agent.undo_move()):
-            main.undone.append(Undone(leaf, undid_move=True))
+
+        async def undo_move() -> bool:
+            moved = await _moved(main, agent.undo_move())
+            if moved:
+                main.undone.append(Undone(leaf, undid_move=True))
+            return moved
+
+        pair = agent.session.move_history.undoable[-1]
+        await move_with_files(main, agent, pair[0], undo_move, pair=pair)
         return
     for entry in reversed(path):
         if isinstance(entry, UserEntry) and entry.synthetic is None:
-            if await step_back(main, entry.parent_id):
-                main.prompt.set_draft(entry.text)
+            await _undo_turn(main, agent, entry)
             return
     main.say("There is no turn to undo.")
+
+
+async def _undo_turn(main: MainScreen, agent: AgentPort, message: UserEntry) -> None:
+    """Go to before a message of the user, which goes back into the prompt."""
+    from tui_agent.ui.screens.file_choice import move_with_files
+
+    parent, text = message.parent_id, message.text
+
+    async def go() -> bool:
+        moved = await step_back(main, parent)
+        if moved:
+            main.prompt.set_draft(text)
+        return moved
+
+    await move_with_files(main, agent, parent, go, pair=(agent.session.leaf, parent))
 
 
 def before(session: SessionPort, entry: Entry) -> int | None:
@@ -225,6 +247,8 @@ def _moved_here(session: Any) -> bool:
 
 async def redo(main: MainScreen, _argument: str) -> None:
     """Go back to where the last ``/undo`` left from."""
+    from tui_agent.ui.screens.file_choice import move_with_files
+
     agent = main.agent
     if agent is None or not main.undone:
         main.say("There is nothing to redo.")
@@ -232,10 +256,16 @@ async def redo(main: MainScreen, _argument: str) -> None:
     if agent.running:
         main.say("The agent is working: press Escape first.", "warning")
         return
-    done = main.undone[-1]
-    if await _moved(main, agent.move(done.leaf) if done.undid_move else agent.undo_move()):
-        main.undone.pop()
-        main.prompt.reset()
+    done, here = main.undone[-1], agent.session.leaf
+
+    async def go() -> bool:
+        moved = await _moved(main, agent.move(done.leaf) if done.undid_move else agent.undo_move())
+        if moved:
+            main.undone.pop()
+            main.prompt.reset()
+        return moved
+
+    await move_with_files(main, agent, done.leaf, go, pair=(done.leaf, here))
 
 
 async def block_action(main: MainScreen, action: str, entry_id: int) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.scripted_client import Reply
-from tests.support.tree_stage import TreeStage, answered, plant, said, tree_stage
+from tests.support.tree_stage import TreeStage, answered, plant, plant_files, said, tree_stage, write_files
 from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
+from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.summarising import SummaryDialog
+from tui_agent.ui.screens.viewer import ViewerScreen
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
@@ -77,6 +79,32 @@ async def _leaving(stage: TreeStage, pilot: Any) -> None:
     await until(lambda: isinstance(stage.stage.app.screen, SummaryDialog), pilot)
 
 
+async def _files(stage: TreeStage, pilot: Any) -> None:
+    write_files(stage)
+    await stage.highlight(pilot, "before")
+    await pilot.press("enter")
+    await until(lambda: isinstance(stage.stage.app.screen, SummaryDialog), pilot)
+    await pilot.press("f")
+
+
+async def _only_files(stage: TreeStage, pilot: Any) -> None:
+    write_files(stage)
+    await pilot.press("escape")
+    await stage.stage.main.run_command("undo", "")
+    await until(lambda: isinstance(stage.stage.app.screen, ChoiceScreen), pilot)
+
+
+async def _diff(stage: TreeStage, pilot: Any) -> None:
+    write_files(stage)
+    await stage.highlight(pilot, "before")
+    await pilot.press("d")
+    await until(lambda: isinstance(stage.stage.app.screen, ViewerScreen), pilot)
+
+
+async def _changed_files(stage: TreeStage, pilot: Any) -> None:
+    await stage.highlight(pilot, "fix")
+
+
 async def _summarising(stage: TreeStage, pilot: Any) -> None:
     await _leaving(stage, pilot)
     await pilot.press("2")
@@ -108,10 +136,15 @@ STATES: dict[str, Act] = {
     "working": _working,
     "keys": _keys,
     "wide": _nothing,
+    "files": _files,
+    "only-files": _only_files,
+    "diff": _diff,
+    "changed-files": _changed_files,
 }
+WITH_FILES = {"files", "only-files", "diff", "changed-files"}
 PICTURES = [
     *((name, SMALL, DARK) for name in STATES),
-    *((name, LARGE, DARK) for name in ("opened", "unfolded", "wide")),
+    *((name, LARGE, DARK) for name in ("opened", "unfolded", "wide", *sorted(WITH_FILES))),
     *((name, LARGE, LIGHT) for name in ("opened", "search")),
     *((name, SMALL, LIGHT) for name in ("unfolded", "leaving")),
     *((name, NARROW, DARK) for name in ("opened", "wide")),
@@ -126,7 +159,8 @@ PICTURES = [
 )
 def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
     hangs = name in {"summarising", "working"}
-    stage = tree_stage(tmp_path, HANGING if hangs else (), theme=theme, planting=wide if name == "wide" else plant)
+    planting = wide if name == "wide" else plant_files if name in WITH_FILES else plant
+    stage = tree_stage(tmp_path, HANGING if hangs else (), theme=theme, planting=planting)
 
     async def act(pilot: Any) -> None:
         await until(lambda: stage.stage.main.agent is not None, pilot)

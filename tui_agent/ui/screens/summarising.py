@@ -18,8 +18,11 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import Worker
 
+from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.format import plural
+from tui_agent.ui.screens.file_choice import files_text
 from tui_agent.ui.widgets.transcript import sanitize
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -52,11 +55,13 @@ class SummaryDialog(ModalScreen[bool]):
         Binding("1", "answer(0)", show=False),
         Binding("2", "answer(1)", show=False),
         Binding("3", "answer(2)", show=False),
+        Binding("f", "files", "files", show=False),
     ]
 
     options = getters.query_one(OptionList)
     field = getters.query_one(Input)
     growing = getters.query_one("#growing", Static)
+    files = getters.query_one("#files", Static)
     problem = getters.query_one("#problem", Static)
     keys = getters.query_one(".dialog-keys", Static)
 
@@ -67,8 +72,19 @@ class SummaryDialog(ModalScreen[bool]):
             super().__init__()
             self.problem = problem
 
-    def __init__(self, question: str, about: str, answers: tuple[Answer, ...], doing: Work) -> None:
+    def __init__(
+        self,
+        question: str,
+        about: str,
+        answers: tuple[Answer, ...],
+        doing: Work,
+        files: RestorePlan | None = None,
+    ) -> None:
+        """Make the dialog; ``files`` is what could be restored, None where nothing is asked about files."""
         super().__init__()
+        self._files = files or RestorePlan()
+        self.restores = False
+        """Whether files are to be restored; they are kept until the user says otherwise."""
         self._question = question
         self._about = about
         self._answers = answers
@@ -86,6 +102,7 @@ class SummaryDialog(ModalScreen[bool]):
             rows = (Option(Content(f"{number}  {answer}")) for number, answer in enumerate(self._answers, 1))
             yield OptionList(*rows, compact=True)
             yield Input(placeholder="What should the summary keep?", compact=True)
+            yield Static(id="files", markup=False)
             yield Static(id="growing", markup=False)
             yield Static(id="problem", markup=False)
             yield Static(classes="dialog-keys", markup=False)
@@ -95,16 +112,33 @@ class SummaryDialog(ModalScreen[bool]):
         self._ask()
 
     def _ask(self, problem: str = "") -> None:
-        self._show(options=True, problem=problem, keys=f"1-{len(self._answers)} or enter choose   escape back")
+        files = "   f files" if self._files.steps else ""
+        self._show(options=True, problem=problem, keys=f"1-{len(self._answers)} or enter choose{files}   escape back")
+        self._show_files()
         self.options.focus()
 
     def _show(
         self, *, options: bool = False, field: bool = False, growing: bool = False, problem: str = "", keys: str
     ) -> None:
         self.options.display, self.field.display, self.growing.display = options, field, growing
+        self.files.display = options and bool(self._files)
         self.problem.display = bool(problem)
         self.problem.update(sanitize.line(problem))
         self.keys.update(keys)
+
+    def _show_files(self) -> None:
+        if not self._files.steps:
+            self.files.update(files_text(self._files))
+            return
+        marks = ("( )", "(•)") if self.restores else ("(•)", "( )")
+        choice = f"{marks[0]} keep files   {marks[1]} restore {plural(len(self._files.steps), 'file')}"
+        self.files.update(f"{choice}\n{files_text(self._files)}")
+
+    def action_files(self) -> None:
+        """Restore files, or keep them."""
+        if self._files.steps:
+            self.restores = not self.restores
+            self._show_files()
 
     # -- answering --------------------------------------------------------------------------------------------
 
@@ -115,6 +149,8 @@ class SummaryDialog(ModalScreen[bool]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Take digits only while there is a choice."""
+        if action == "files":
+            return self.is_mounted and bool(self.options.display)
         if action == "answer":
             return self.is_mounted and bool(self.options.display) and int(str(parameters[0])) < len(self._answers)
         return True
@@ -145,7 +181,9 @@ class SummaryDialog(ModalScreen[bool]):
             self.dismiss(False)  # noqa: FBT003 - the screen's result
 
     def on_click(self, event: events.Click) -> None:
-        """A click beside the dialog leaves it, unless it works."""
+        """A click beside the dialog leaves it, unless it works; one on the files changes what happens to them."""
+        if event.widget is self.files:
+            self.action_files()
         if event.widget is self and self._working is None:
             self.dismiss(False)  # noqa: FBT003 - the screen's result
 

@@ -18,13 +18,13 @@ from textual.widgets import Input, Static
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
 from tui_agent.session.entries import Entry
-from tui_agent.session.errors import StoreError
 from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree, hints
+from tui_agent.ui.widgets.tree.hit_steps import hit_from
 from tui_agent.ui.widgets.tree.outline import Outline, View
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.segments import TreeIndex
@@ -69,6 +69,8 @@ class TreeScreen(Screen[None]):
         Binding("ctrl+o", "filter", "filter", show=False),
         Binding("l", "label", "label", show=False),
         Binding("y", "copy", "copy", show=False),
+        Binding("d", "diff", "diff of files", show=False),
+        Binding("o", "subagent", "open the subagent", show=False),
         Binding("m", "merge", "merge", show=False),
         Binding("f", "fork", "fork", show=False),
         Binding("u", "undo", "undo", show=False),
@@ -302,15 +304,8 @@ class TreeScreen(Screen[None]):
     def _field_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if self._labelling is not None:
-            self._set_label(self._labelling, event.value.strip())
+            self._moves.label(self._labelling, event.value.strip())
         self._close_field(keep=bool(event.value.strip()))
-
-    def _set_label(self, entry_id: int, text: str) -> None:
-        try:
-            self._session.label(entry_id, text or None)
-        except StoreError as error:
-            self.say(error.message)
-        self.reload()
 
     def action_hit(self, step: int) -> None:
         """Go to the next or previous hit."""
@@ -326,16 +321,7 @@ class TreeScreen(Screen[None]):
 
     def _go_to_hit(self, hits: Hits, entry_id: int, step: int) -> None:
         """Go some hits on from an entry; with 0 to the first at or after it."""
-        place = self.session_tree.outline.index.locate(entry_id)
-        if place is None:
-            return
-        rows = self.session_tree.outline.rows(place[0])
-        row = rows.at_or_above(place[1])
-        first = rows[row].first if row >= 0 else 0
-        number = hits.number((place[0], first))
-        here = hits.entry(number) if number < hits.total else None
-        on_hit = here is not None and here >= entry_id and hits.number((place[0], place[1] + 1)) > number
-        target = hits.entry(number + step if on_hit or step <= 0 else number)
+        target = hit_from(hits, self.session_tree.outline, entry_id, step)
         if target is not None:
             self.session_tree.go_to_entry(target)
 
@@ -375,11 +361,23 @@ class TreeScreen(Screen[None]):
         """Redo the move undone last."""
         self._moves.redo()
 
+    def action_diff(self) -> None:
+        """Show how files differ between the highlighted entry and here."""
+        if (line := self.session_tree.line) is not None:
+            self._moves.show_diff(line.entry)
+
+    def action_subagent(self) -> None:
+        """Open the session of the subagent in the highlighted row."""
+        self._moves.open_subagent(self._highlighted_entries())
+
+    def _highlighted_entries(self) -> list[Entry]:
+        headers = headers_of(self.session_tree.outline.index, self.session_tree.line)
+        return list(self._session.entries([header.id for header in headers]))
+
     def action_copy(self) -> None:
         """Copy the text of the highlighted row."""
-        headers = headers_of(self.session_tree.outline.index, self.session_tree.line)
-        if headers:
-            self.app.copy_to_clipboard(copy_text(self._session.entries([header.id for header in headers])))
+        if entries := self._highlighted_entries():
+            self.app.copy_to_clipboard(copy_text(entries))
 
     @on(messages.CopyRequested)
     def _copy_block(self, message: messages.CopyRequested) -> None:

@@ -1,17 +1,22 @@
 """What the tree screen does to a session: go, merge, fork, undo. It asks first when there is something to lose."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.context.branch_summary import MovePlan
+from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.abilities import NavigatingAgent
+from tui_agent.ui.abilities import NavigatingAgent, RewindingAgent
 from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.file_choice import RESTORE, files_question, move_with_files
 from tui_agent.ui.screens.summarising import Answer, SummaryDialog
+from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import prompt_text
@@ -52,28 +57,75 @@ class TreeMoves:
 
     def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
         plan = self._agent.plan_move(entry_id, continue_from_here=continue_from_here)
-        if not plan.asks:
-            self._screen.run_worker(self._carry_out(plan), group="tree-move", exclusive=True)
-            return
+        self._screen.run_worker(self._ask(plan), group="tree-move", exclusive=True)
 
+    async def _ask(self, plan: MovePlan) -> None:
+        """Ask what there is to be asked: about a summary, about files, or nothing."""
+        agent = self._agent
+        files = await agent.files.plan(plan.leaf) if isinstance(agent, RewindingAgent) else RestorePlan()
+        if plan.asks:
+            self._ask_about_both(plan, files)
+        elif files.steps:
+            self._screen.app.push_screen(files_question(files), partial(self._go_with, plan, files))
+        else:
+            await self._carry_out(plan)
+
+    def _go_with(self, plan: MovePlan, files: RestorePlan, answer: str | None) -> None:
+        if answer is not None:
+            work = self._carry_out(plan, files if answer == RESTORE else None)
+            self._screen.run_worker(work, group="tree-move", exclusive=True)
+
+    def _ask_about_both(self, plan: MovePlan, files: RestorePlan) -> None:
         async def carry_out(focus: str | None, progress: Callable[[str], None]) -> None:
             await self._agent.carry_out(plan, focus=focus, progress=progress)
+            await self._restore(plan, files if dialog.restores else None)
 
         def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
             if done:
                 self.arrived(plan)
 
         about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
-        dialog = SummaryDialog("Summarise what you leave?", about, tuple(Answer), carry_out)
+        dialog = SummaryDialog("Summarise what you leave?", about, tuple(Answer), carry_out, files)
         self._screen.app.push_screen(dialog, answered)
 
-    async def _carry_out(self, plan: MovePlan) -> None:
+    async def _carry_out(self, plan: MovePlan, files: RestorePlan | None = None) -> None:
         try:
             await self._agent.carry_out(plan)
+            await self._restore(plan, files)
         except (NavigationError, StoreError) as error:
             self._screen.post_message(Refused(str(error)))
         else:
             self._screen.post_message(Moved(plan))
+
+    async def _restore(self, plan: MovePlan, files: RestorePlan | None) -> None:
+        """Restore files after a move, None to keep them; undoing the move does likewise."""
+        if isinstance(self._agent, RewindingAgent):
+            self._agent.files.remember(plan.from_id, plan.leaf, along=files is not None)
+            if files is not None:
+                await self._agent.files.restore(files)
+
+    # -- looking ----------------------------------------------------------------------------------------------
+
+    def show_diff(self, entry_id: int) -> None:
+        """Show how files differ between an entry and here."""
+        self._screen.run_worker(self._show_diff(entry_id), group="tree-diff", exclusive=True)
+
+    async def _show_diff(self, entry_id: int) -> None:
+        diff = await self._agent.files.diff(entry_id) if isinstance(self._agent, RewindingAgent) else ""
+        if diff:
+            self._screen.app.push_screen(ViewerScreen(f"Files from #{entry_id} to here", diff))
+        else:
+            self._screen.say("The session changed no file between this entry and here.")
+
+    def open_subagent(self, entries: Sequence[Entry]) -> None:
+        """Open the session of the subagent that one of some entries is the result of."""
+        sessions = (entry.metadata.session for entry in entries if isinstance(entry, ToolResultEntry))
+        session = next(filter(None, sessions), None)
+        if session is None:
+            self._screen.say("No subagent worked here.")
+            return
+        self._screen.dismiss()
+        self._main.open_later(OpenRequest(session))
 
     def arrived(self, plan: MovePlan) -> None:
         """Go back to the conversation, with what is to be edited in the prompt."""
@@ -118,27 +170,41 @@ class TreeMoves:
         await self._main.open(OpenRequest(session_id))
         self._main.put_back(prompt_text(plan.prompt))
 
+    def label(self, entry_id: int, text: str) -> None:
+        """Label an entry; no text removes the label."""
+        try:
+            self._agent.session.label(entry_id, text or None)
+        except StoreError as error:
+            self._screen.say(error.message)
+        self._screen.reload()
+
     # -- undoing ----------------------------------------------------------------------------------------------
 
     def undo(self) -> None:
         """Undo the last move."""
-        self._change(self._agent.undo_move)
+        undoable = self._agent.session.move_history.undoable
+        self._change(self._agent.undo_move, *(undoable[-1] if undoable else (None, None)))
 
     def redo(self) -> None:
         """Redo the move undone last."""
-        self._change(self._agent.redo_move)
+        redoable = self._agent.session.move_history.redoable
+        self._change(self._agent.redo_move, *(redoable[-1][::-1] if redoable else (None, None)))
 
-    def _change(self, change: Callable[[], Awaitable[int | None]]) -> None:
-        self._screen.run_worker(self._changed(change), group="tree-move", exclusive=True)
+    def _change(self, change: Callable[[], Awaitable[int | None]], target: int | None, other: int | None) -> None:
+        """Undo or redo a move, which leads to ``target`` and is one between it and ``other``."""
 
-    async def _changed(self, change: Callable[[], Awaitable[int | None]]) -> None:
-        try:
-            leaf = await change()
-        except (NavigationError, StoreError) as error:
-            self._screen.say(str(error))
-            return
-        self._main.undone.clear()
-        self._screen.reload(at=leaf)
+        async def go() -> bool:
+            try:
+                leaf = await change()
+            except (NavigationError, StoreError) as error:
+                self._screen.say(str(error))
+                return False
+            self._main.undone.clear()
+            self._screen.reload(at=leaf)
+            return True
+
+        work = move_with_files(self._screen, self._agent, target, go, pair=(target, other))
+        self._screen.run_worker(work, group="tree-move", exclusive=True)
 
     # -- when -------------------------------------------------------------------------------------------------
 

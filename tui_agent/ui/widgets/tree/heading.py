@@ -36,6 +36,7 @@ HINTS: tuple[Hint, ...] = (
     ("l", "label", "screen.label"),
     ("m", "merge", "screen.merge"),
     ("f", "fork", "screen.fork"),
+    ("d", "diff", "screen.diff"),
     ("y", "copy", "screen.copy"),
     ("u", "undo move", "screen.undo"),
     ("space", "preview", "screen.preview"),
@@ -56,8 +57,10 @@ space, p                 preview; tab goes into it
 l                        label
 m                        merge: summarise this branch where you are
 f                        fork: a new session that ends here
+d                        how files differ between the entry and here
+o                        open the session of a subagent
 y                        copy
-u, ctrl+r                undo and redo the last move
+u, ctrl+r                undo and redo the last move, files too
 escape                   back, nothing changed"""
 """All keys, for the help page."""
 

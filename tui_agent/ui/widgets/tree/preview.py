@@ -25,6 +25,10 @@ _OPENED = 2
 """Entries of a row up to which folded blocks are opened: one, or a call with its result."""
 
 
+_AFTER_CALLS = frozenset({"tool_result", "checkpoint"})
+"""What may stand between a call and the checkpoint that tells what it changed."""
+
+
 class SessionPort(Protocol):
     """What the preview reads of a session."""
 
@@ -109,15 +113,19 @@ class EntryPreview(Vertical):
         return f"{text}\n{files}" if files else text
 
     def _following(self, line: Line) -> Sequence[Entry]:
-        """Return the results of the turn a message of the user began, for the files it changed."""
+        """Return what tells the files that a row changed: for a message of the user the results of its turn.
+
+        For calls and commands it is the checkpoint that follows them.
+        """
         headers = line.segment.headers
-        if line.what is not What.ENTRY or headers[line.row.last].kind != "user":
+        whole_turn = line.what is What.ENTRY and headers[line.row.last].kind == "user"
+        if line.what is What.FOLD:
             return ()
         found: list[int] = []
         for header in headers[line.row.last + 1 :]:
-            if header.kind == "user" or len(found) == SHOWN:
+            if header.kind == "user" or len(found) == SHOWN or not (whole_turn or header.kind in _AFTER_CALLS):
                 break
-            if header.kind == "tool_result":
+            if header.kind == "checkpoint" or (whole_turn and header.kind == "tool_result"):
                 found.append(header.id)
         return self._session.entries(found)
 

@@ -1,0 +1,180 @@
+"""Files go along in the tree screen: the dialog, the diff, undo and redo; escape changes nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.tree_stage import FILES, MINE, TreeStage, called, plant_files, said, tree_stage, write_files
+from tests.support.ui_app import until
+from tui_agent.session.session import Session
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.summarising import SummaryDialog
+from tui_agent.ui.screens.viewer import ViewerScreen
+
+
+def on_disk(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+AFTER = {path: after for path, (_, after) in FILES.items() if after is not None} | {"notes.md": MINE}
+BEFORE = {path: before for path, (before, _) in FILES.items() if before is not None} | {"notes.md": MINE}
+
+
+async def asked(stage: TreeStage, pilot: Any, kind: Any) -> Any:
+    await until(lambda: isinstance(stage.stage.app.screen, kind) and stage.stage.app.screen.is_mounted, pilot)
+    await pilot.pause()
+    return stage.stage.app.screen
+
+
+async def to_the_turn_before(stage: TreeStage, pilot: Any) -> Any:
+    await until(lambda: stage.stage.main.agent is not None, pilot)
+    await stage.open(pilot)
+    await stage.highlight(pilot, "before")
+    await pilot.press("enter")
+    return await asked(stage, pilot, SummaryDialog)
+
+
+@pytest.mark.parametrize("restores", [False, True])
+async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tmp_path: Path, restores: bool) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    root = write_files(stage)
+    async with stage.stage.run((100, 30)) as pilot:
+        dialog = await to_the_turn_before(stage, pilot)
+        assert dialog.restores is False
+        if restores:
+            await pilot.press("f")
+        await pilot.press("1")
+        await until(lambda: not stage.is_open, pilot)
+        assert stage.session.leaf == stage.names["before"]
+        assert on_disk(root) == (BEFORE if restores else AFTER)
+        if restores:
+            await until(lambda: "notes.md (changed since)" in stage.stage.main.notice.message, pilot)
+        await stage.open(pilot, "u")
+        await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
+        await until(lambda: on_disk(root) == AFTER, pilot)
+        await pilot.press("ctrl+r")
+        await until(lambda: stage.session.leaf == stage.names["before"], pilot)
+        await until(lambda: on_disk(root) == (BEFORE if restores else AFTER), pilot)
+
+
+@pytest.mark.parametrize("keys", [("escape",), ("f", "escape"), ("f", "3", "escape", "escape")])
+async def test_escape_changes_no_file(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    root = write_files(stage)
+    async with stage.stage.run((100, 30)) as pilot:
+        await to_the_turn_before(stage, pilot)
+        before = stage.stored()
+        await pilot.press(*keys)
+        await until(lambda: stage.stage.app.screen is stage.screen, pilot)
+        assert on_disk(root) == AFTER
+        assert stage.stored() == before
+
+
+async def test_a_summary_and_restored_files_go_together(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    root = write_files(stage)
+    async with stage.stage.run((100, 30)) as pilot:
+        await to_the_turn_before(stage, pilot)
+        await pilot.press("f", "2")
+        await until(lambda: not stage.is_open, pilot)
+        assert on_disk(root) == BEFORE
+        assert stage.session.path()[-1].kind == "branch_summary"
+
+
+@pytest.mark.parametrize(("answer", "files"), [("keep", AFTER), ("restore", BEFORE)])
+async def test_undo_of_a_turn_asks_about_files_and_redo_brings_them_back(
+    tmp_path: Path, answer: str, files: dict[str, bytes]
+) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    root = write_files(stage)
+    async with stage.stage.run((100, 30)) as pilot:
+        await until(lambda: stage.stage.main.agent is not None, pilot)
+        await stage.stage.main.run_command("undo", "")
+        await asked(stage, pilot, ChoiceScreen)
+        await pilot.press(*(["down"] if answer == "restore" else []), "enter")
+        await until(lambda: stage.session.leaf == stage.names["before"], pilot)
+        await until(lambda: on_disk(root) == files, pilot)
+        assert stage.stage.main.prompt.full_text == "fix the files"
+        await stage.stage.main.run_command("redo", "")
+        await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
+        await until(lambda: on_disk(root) == AFTER, pilot)
+
+
+async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    root = write_files(stage)
+    async with stage.stage.run((100, 30)) as pilot:
+        await until(lambda: stage.stage.main.agent is not None, pilot)
+        await stage.stage.main.run_command("undo", "")
+        await asked(stage, pilot, ChoiceScreen)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.session.leaf == stage.names["leaf"]
+        assert on_disk(root) == AFTER
+
+
+async def test_undo_after_a_restart_asks_because_nobody_knows_what_the_move_did(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    root = write_files(stage)
+    async with stage.stage.run((100, 30)) as pilot:
+        await until(lambda: stage.stage.main.agent is not None, pilot)
+        plan = await stage.agent.files.plan(stage.names["before"])
+        await stage.agent.move(stage.names["before"])
+        await stage.agent.files.restore(plan)
+        await stage.open(pilot, "u")
+        await asked(stage, pilot, ChoiceScreen)
+        await pilot.press("down", "enter")
+        await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
+        await until(lambda: on_disk(root) == AFTER, pilot)
+
+
+async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    write_files(stage)
+    async with stage.stage.run((100, 30)) as pilot:
+        await until(lambda: stage.stage.main.agent is not None, pilot)
+        await stage.open(pilot)
+        await stage.highlight(pilot, "before")
+        await pilot.press("d")
+        viewer = await asked(stage, pilot, ViewerScreen)
+        lines = viewer.text.lines
+        assert lines[:4] == [
+            "M  notes.md                +1",
+            "D  old.cfg                 -1",
+            "M  src/auth/views.py       +1 -1",
+            "A  tests/test_redirect.py  +2",
+        ]
+        assert "-    return redirect('/')" in lines
+        assert "+mine" in lines
+        await pilot.press("escape")
+        await stage.highlight(pilot, "leaf")
+        await pilot.press("d")
+        await until(lambda: any("changed no file" in note.message for note in stage.stage.app._notifications), pilot)
+
+
+async def test_rows_of_a_turn_tell_the_files_it_changed(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    async with stage.stage.run((120, 40)) as pilot:
+        await until(lambda: stage.stage.main.agent is not None, pilot)
+        await stage.open(pilot)
+        await stage.highlight(pilot, "fix")
+        await until(lambda: "tests/test_redirect.py" in str(stage.screen.preview.facts.content), pilot)
+
+
+async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:
+    other: list[str] = []
+
+    def planting(session: Session) -> dict[str, int]:
+        other.append(session._store.create_session(tmp_path).id)
+        added = session.append_many([said("look around"), *called(1, "task", "explore", session=other[0])])
+        return {"leaf": added[-1].id}
+
+    stage = tree_stage(tmp_path, planting=planting)
+    async with stage.stage.run((100, 30)) as pilot:
+        await until(lambda: stage.stage.main.agent is not None, pilot)
+        await stage.open(pilot)
+        await stage.highlight(pilot, "leaf")
+        await pilot.press("o")
+        await until(lambda: stage.session.id == other[0], pilot)
+        assert not stage.is_open
