@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_agent.ui.abilities import RewindingAgent
-from tui_agent.ui.format import one_line, plural
+from tui_agent.ui.format import plural
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -31,7 +31,7 @@ def files_text(plan: RestorePlan) -> str:
     """Return what restoring would do, a line for each file, and what stays with its reason."""
     rows = [f"{step.what:<7} {_path(step.path)}" for step in plan.steps]
     rows += [f"stays   {_path(conflict.path)}: {conflict.reason}" for conflict in plan.conflicts]
-    shown = [one_line(row, _WIDTH) for row in rows[:SHOWN]]
+    shown = [row if len(row) <= _WIDTH else f"{row[: _WIDTH - 1]}…" for row in rows[:SHOWN]]
     if len(rows) > SHOWN:
         shown.append(f"… and {len(rows) - SHOWN} more")
     if plan.omitted:
