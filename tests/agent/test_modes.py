@@ -100,10 +100,13 @@ async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> No
     assert len(asked(harness)) == 1
     assert harness.of(PermissionAsked)[0].request.rules == ("allow bash: git commit *",)
     assert "Until the program ends: allow bash: git commit *." in [event.message for event in harness.of(Notice)]
-    made = [rule for rule in harness.agent.permission_rules() if rule.source == "session"]
+    made = [rule for rule in harness.agent.gate.rules() if rule.source == "session"]
     assert [str(rule) for rule in made] == ["allow bash: git commit *"]
-    assert harness.agent.remove_rule(made[0])
-    assert not harness.agent.remove_rule(made[0])
+    assert harness.agent.gate.remove(made[0])
+    assert not harness.agent.gate.remove(made[0])
+    harness.agent.gate.restore(made[0])
+    assert made[0] in harness.agent.gate.rules()
+    assert harness.agent.gate.remove(made[0])
     await harness.say("again")
     assert len(asked(harness)) == 2
 

@@ -25,14 +25,28 @@ RULES = (
 class RuledAgent(FakeAgent):
     """A fake agent with rules."""
 
-    rules: list[Rule] = field(default_factory=lambda: list(RULES))
+    left: list[Rule] = field(default_factory=lambda: list(RULES))
+    removed: list[tuple[int, Rule]] = field(default_factory=list)
 
-    def permission_rules(self) -> tuple[Rule, ...]:
-        return tuple(self.rules)
+    def rules(self) -> tuple[Rule, ...]:
+        return tuple(self.left)
 
-    def remove_rule(self, rule: Rule) -> bool:
-        self.rules.remove(rule)
+    @property
+    def gate(self) -> "RuledAgent":
+        return self
+
+    def is_fixed(self, rule: Rule) -> str | None:
+        return "It is built in." if rule.source == "default" else None
+
+    def remove(self, rule: Rule) -> bool:
+        self.removed.append((self.left.index(rule), rule))
+        self.left.remove(rule)
         return True
+
+    def restore(self, rule: Rule) -> None:
+        place, known = self.removed.pop()
+        assert known == rule
+        self.left.insert(place, rule)
 
 
 def screen_text(stage: Stage) -> str:
@@ -84,7 +98,8 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
 )
 async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, left: int) -> None:
     asked: list[Rule] = []
-    stage = ruled_stage(tmp_path, forget_rule=asked.append)
+    kept: list[Rule] = []
+    stage = ruled_stage(tmp_path, forget_rule=asked.append, keep_rule=kept.append)
     async with stage.run((120, 30)) as pilot:
         await run_command(stage, pilot, "permissions")
         await pilot.press(*["down"] * downs, "enter")
@@ -93,8 +108,11 @@ async def test_a_rule_is_removed(tmp_path: Path, downs: int, forgotten: str, lef
         await pilot.press("enter")
         await pilot.pause()
         assert [rule.pattern for rule in asked] == [forgotten]
-        assert len(stage.agent.rules) == left  # type: ignore[attr-defined]
-        assert forgotten not in screen_text(stage)
+        assert len(stage.agent.left) == left  # type: ignore[attr-defined]
+        await pilot.press("ctrl+z")
+        await pilot.pause()
+        assert tuple(stage.agent.left) == RULES  # type: ignore[attr-defined]
+        assert [rule.pattern for rule in kept] == ([forgotten] if forgotten == "rm *" else [])
 
 
 async def test_a_rule_of_the_session_can_be_kept_for_later(tmp_path: Path) -> None:
@@ -105,7 +123,7 @@ async def test_a_rule_of_the_session_can_be_kept_for_later(tmp_path: Path) -> No
         await pilot.press("enter", "down", "enter")
         await pilot.pause()
         assert [rule.pattern for rule in kept] == ["git commit *"]
-        assert len(stage.agent.rules) == len(RULES)  # type: ignore[attr-defined]
+        assert len(stage.agent.left) == len(RULES)  # type: ignore[attr-defined]
 
 
 async def test_a_rule_that_cannot_be_removed_says_why_and_stays(tmp_path: Path) -> None:
@@ -115,7 +133,7 @@ async def test_a_rule_that_cannot_be_removed_says_why_and_stays(tmp_path: Path) 
         await pilot.press("down", "enter", "enter")
         await pilot.pause()
         await pilot.pause()
-        assert len(stage.agent.rules) == len(RULES)  # type: ignore[attr-defined]
+        assert len(stage.agent.left) == len(RULES)  # type: ignore[attr-defined]
         assert [notice.message for notice in stage.app._notifications] == ["Edit the project's file."]
 
 

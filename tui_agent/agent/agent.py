@@ -24,6 +24,7 @@ from tui_agent.agent.events import (
     QueueChanged,
     RunEnded,
 )
+from tui_agent.agent.gate import Gate
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.job_news import make_jobs
 from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -252,13 +253,10 @@ class Agent:
             self._context.mode = mode
             self._append(ModeChangeEntry(mode=mode))
 
-    def permission_rules(self) -> tuple[Rule, ...]:
-        """Return every permission rule that holds now, from the weakest source to the strongest."""
-        return self._tools.gate.rules()
-
-    def remove_rule(self, rule: Rule) -> bool:
-        """Forget a permission rule until the program ends; False when it is built in or gone."""
-        return self._tools.gate.remove(rule)
+    @property
+    def gate(self) -> Gate:
+        """The permission rules that hold: to be looked at, removed and put back."""
+        return self._tools.gate
 
     async def compact(self, focus: str | None = None) -> Outcome:
         """Summarise the history now, or before the next step when a run is going on.

@@ -35,6 +35,7 @@ class Gate:
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
         """Rules the user made with "always in this session"."""
+        self._places: dict[Rule, int] = {}
 
     def rules(self) -> tuple[Rule, ...]:
         """Return every rule that holds, in order of rising strength."""
@@ -42,15 +43,35 @@ class Gate:
         of_agent = () if chosen is None else chosen.rules
         return (*DEFAULT_RULES, *self._ports.rules, *of_agent, *self.session_rules)
 
+    def is_fixed(self, rule: Rule) -> str | None:
+        """Return why a rule can't be removed; None when it can."""
+        if rule.source == "default":
+            return "It is built in: a rule of your own overrules it."
+        if rule not in self.session_rules and rule not in self._ports.rules:
+            return f"The agent “{self._mode()}” brings it: it ends with that agent, and is changed in the agent's file."
+        return None
+
     def remove(self, rule: Rule) -> bool:
-        """Forget a rule until the program ends; built-in ones stay. Returns whether there was such a rule."""
+        """Forget a rule until the program ends; those built in and of agents stay. Returns whether it is gone."""
         if rule in self.session_rules:
+            self._places[rule] = self.session_rules.index(rule)
             self.session_rules.remove(rule)
             return True
         if rule in self._ports.rules:
+            self._places[rule] = self._ports.rules.index(rule)
             self._ports.rules = tuple(known for known in self._ports.rules if known != rule)
             return True
         return False
+
+    def restore(self, rule: Rule) -> None:
+        """Put a rule back that was removed, where it was: in a source the last one that matches counts."""
+        place = self._places.pop(rule, None)
+        if place is None:
+            return
+        if rule.source == "session":
+            self.session_rules.insert(place, rule)
+        else:
+            self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
         """Return the rule that decides a need now."""

@@ -6,14 +6,15 @@ import platform
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from tui_agent import __version__
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.agent.trust import TrustStore, project_state
+from tui_agent.agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
@@ -58,6 +59,7 @@ def _findings() -> Iterator[Finding]:
         return
     yield from _settings(loaded)
     yield from _models(loaded.config)
+    yield _trust()
     yield from _servers()
     yield _sandbox(loaded.config)
     yield _sessions()
@@ -99,6 +101,27 @@ def _models(config: Config) -> Iterator[Finding]:
         yield Finding("model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo")
 
 
+def _trust() -> Finding:
+    """Say whether what this directory's project brings along may act."""
+    cwd = Path.cwd()
+    project = find_project(cwd)
+    match project_state(project, TrustStore(data_dir() / "trust.json"), cwd=cwd):
+        case Nothing():
+            return Finding("trust", f"{project} brings nothing along that could act")
+        case Trusted(items=items):
+            return Finding("trust", f"{project} is trusted with {_counted(items)}")
+        case Untrusted(items=items, problem=problem) if problem:
+            return Finding("trust", f"{project} can't be trusted: {problem}. Not active: {_counted(items)}")
+        case Untrusted(items=items, refused=refused):
+            why = "you said never" if refused else "it changed since you were asked, or you were not asked yet"
+            return Finding("trust", f"{project} is not trusted ({why}). Not active: {_counted(items)}")
+
+
+def _counted(items: Sequence[Item]) -> str:
+    kinds = Counter(item.kind for item in items)
+    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
+
+
 def _servers() -> Iterator[Finding]:
     """Name the MCP servers that are started here, the project's if it is trusted, and commands that are not there."""
     cwd = Path.cwd()
@@ -120,7 +143,8 @@ def _sandbox(config: Config) -> Finding:
     sandbox = Sandbox(config.sandbox)
     state = sandbox.state
     if state.kind is not None:
-        text = f"{state.kind} ({state.program}): commands change the project only; no network unless asked for"
+        held = "commands change the project only; no network unless asked for; builds and tests run unasked"
+        text = f"{state.kind} ({state.program}): {held}"
         return Finding("sandbox", text)
     advice = "Install bubblewrap to have one." if "not installed" in state.reason else ""
     return Finding("sandbox", f"none: {state.reason}. {UNPROTECTED}", ok=not sandbox.refusal(), advice=advice)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from tui_agent.ui.services import AgentPort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tui_agent.agent.checkpoints.rewind import FileRewind
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.events import AgentEvent
+    from tui_agent.agent.gate import Gate
     from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.agent.mcp.session import SessionMcp
     from tui_agent.agent.named import Named
@@ -145,14 +146,11 @@ class InspectedAgent(AgentPort, Protocol):
 
 @runtime_checkable
 class PermittingAgent(Protocol):
-    """An agent whose permission rules can be looked at and removed."""
+    """An agent whose permission rules can be looked at, removed and put back."""
 
-    def permission_rules(self) -> Sequence[Any]:
-        """Return every rule that holds now, from the weakest source to the strongest."""
-        ...
-
-    def remove_rule(self, rule: Any) -> bool:
-        """Forget a rule until the program ends."""
+    @property
+    def gate(self) -> Gate:
+        """The rules that hold, from the weakest source to the strongest."""
         ...
 
 

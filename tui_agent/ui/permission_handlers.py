@@ -34,18 +34,22 @@ async def permissions(main: MainScreen, _argument: str) -> None:
     agent: object = main.agent
     if not isinstance(agent, PermittingAgent):
         return
-    permitting = agent
+    gate = agent.gate
 
-    def remove(rule: Rule) -> None:
-        problem = main.services.forget_rule(rule)
-        if problem is not None:
+    def remove(rule: Rule) -> bool:
+        if (problem := gate.is_fixed(rule) or main.services.forget_rule(rule)) is not None:
             main.app.notify(problem, severity="warning", markup=False)
-            return
-        permitting.remove_rule(rule)
+            return False
+        return gate.remove(rule)
+
+    def restore(rule: Rule) -> None:
+        gate.restore(rule)
+        if rule.source == "user":
+            keep(rule)
 
     def keep(rule: Rule) -> None:
         problem = main.services.keep_rule(rule)
         if problem is not None:
             main.app.notify(problem, severity="warning", markup=False)
 
-    main.app.push_screen(PermissionsScreen(permitting.permission_rules, remove=remove, keep=keep))
+    main.app.push_screen(PermissionsScreen(gate.rules, remove=remove, keep=keep, restore=restore))

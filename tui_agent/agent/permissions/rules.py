@@ -22,7 +22,9 @@ STORED: dict[Source, str] = {
 }
 """Where rules of a source are kept, in words."""
 
-TOOLS = frozenset({"read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "task"})
+TOOLS = frozenset(
+    {"read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "task", "job", "skill"}
+)
 """Names of built-in tools, which a rule may name in place of a permission."""
 
 

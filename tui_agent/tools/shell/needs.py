@@ -355,7 +355,7 @@ def _is_fed(words: Sequence[Word]) -> bool:
         return False
     rest = [word.value for word in words[1:]]
     named = any(value is None or not value.startswith("-") for value in rest)
-    switches = any(value in {"-c", "-e", "-m", "-p", "--version", "-V", "-v", "--help"} for value in rest)
+    switches = any(value in {"-c", "-e", "-m", "-p", "--test", "--version", "-V", "-v", "--help"} for value in rest)
     return not named and not switches
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tui_agent.agent.permissions import STORED, Rule
@@ -16,20 +18,33 @@ class PermissionsScreen(PickerScreen[None]):
     """Rules in the order in which they are asked, the strongest source first."""
 
     HEADING = "Permissions: stronger sources first, in each the last rule that matches counts; a denial stays"
-    KEYS = "↑↓ move   enter remove or keep   escape back"
+    KEYS = "↑↓ move   enter remove or keep   ctrl+z take a removal back   escape back"
     EMPTY = "No rule matches."
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "undo", "take back", priority=True, show=False)]
 
     def __init__(
         self,
         rules: Callable[[], Sequence[Rule]],
         *,
-        remove: Callable[[Rule], None],
+        remove: Callable[[Rule], bool],
         keep: Callable[[Rule], None],
+        restore: Callable[[Rule], None],
     ) -> None:
+        """Make the screen.
+
+        Args:
+            rules: tells every rule that holds, the strongest last.
+            remove: takes a rule out of where it is kept and returns whether it is gone.
+            keep: writes a rule of the session into the user's configuration.
+            restore: undoes a removal.
+        """
         super().__init__()
         self._rules = rules
         self._remove = remove
         self._keep = keep
+        self._restore = restore
+        self._removed: list[Rule] = []
         self._shown: dict[str, Rule] = {}
 
     def refill(self, query: str) -> None:
@@ -44,6 +59,16 @@ class PermissionsScreen(PickerScreen[None]):
                 self._shown[str(place)] = rule
                 rows.append(Row(str(place), self._row(rule, origin)))
         self.show(rows)
+
+    def action_undo(self) -> None:
+        """Put back the rule that was removed last."""
+        if not self._removed:
+            self.notify("Nothing was removed here.", markup=False)
+            return
+        rule = self._removed.pop()
+        self._restore(rule)
+        self.notify(f"Back: {one_line(str(rule), 160)}.", markup=False)
+        self.refill(self.field.value)
 
     def _row(self, rule: Rule, origin: str) -> Content:
         action = self.styled(f"{rule.action.value:<6}", "strong")
@@ -60,8 +85,9 @@ class PermissionsScreen(PickerScreen[None]):
             return
 
         def answered(answer: str | None) -> None:
-            if answer == "remove":
-                self._remove(rule)
+            if answer == "remove" and self._remove(rule):
+                self._removed.append(rule)
+                self.notify(f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.", markup=False)
             elif answer == "keep":
                 self._keep(rule)
             self.refill(self.field.value)
