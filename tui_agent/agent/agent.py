@@ -91,6 +91,7 @@ class Agent:
         around = Surroundings(self._append, self._tools.aclose, lambda: self.jobs.running, self._channel.emit)
         self.files = FileRewind(session, ports, around)
         """The files of the project: what the session changed in them, and how they go along when one moves."""
+        self._subagents: Subagents | None = None
         if ports.open_child is not None:
             parent = Parent(
                 session=session,
@@ -102,7 +103,7 @@ class Agent:
                 session_rules=self._tools.session_rules,
                 recorder=self.files.recorder,
             )
-            self._tools.subagents = Subagents(parent, ports.open_child)
+            self._subagents = self._tools.subagents = Subagents(parent, ports.open_child)
         self.jobs = self._tools.jobs = make_jobs(self._channel.emit)
         """The commands that go on in the background; they end with the agent."""
         self.mcp = SessionMcp(
@@ -136,6 +137,10 @@ class Agent:
     def live(self) -> LiveAnswer | None:
         """The answer being streamed, None between answers."""
         return self._answerer.live
+
+    def subagent(self, call_id: str) -> "Agent | None":
+        """Return the subagent that works on a call now, None when none does."""
+        return None if self._subagents is None else self._subagents.working.get(call_id)
 
     @property
     def question(self) -> PermissionRequest | None:

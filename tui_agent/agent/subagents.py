@@ -5,6 +5,7 @@ and tools, and ends with its parent. What comes back is its last answer.
 """
 
 import asyncio
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ from tui_agent.tools.base import SubagentReport, ToolError
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
+TITLE_LENGTH = 80
+"""Characters of a session's title."""
 MAX_STEPS = 60
 """Steps of a subagent whose kind names no limit."""
 
@@ -50,13 +53,15 @@ class Subagents:
     def __init__(self, parent: Parent, open_child: OpenChild) -> None:
         self._parent = parent
         self._open_child = open_child
+        self.working: dict[str, Agent] = {}
+        """The subagents that work now, by the call they work on."""
 
     def names(self) -> dict[str, str]:
         """Return the kinds there are, each with what it is for."""
         return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
 
-    async def run(self, agent: str, task: str, report: Callable[[str], None]) -> SubagentReport:
-        """Have a subagent do a task; cancelling ends it and everything it started.
+    async def run(self, agent: str, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+        """Have a subagent do a task for a call; cancelling ends it and everything it started.
 
         Raises:
             ToolError: there is no such kind.
@@ -65,9 +70,10 @@ class Subagents:
         spec = specs.get(agent)
         if spec is None:
             raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
-        title = " ".join(task.split())[:60]
+        title = textwrap.shorten(task, TITLE_LENGTH, placeholder="…")
         session = self._open_child(title, self._parent.session.leaf, agent)
         worker = self._make(spec, session)
+        self.working[call_id] = worker
         watch = _Watch(worker, self._parent.questions, spec.name, report)
         unsubscribe = worker.subscribe(watch.on_event)
         try:
@@ -75,6 +81,7 @@ class Subagents:
             await worker.wait_idle()
             await asyncio.sleep(0)
         finally:
+            del self.working[call_id]
             unsubscribe()
             watch.close()
             await worker.aclose()

@@ -253,6 +253,7 @@ class ToolRunner:
             vision=self.vision,
             archive=self._archive,
             jobs=self.jobs,
+            call_id=call.part.call_id,
             subagents=self.subagents,
             verdict=lambda need: self.gate.decide(need).action.value,
         )

@@ -135,8 +135,8 @@ class SubagentHost(Protocol):
         """Return the kinds there are, each with what it is for."""
         ...
 
-    async def run(self, agent: str, task: str, report: Callable[[str], None]) -> SubagentReport:
-        """Have a subagent do a task; cancelling ends it.
+    async def run(self, agent: str, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+        """Have a subagent do a task for a call; cancelling ends it.
 
         Raises:
             ToolError: there is no such kind.
@@ -164,6 +164,8 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
+    call_id: str = ""
+    """The call this is for."""
     subagents: SubagentHost | None = None
     """Who does tasks; None for a subagent itself."""
     jobs: "Jobs | None" = None

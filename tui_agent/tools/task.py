@@ -42,7 +42,7 @@ class TaskTool(Tool[TaskInput]):
         """
         self._check(arguments, context)
         assert context.subagents is not None  # noqa: S101 - checked above
-        report = await context.subagents.run(arguments.agent, arguments.task, context.report)
+        report = await context.subagents.run(arguments.agent, arguments.task, context.report, call_id=context.call_id)
         if report.error and not report.text:
             raise ToolError(f"The subagent stopped: {report.error}")
         footer = f"[{arguments.agent}, {report.steps} steps{f'; stopped: {report.error}' if report.error else ''}]"

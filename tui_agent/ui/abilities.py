@@ -200,3 +200,17 @@ class ServedAgent(Protocol):
     def context_size(self) -> ContextSize:
         """Measure the next request."""
         ...
+
+
+@runtime_checkable
+class ParentAgent(Protocol):
+    """An agent that has subagents."""
+
+    @property
+    def session(self) -> Any:
+        """The session it works in."""
+        ...
+
+    def subagent(self, call_id: str) -> Any | None:
+        """Return the subagent that works on a call now, an agent itself; None when none does."""
+        ...

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui_agent.ui import context_handlers, handlers, knowledge_handlers, permission_handlers, transfer_handlers
+from tui_agent.ui import (
+    context_handlers,
+    handlers,
+    knowledge_handlers,
+    permission_handlers,
+    subagent_handlers,
+    transfer_handlers,
+)
 from tui_agent.ui.abilities import (
     CommandingAgent,
     CompactingAgent,
@@ -66,6 +73,7 @@ COMMANDS: tuple[Command, ...] = (
         aliases=("resume",),
     ),
     Command("tree", "all branches of this session", handlers.tree, "Session tree", key="ctrl+t", needs=NavigatingAgent),
+    Command("parent", "open the session this one came from", subagent_handlers.parent, "Parent session"),
     Command("fork", "go on in a copy of this session", handlers.fork, "Fork session"),
     Command("rename", "give this session a title", handlers.rename, "Rename session", argument="TITLE"),
     Command(

@@ -274,7 +274,7 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
         return
     match action:
         case "open":
-            _open_output(main, main.agent.session.entry(entry_id))
+            open_output(main, main.agent.session.entry(entry_id))
         case "retry":
             await retry(main, "")
         case "undo" if not main.agent.running:
@@ -293,7 +293,8 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
             pass
 
 
-def _open_output(main: MainScreen, entry: Entry) -> None:
+def open_output(main: MainScreen, entry: Entry) -> None:
+    """Show all of a tool's or a command's output."""
     from tui_agent.session.entries import ShellEntry, ToolResultEntry
     from tui_agent.ui.screens.viewer import ViewerScreen
 

@@ -30,7 +30,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("shift+enter  ctrl+j", "new line"),
     ("up  down", "earlier messages, from the first or last line"),
     ("pageup  pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
-    ("tab", "go into the conversation: j k next block, space folds, y copies"),
+    ("tab", "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session"),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name  @file", "commands, files; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),

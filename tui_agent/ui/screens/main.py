@@ -155,7 +155,12 @@ class MainScreen(Screen[None]):
         self.undone.clear()
         self.notice.clear()
         self.prompt.read_only = agent.session.read_only
-        self.header.note = "read only" if agent.session.read_only else ""
+        kind = agent.session.info.agent
+        notes = [
+            f"{kind}, a subagent: /parent goes back" if kind else "",
+            "read only" if agent.session.read_only else "",
+        ]
+        self.header.note = " · ".join(filter(None, notes))
         self.show_facts()
         self.show_running()
         self.look_at_files()

@@ -203,7 +203,12 @@ class SessionView(Container):
     async def _block_action(self, message: messages.ActionRequested) -> None:
         from tui_agent.ui.handlers import block_action
 
-        await block_action(self._main, message.action, message.entry_id)
+        if message.action == "enter":
+            from tui_agent.ui.subagent_handlers import enter
+
+            await enter(self._main, message.entry_id, message.call_id)
+        else:
+            await block_action(self._main, message.action, message.entry_id)
 
     @on(messages.LinkClicked)
     def _link_clicked(self, message: messages.LinkClicked) -> None:

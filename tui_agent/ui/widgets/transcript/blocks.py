@@ -9,7 +9,7 @@ from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, bod
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, crop_runs, runs_width, wrap
 
-ActionName = Literal["open", "retry", "undo", "restore", "jump"]
+ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter"]
 """What a block can ask the app to do."""
 
 OPEN: Final = "▾"

@@ -103,6 +103,7 @@ class CardBlock(FoldingBlock):
         """The call passed its permission check and runs."""
         self.status = RUNNING
         self._title, self.arguments = title, arguments or self.arguments
+        self._offer()
         self._default_fold()
         self._changed()
 
@@ -134,14 +135,21 @@ class CardBlock(FoldingBlock):
         if result.ended_at > result.started_at > 0:
             self._seconds = (result.ended_at - result.started_at) / 1000
         self._live = ""
+        self._offer()
         self._default_fold()
         self._changed()
+
+    def _offer(self) -> None:
+        """Offer what can be done with the call: bring its output back, go into its subagent's session."""
+        hidden = _STATES.get(self._state, "pinned") != "pinned"
+        entered = self._metadata.session is not None or (self.tool == "task" and self.running)
+        self.actions = (*(("restore",) if hidden else ()), *(("enter",) if entered else ()))
 
     def set_state(self, state: str) -> None:
         """Show what the model sees of the result: live, pruned, masked, dropped or pinned."""
         if state != self._state:
             self._state = state
-            self.actions = ("restore",) if _STATES.get(state, "pinned") != "pinned" else ()
+            self._offer()
             self._changed()
 
     # -- folding
@@ -218,6 +226,8 @@ class CardBlock(FoldingBlock):
             facts.append((f"{_STATES[self._state]}{size}", "status-warning"))
             if "restore" in self.actions:
                 facts.append(("restore", "action act:restore"))
+        if "enter" in self.actions:
+            facts.append(("enter", "action act:enter"))
         return facts
 
     def _body(self, width: int) -> Iterable[Line]:

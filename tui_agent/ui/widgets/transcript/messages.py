@@ -38,8 +38,8 @@ class ActionRequested(TranscriptMessage, namespace="transcript"):
     def __init__(self, transcript: "BlockPane", action: str, entry_id: int, call_id: str = "") -> None:
         super().__init__(transcript)
         self.action = action
-        """``open`` (the whole output in a viewer), ``retry``, ``undo``, ``restore`` or ``jump`` (to what it
-        is about)."""
+        """``open`` (the whole output in a viewer), ``retry``, ``undo``, ``restore``, ``jump`` (to what it
+        is about) or ``enter`` (the session of a subagent)."""
 
         self.entry_id = entry_id
         """The entry it is about; for a card with a result that is the result's entry."""

@@ -41,6 +41,7 @@ class BlockPane(Viewport):
         Binding("u", "request('undo')", "Undo", id="transcript.undo"),
         Binding("b", "request('restore')", "Bring back", id="transcript.restore"),
         Binding("g", "request('jump')", "Go to", id="transcript.jump"),
+        Binding("e", "request('enter')", "Enter session", id="transcript.enter"),
     ]
 
     CopyRequested: TypeAlias = messages.CopyRequested

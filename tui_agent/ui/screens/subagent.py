@@ -1,0 +1,160 @@
+"""A subagent's session, entered from the card of its task: live while it works, to be read afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Static
+
+from tui_agent.agent.events import AgentEvent, PermissionAsked, PermissionSettled, RunEnded
+from tui_agent.ui.format import one_line, plural, short_model
+from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.services import OpenHow, OpenRequest
+from tui_agent.ui.widgets.transcript import Transcript, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tui_agent.agent.events import LiveAnswer
+    from tui_agent.ui.screens.main import MainScreen
+
+KEYS = "esc back to the parent   f go on in a copy   j k blocks   space fold   y copy"
+
+
+class Watched(Protocol):
+    """A subagent, or what is left of one."""
+
+    @property
+    def session(self) -> Any:
+        """Its session."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether it works."""
+        ...
+
+    @property
+    def live(self) -> LiveAnswer | None:
+        """The answer being streamed."""
+        ...
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with every event; the returned function ends that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A session whose subagent has ended."""
+
+    session: Any
+    running: bool = False
+    live: LiveAnswer | None = None
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Nothing happens any more."""
+        del callback
+        return lambda: None
+
+
+class SubagentScreen(Screen[None]):
+    """Shows a subagent over its parent, which goes on beneath. ``close`` lets go of a session opened for this."""
+
+    AUTO_FOCUS = "Transcript"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,backspace", "dismiss(None)", "back", show=False, id="subagent.back"),
+        Binding("f", "fork", "go on in a copy", show=False, id="subagent.fork"),
+    ]
+
+    heading = getters.query_one("#heading", Static)
+    facts = getters.query_one("#facts", Static)
+    transcript = getters.query_one(Transcript)
+
+    def __init__(self, main: MainScreen, subagent: Watched, close: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self._main = main
+        self._subagent = subagent
+        self._close = close
+        self._asking = ""
+        self._inbox = Inbox(self)
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Whose child it is, its conversation, keys."""
+        yield Static("", id="heading", markup=False)
+        yield Static("", id="facts", markup=False)
+        yield Transcript()
+        yield Static(KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Show what there is, and what comes."""
+        self._unsubscribe = self._subagent.subscribe(self._inbox.put)
+        self.call_after_refresh(self._open)
+
+    def _open(self) -> None:
+        self.transcript.on_resize()
+        self._inbox.take()
+        self.transcript.open(self._subagent)
+        self._tell()
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self._close()
+
+    def _tell(self) -> None:
+        info = self._subagent.session.info
+        parent = self._main.agent.session.info if self._main.agent is not None else None
+        of = one_line(parent.title or parent.first_message, 60) if parent is not None else "another session"
+        self.heading.update(f"{info.agent or 'subagent'}: {one_line(info.title, 200)}")
+        state = self._asking or ("working" if self._subagent.running else "done")
+        facts = [f"subagent of “{of}”", short_model(info.model), plural(info.entry_count, "entry"), state]
+        self.facts.update(" · ".join(filter(None, facts)))
+
+    @on(AgentEvents)
+    def _subagent_spoke(self, message: AgentEvents) -> None:
+        message.stop()
+        for event in message.inbox.take():
+            self.transcript.apply(event)
+            match event:
+                case PermissionAsked():
+                    self._asking = "asks for permission: esc goes to the question"
+                case PermissionSettled() | RunEnded():
+                    self._asking = ""
+                case _:
+                    pass
+        self._tell()
+
+    def action_fork(self) -> None:
+        """Go on with what it did, in a session of one's own."""
+        session = self._subagent.session.id
+        self.dismiss(None)
+        self._main.open_later(OpenRequest(session, OpenHow.FORK))
+
+    # -- what the conversation asks for
+
+    @on(messages.CopyRequested)
+    def _copy_block(self, message: messages.CopyRequested) -> None:
+        message.stop()
+        self.app.copy_to_clipboard(message.text)
+
+    @on(messages.LinkClicked)
+    def _link_clicked(self, message: messages.LinkClicked) -> None:
+        message.stop()
+        self.app.open_url(message.href)
+
+    @on(messages.ActionRequested)
+    def _block_action(self, message: messages.ActionRequested) -> None:
+        from tui_agent.ui.handlers import open_output
+
+        message.stop()
+        if message.action == "open":
+            open_output(self._main, self._subagent.session.entry(message.entry_id))
