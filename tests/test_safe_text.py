@@ -6,6 +6,7 @@ import pytest
 
 from tui_agent.cli.output import say
 from tui_agent.safe_text import ACTING, one_line, readable, visible
+from tui_agent.ui.widgets.transcript import sanitize
 
 EVIL = "a\x1b]52;c;eA==\x07b\x9bc\x00d\u202ee\rf\x7f\u2028"
 
@@ -32,3 +33,11 @@ def test_a_terminal_gets_it_harmless_and_a_pipe_as_it_is() -> None:
     say(EVIL, file=pipe)
     assert ACTING.search(terminal.getvalue()) is None
     assert pipe.getvalue() == f"{EVIL}\n"
+
+
+def test_the_conversation_and_the_command_line_agree_on_what_is_harmful() -> None:
+    every = "".join(map(chr, range(0x110000)))
+    harmful = {character for character in every if visible(character) != character}
+    assert harmful == {character for character in every if sanitize.text(character) != character}
+    assert "\N{ZERO WIDTH JOINER}" in harmful
+    assert {"\t", "\n", "e", "\u0301", "日"}.isdisjoint(harmful)

@@ -1,19 +1,45 @@
 """Text that came from outside made safe for a terminal: nothing in it can act, hide, or change the order of a line.
 
 What is stored stays as it was; this is for the way to the screen, of the full-screen program and of the command line.
+Which characters are harmful is decided here and nowhere else.
 """
 
 import re
+from collections.abc import Iterator
 
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff]"
+CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""Control characters except tab and line feed. This and the next are bodies of character classes: ``a-c`` is a range."""
+
+REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Marks that change the order of a line."""
+
+SEPARATORS = "\u2028\u2029"
+"""Line ends that are none for a terminal."""
+
+JOINERS = "\u200d\ufe00-\ufe0f"
+"""What joins and varies emoji and letters."""
+
+INVISIBLE = (
+    JOINERS
+    + "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0100-\U000e01ef"
 )
-_JOINERS = re.compile("[\u200d\ufe00-\ufe0f]")
+"""Characters without a shape or a width."""
 
-ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+"""What no text needs: lone surrogates, annotations, and tags, an alphabet nobody sees that carries instructions."""
+
+_HIDDEN = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
+_JOINERS = re.compile(f"[{JOINERS}]")
+
+ACTING = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """What a terminal acts on or reorders a line by."""
+
+
+def codes_of(characters: str) -> Iterator[int]:
+    """Yield the code points of the body of a character class."""
+    for first, last in re.findall("(.)(?:-(.))?", characters, re.DOTALL):
+        yield from range(ord(first), ord(last or first) + 1)
 
 
 def visible(text: str) -> str:

@@ -111,6 +111,21 @@ async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Pa
         assert not stage.main.notice.display
 
 
+async def test_a_failed_answer_is_told_once_in_the_conversation(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        error = "The provider has no such model."
+        stage.agent.append(user("hi"), AssistantEntry(parts=(), model="m", finish="error", error=error))
+        stage.agent.emit(RunStarted(), RunEnded("error", error))
+        await pilot.pause()
+        assert screen_text(stage).count(error) == 1
+        assert f"✗ {error} · ctrl+r retry" in screen_text(stage)
+        assert not stage.main.notice.display
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert stage.agent.calls == ["retry"]
+
+
 async def test_a_notice_with_an_action_names_the_command(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:

@@ -25,8 +25,9 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.context.budget import ContextSize
-from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui import format as shown
+from tui_agent.ui import reports
 from tui_agent.ui.event_map import next_state
 from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.prompting.completion import (
@@ -294,3 +295,12 @@ def test_home_is_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/ada"))
     assert shown.short_path("/home/ada/src") == "~/src"
     assert shown.short_path("/home/adam") == "/home/adam"
+
+
+def test_a_cache_is_told_of_once_it_gave_something() -> None:
+    def answer(read: int) -> AssistantEntry:
+        return AssistantEntry(parts=(), model="m", usage=Usage(input=100 - read, cache_read=read, output=1))
+
+    assert reports.cache_share([answer(0), answer(0)]) is None
+    assert reports.cache_share([answer(0), answer(50)]) == 0.5
+    assert reports.cache_share([answer(50), answer(0)]) == 0.0

@@ -288,7 +288,7 @@ def _ask(
                 more = min(2 * pending[index].max_output_tokens, limits.window // 3)
                 pending[index] = replace(pending[index], max_output_tokens=more)
     if pending:
-        return SummaryFailure(f"The summary was rejected {ATTEMPTS} times: {reason}.")
+        return SummaryFailure(f"The summary was rejected {ATTEMPTS} times: {reason.rstrip('.')}.")
     return [texts[index] for index in range(len(calls))]
 
 

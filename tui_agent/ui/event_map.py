@@ -27,6 +27,7 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
+from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.format import tokens
 from tui_agent.ui.run_state import Phase, RunState
 
@@ -87,7 +88,7 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
     main.show_facts()
     main.look_at_files()
     match event.reason:
-        case "error":
+        case "error" if not _told_in_conversation(view, event.error):
             main.say(event.error or "The request failed.", "error", RETRY)
         case "step_limit":
             main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
@@ -95,6 +96,15 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
             main.say(event.error or "Stopped. Send a message to go on.", "warning")
         case _:
             pass
+
+
+def _told_in_conversation(view: "SessionView", error: str | None) -> bool:
+    """Whether the conversation ends with an answer that failed for this reason, and says so with the key to retry."""
+    session = view.agent.session if view.agent is not None else None
+    if session is None or session.leaf is None:
+        return False
+    entry = session.entry(session.leaf)
+    return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
 
 # -- what the agent does now, step by step ------------------------------------------------------------------

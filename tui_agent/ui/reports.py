@@ -135,11 +135,15 @@ def _add(spent: _Spent, usage: Usage, cost: float | None) -> None:
 
 
 def cache_share(path: Sequence[Entry]) -> float | None:
-    """Return which part of the last request was read from the provider's cache, None when that is unknown."""
-    for entry in reversed(path):
-        if isinstance(entry, AssistantEntry) and entry.usage is not None and entry.usage.prompt:
-            return entry.usage.cache_read / entry.usage.prompt
-    return None
+    """Return which part of the last request was read from the provider's cache.
+
+    None when that is unknown, and as long as nothing was: many providers have no cache.
+    """
+    usages = [entry.usage for entry in path if isinstance(entry, AssistantEntry) and entry.usage is not None]
+    known = [usage for usage in usages if usage.prompt]
+    if not any(usage.cache_read for usage in known):
+        return None
+    return known[-1].cache_read / known[-1].prompt
 
 
 def warm_until(agent: object, now: float) -> float | None:

@@ -12,6 +12,9 @@ from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, crop_runs, ru
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter"]
 """What a block can ask the app to do."""
 
+_LABELS: Final = {"retry": "ctrl+r retry"}
+"""What an action is called where it is not simply its name: a failed answer needs no focus to be retried."""
+
 OPEN: Final = "▾"
 CLOSED: Final = "▸"
 
@@ -204,7 +207,7 @@ class MarkerBlock(FoldingBlock):
         toggle = " act:toggle" if self.foldable else ""
         runs: list[Run] = [(self._text, f"{self._style}{toggle}")]
         for action in self.actions:
-            runs += [(" · ", "muted"), (action, f"action act:{action}")]
+            runs += [(" · ", "muted"), (_LABELS.get(action, action), f"action act:{action}")]
         for number, (swallowed, part) in enumerate(wrap(runs, max(width - 2, 1))):
             first: Runs = ((f"{icon} ", f"{self._style}{toggle}"),)
             yield Line(part, prefix=((INDENT, "text"),) if number else first, join=swallowed if number else "\n")

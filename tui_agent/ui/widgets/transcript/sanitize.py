@@ -8,45 +8,19 @@ terminal thinks of joined emoji.
 import re
 from typing import Final
 
+from tui_agent.safe_text import CONTROLS, INVISIBLE, REORDERING, SEPARATORS, SMUGGLING, codes_of
+
 TAB_SIZE: Final = 4
 """Cells between tab stops in code."""
 
 _REPLACEMENT: Final = "\ufffd"
 
-_REORDERING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-_INVISIBLE = [
-    0x00AD,
-    0x034F,
-    0x115F,
-    0x1160,
-    0x17B4,
-    0x17B5,
-    *range(0x180B, 0x1810),
-    *range(0x200B, 0x200E),
-    *range(0x2060, 0x2066),
-    *range(0x206A, 0x2070),
-    0x3164,
-    *range(0xFE00, 0xFE10),
-    0xFEFF,
-    0xFFA0,
-    *range(0x1BCA0, 0x1BCA4),
-    *range(0x1D173, 0x1D17B),
-    *range(0xE0100, 0xE01F0),
-]
-_HIDDEN_ASCII = range(0xE0000, 0xE0080)
-"""Tag characters: an alphabet nobody sees, used to smuggle instructions. They are shown as replacements."""
-
 _TABLE: Final[dict[int, str | None]] = {
-    **{code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}},
+    **dict.fromkeys(codes_of(CONTROLS + REORDERING + SMUGGLING), _REPLACEMENT),
+    **{code: chr(0x2400 + code) for code in codes_of(CONTROLS) if code < 0x20},
     0x7F: "\u2421",
-    **dict.fromkeys(range(0x80, 0xA0), _REPLACEMENT),
-    **dict.fromkeys(range(0xD800, 0xE000), _REPLACEMENT),
-    **dict.fromkeys(_REORDERING, _REPLACEMENT),
-    **dict.fromkeys(_HIDDEN_ASCII, _REPLACEMENT),
-    **dict.fromkeys(_INVISIBLE),
-    **dict.fromkeys(range(0xFFF9, 0xFFFC), _REPLACEMENT),
-    0x2028: " ",
-    0x2029: " ",
+    **dict.fromkeys(codes_of(INVISIBLE)),
+    **dict.fromkeys(codes_of(SEPARATORS), " "),
 }
 
 _UNSAFE: Final = frozenset(map(chr, _TABLE))
