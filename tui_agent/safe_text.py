@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""Control characters except tab and line feed. This and the next are bodies of character classes: ``a-c`` is a range."""
+"""Control characters except tab and line feed. Bodies of character classes: ``a-c`` is a range."""
 
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Marks that change the order of a line."""
