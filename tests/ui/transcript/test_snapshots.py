@@ -68,6 +68,7 @@ def test_an_answer_and_a_call_in_the_middle(snap_compare: Compare) -> None:
     async def stream(pilot: Pilot[Any]) -> None:
         show_live(app.pane, LiveAnswer(text=ANSWER[:700], reasoning="Let me see."))
         app.pane.end_live()
+        app.pane._feed._clock = app.pane._clock = lambda: 0.0
         app.pane.tool_started("x", "bash", "make test", "{}")
         app.pane.tool_output("x", "building\n10%\r60%")
         app.pane.tool_started("y", "webfetch", "https://example.com", "{}")

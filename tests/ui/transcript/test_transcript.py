@@ -32,6 +32,7 @@ from tui_agent.session.entries import (
 from tui_agent.ui.widgets.transcript import Transcript
 from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.ui.widgets.transcript.selecting import row_id
+from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS
 
 
 def user(number: int, text: str = "question") -> UserEntry:
@@ -231,11 +232,21 @@ async def test_idle_has_no_timers() -> None:
         assert timers(view.pane) == []
 
 
-async def test_no_spinner_when_motion_is_not_wanted_or_the_call_is_out_of_sight() -> None:
+async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_sight() -> None:
+    now = 0.0
     async with shown(GeneratedSource(400)) as view:
+        view.pane._feed._clock = view.pane._clock = lambda: now
         view.pane.tool_started("c1", "bash", "make", "{}")
         await view.settled()
-        assert timers(view.pane) == []
+        assert view.pane._spinner is not None
+        assert view.pane._spinner._interval == ELAPSED_SECONDS
+        now = 71.0
+        view.pane._spin()
+        await view.settled()
+        assert view.screen()[view.row_of("bash make")].startswith(" ◐ bash make")
+        assert "1:11" in view.screen()[view.row_of("bash make")]
+        view.pane._spinner.stop()
+        view.pane._spinner = None
         view.app.animation_level = "full"
         view.pane.tool_output("c1", "more\n")
         await view.settled()

@@ -40,6 +40,14 @@ class Block:
 
     foldable: bool = False
 
+    within: "Block | None" = None
+    """The block whose row stands for this one while it is closed."""
+
+    @property
+    def hidden(self) -> bool:
+        """Whether another block's row stands for it."""
+        return self.within is not None and self.within.fold is Fold.CLOSED
+
     actions: tuple[ActionName, ...] = ()
     """What it can ask the app to do, the most important first."""
 

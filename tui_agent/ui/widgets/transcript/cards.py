@@ -8,7 +8,7 @@ from typing import Final
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line
+from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line, indented
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     Body,
@@ -20,7 +20,7 @@ from tui_agent.ui.widgets.transcript.bodies import (
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.lines import Line, Run
-from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
+from tui_agent.ui.widgets.transcript.wording import count_text, duration_text, elapsed_text
 
 SPINNER: Final = ("◐", "◓", "◑", "◒")
 """One turn of the icon of a running call."""
@@ -79,6 +79,8 @@ class CardBlock(FoldingBlock):
         self._result: ToolResultEntry | None = None
         self._metadata = ToolMetadata()
         self._seconds = 0.0
+        self._began = 0.0
+        self._elapsed = 0.0
         self._state = ""
         self._content: Body | None = None
         self._chosen = False
@@ -92,6 +94,22 @@ class CardBlock(FoldingBlock):
         """Whether the call runs now."""
         return self.status == RUNNING
 
+    @property
+    def small(self) -> bool:
+        """Whether the call only looks at something and went well so far, so that a row may stand for several."""
+        return self.tool in _COUNTED and self.status in {WAITING, RUNNING, ToolStatus.COMPLETED}
+
+    @property
+    def icon(self) -> Run:
+        """The icon of its state, in its colour."""
+        icon, style = _ICONS.get(self.status, ("●", "status-ok"))
+        return f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ", f"{style} act:toggle"
+
+    @property
+    def elapsed(self) -> str:
+        """How long it has been running, empty at first."""
+        return elapsed_text(self._elapsed) if self.running and self._elapsed >= 1 else ""
+
     # -- what happens to a call
 
     def write(self, arguments: str) -> None:
@@ -99,13 +117,22 @@ class CardBlock(FoldingBlock):
         self.arguments = arguments
         self._changed()
 
-    def start(self, title: str, arguments: str) -> None:
-        """The call passed its permission check and runs."""
+    def start(self, title: str, arguments: str, now: float = 0.0) -> None:
+        """The call passed its permission check and runs; ``now`` is in seconds on the clock that ticks."""
         self.status = RUNNING
+        self._began, self._elapsed = now, 0.0
         self._title, self.arguments = title, arguments or self.arguments
         self._offer()
         self._default_fold()
         self._changed()
+
+    def tick(self, now: float, *, moving: bool) -> None:
+        """Show how long the call has been running, and turn its icon if things may move."""
+        before = self.elapsed
+        self._elapsed = now - self._began
+        self.frame += moving
+        if moving or self.elapsed != before:
+            self.changed()
 
     def is_shell(self, command: str) -> bool:
         """Whether the card is that of a command of the user's own while it runs."""
@@ -175,6 +202,17 @@ class CardBlock(FoldingBlock):
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
+    def changed(self) -> None:
+        """Forget the lines, also those of the row that stands for it."""
+        super().changed()
+        if self.within is not None:
+            self.within.changed()
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        if self.within is None:
+            return super()._layout(width)
+        return list(indented(super()._layout(max(width - len(INDENT), 1))))
+
     def _changed(self) -> None:
         self._content = None
         self.changed()
@@ -195,11 +233,8 @@ class CardBlock(FoldingBlock):
         return sanitize.line(_COUNT_IN_TITLE.sub("", title))
 
     def _head(self, width: int) -> Iterable[Line]:
-        icon, style = _ICONS.get(self.status, ("●", "status-ok"))
-        if self.status == RUNNING:
-            icon = SPINNER[self.frame % len(SPINNER)]
         left: list[Run] = [
-            (f"{icon} ", f"{style} act:toggle"),
+            self.icon,
             (self.tool, "tool act:toggle"),
             (f" {self.title}", "title act:toggle"),
         ]
@@ -207,7 +242,7 @@ class CardBlock(FoldingBlock):
 
     def _facts(self) -> Sequence[Run]:
         metadata = self._metadata
-        facts: list[Run] = []
+        facts: list[Run] = [(self.elapsed, "muted")] if self.elapsed else []
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
             facts.append((str(self.status), _ICONS[self.status][1]))
         if metadata.exit_code:

@@ -3,7 +3,8 @@
 Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cost as much as one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Final
 
 from tui_agent.session.entries import AssistantEntry, Entry, ShellEntry, ToolCallPart, ToolMetadata, ToolResultEntry
@@ -22,8 +23,9 @@ LIVE_ID: Final = 1 << 62
 class LiveFeed:
     """Turns what happens into changes of a model. Places of changed items are collected in ``changed``."""
 
-    def __init__(self, model: TranscriptModel) -> None:
+    def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
         self._model = model
+        self._clock = clock
         self._live: Item | None = None
         self._pending: list[tuple[str, str]] = []
         self._pending_calls: dict[str, tuple[str, str]] = {}
@@ -230,7 +232,7 @@ class LiveFeed:
     def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:
         """A call runs."""
         index, card = self._card(call_id, tool)
-        card.start(title, arguments)
+        card.start(title, arguments, self._clock())
         self._model.pin(index)
         self.changed.add(index)
 

@@ -38,6 +38,9 @@ class Item:
         starts: list[int] = []
         previous: Block | None = None
         for block in self.blocks:
+            if block.hidden:
+                starts.append(line)
+                continue
             if gap if previous is None else apart(previous, block):
                 line += 1
             starts.append(line)
@@ -51,12 +54,17 @@ class Item:
     def at(self, line: int, width: int) -> tuple[Block | None, int, Line]:
         """Return the block a line belongs to, the line's place in it and the line; gaps belong to no block."""
         for block, start in zip(reversed(self.blocks), reversed(self.starts), strict=True):
-            if line >= start:
+            if line >= start and not block.hidden:
                 lines = block.lines(width)
                 if line - start < len(lines):
                     return block, line - start, lines[line - start]
                 break
         return None, 0, BLANK
+
+    @property
+    def shown(self) -> list[Block]:
+        """The blocks that are not hidden."""
+        return [block for block in self.blocks if not block.hidden]
 
     def start_of(self, block: Block) -> int:
         """Return the line at which a block begins."""
@@ -69,6 +77,8 @@ class Item:
 
 def apart(previous: Block, following: Block) -> bool:
     """Whether a blank line stands between two blocks: always, except between closed cards or markers."""
+    if following.within is not None and following.within is previous:
+        return False
     return not (previous.tight and previous.kind == following.kind and previous.fold is Fold.CLOSED)
 
 

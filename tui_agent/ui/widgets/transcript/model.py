@@ -9,6 +9,7 @@ from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.build import SILENT_KINDS, Surroundings, blocks_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
 from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
@@ -57,6 +58,7 @@ class TranscriptModel:
         """Whether calls without a result may still get one."""
 
         self._source: EntrySource | None = None
+        self._regrouped: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -249,6 +251,10 @@ class TranscriptModel:
     def measure(self, index: int) -> int:
         """Lay an item out, note its height, and return it."""
         item = self.item(index)
+        self._regrouped |= arrange(self, index)
+        for block in item.blocks:
+            if isinstance(block, GroupBlock) and (fold := self._folds.get((item.id, block.key))) is not None:
+                block.fold = fold
         height = item.lay_out(self.width, gap=self._gap_before(index))
         self.heights[index] = height
         self._measured.add(index)
@@ -271,20 +277,34 @@ class TranscriptModel:
         if previous is None:
             return False
         item = self._cache.get(index)
-        first = item.blocks[0] if item is not None and item.blocks else None
+        first = next(iter(item.shown), None) if item is not None else None
         if first is None:
             return False
         before = self._cache.get(previous)
-        if before is None or not before.blocks:
+        shown = before.shown if before is not None else []
+        if not shown:
             return not (first.tight and first.kind == "card" and self.kinds[previous] == "tool_result")
-        return apart(before.blocks[-1], first)
+        return apart(shown[-1], first)
 
     def remeasure(self, index: int) -> None:
         """Lay an item out again because it changed, and the next one, whose gap may depend on it."""
         self.measure(index)
+        # The rows of a group may be those of items before: what a call is part of can change with the next one.
+        others, self._regrouped = self._regrouped - {index}, set()
+        for place in sorted(others):
+            if place in self._cache:
+                self.measure(place)
+        self._regrouped.clear()
         following = next((place for place in range(index + 1, len(self.ids)) if self.heights[place]), None)
         if following is not None and following in self._measured and following in self._cache:
             self.measure(following)
+
+    def refold(self, group: GroupBlock) -> None:
+        """Lay out the items of a group that was opened or closed."""
+        for place in sorted(group.places):
+            if place < len(self.ids):
+                self.remember_fold(self.ids[place], group)
+                self.measure(place)
 
     # -- lines
 

@@ -11,6 +11,7 @@ from textual.selection import Selection
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.paint import action_at, link_at, text_index_at
 from tui_agent.ui.widgets.transcript.selecting import row_id, selection_of, word_at
@@ -108,7 +109,7 @@ class BlockPane(Viewport):
             target = self._focused_on_screen()
             if target is None:
                 return False
-            return parameters[0] in target[1].actions or (parameters[0] == "open" and target[1].kind == "card")
+            return parameters[0] in target[1].actions or (parameters[0] == "open" and isinstance(target[1], CardBlock))
         return True
 
     def _target(self) -> tuple[int, Block] | None:
@@ -140,7 +141,7 @@ class BlockPane(Viewport):
         place = blocks.index(block) + step
         while True:
             while 0 <= place < len(blocks):
-                if accept(blocks[place]):
+                if accept(blocks[place]) and not blocks[place].hidden:
                     return index, blocks[place]
                 place += step
             index += step
@@ -183,12 +184,19 @@ class BlockPane(Viewport):
         else:
             block.fold = fold
         self.model.remember_fold(self.model.ids[index], block)
+        if isinstance(block, GroupBlock):
+            self.model.refold(block)
         self._keep_in_place(index, block)
         if block.fold is not Fold.CLOSED:
             self._show_some_of(index, block)
 
     def _show_some_of(self, index: int, block: Block) -> None:
         """Bring a block into view that was opened at the bottom, where nothing of its body would be seen."""
+        if isinstance(block, GroupBlock):
+            last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
+            place = next(at for at in sorted(block.places) if last in self.model.item(at).blocks)
+            self._bring_into_view(place, last, at_top=False)
+            return
         seen = sum(row.block is block for row in self.visible_rows())
         if seen < min(len(block.lines(self.model.width)), OPENED_ROWS):
             self._bring_into_view(index, block, at_top=False)

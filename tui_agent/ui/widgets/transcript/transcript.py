@@ -13,6 +13,7 @@ from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live, states_of
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
+from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position
 from tui_agent.ui.widgets.transcript.pane import BlockPane
 from tui_agent.ui.widgets.transcript.searching import search_entries
@@ -25,6 +26,8 @@ FLUSH_SHARE: Final = 7
 """A flush is followed by a pause of at least so many times its cost: an eighth of one core at most."""
 
 SPINNER_SECONDS: Final = 0.25
+ELAPSED_SECONDS: Final = 1.0
+"""Time between two looks at how long a call has been running where nothing moves."""
 
 
 LOOKED_BACK = 64
@@ -49,7 +52,7 @@ class Transcript(BlockPane, can_focus=True):
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         super().__init__(id=id, classes=classes)
-        self._feed = LiveFeed(self.model)
+        self._feed = LiveFeed(self.model, clock)
         self._clock = clock
         self._agent: AgentPort | None = None
         self._source: EntrySource | None = None
@@ -223,29 +226,31 @@ class Transcript(BlockPane, can_focus=True):
     # -- the icon of running calls
 
     def _run_spinner(self) -> None:
-        """Tick while a running call is on screen and motion is wanted."""
-        wanted = self.app.animation_level != "none" and bool(self._spinning_rows())
+        """Tick while a running call is on screen: often enough to turn, or once a second where nothing shall move."""
+        wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
-            self._spinner = self.set_interval(SPINNER_SECONDS, self._spin)
+            self._spinner = self.set_interval(SPINNER_SECONDS if self._moving else ELAPSED_SECONDS, self._spin)
         elif not wanted and self._spinner is not None:
             self._spinner.stop()
             self._spinner = None
 
-    def _spinning_rows(self) -> list[tuple[int, CardBlock]]:
-        running = {id(card) for _, card in self._feed.running()}
-        if not running:
+    @property
+    def _moving(self) -> bool:
+        return self.app.animation_level != "none"
+
+    def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock]]:
+        if not any(True for _ in self._feed.running()):
             return []
         return [
             (y, row.block)
             for y, row in enumerate(self.visible_rows())
-            if isinstance(row.block, CardBlock) and id(row.block) in running and row.block_line == 0
+            if isinstance(row.block, CardBlock | GroupBlock) and row.block.running and row.block_line == 0
         ]
 
     def _spin(self) -> None:
         rows = self._spinning_rows()
         for y, card in rows:
-            card.frame += 1
-            card.changed()
+            card.tick(self._clock(), moving=self._moving)
             self.refresh(Region(0, y, self.size.width, 1))
         if rows:
             self._rows = None
@@ -279,7 +284,10 @@ class Transcript(BlockPane, can_focus=True):
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
         cards = [block for block in blocks if isinstance(block, CardBlock) and block.result_id == entry_id]
-        target = cards[0] if cards else next(iter(blocks), None)
+        target = cards[0] if cards else next(iter(self.model.item(index).shown or blocks), None)
+        if target is not None and target.hidden and isinstance(target.within, GroupBlock):
+            target.within.cycle()
+            self.model.refold(target.within)
         if target is None:
             self.scroll_to_position(Position(index))
         else:

@@ -19,3 +19,8 @@ def duration_text(seconds: float) -> str:
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def elapsed_text(seconds: float) -> str:
+    """Return how long something has been going on, in whole seconds: ``12 s``, ``3:05``."""
+    return f"{int(seconds)} s" if seconds < 60 else f"{int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -1,0 +1,164 @@
+"""Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
+
+from tests.support.transcript import shown
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.ui.widgets.transcript.blocks import Fold
+from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.feed import LiveFeed
+from tui_agent.ui.widgets.transcript.groups import GroupBlock
+from tui_agent.ui.widgets.transcript.model import Position, TranscriptModel
+from tui_agent.ui.widgets.transcript.samples import ListSource
+
+
+def steps(*tools: str, failed: int = 0, text: str = "", start: int = 1) -> list[Entry]:
+    """Return a question, one answer with one call and its result for each tool, and a last answer."""
+    entries: list[Entry] = [UserEntry(id=start, parts=(TextPart(text="Look around."),))]
+    for number, tool in enumerate(tools, 1):
+        call = ToolCallPart(call_id=f"c{start}-{number}", tool=tool, arguments="{}")
+        entries.append(AssistantEntry(id=start + number * 2 - 1, parts=(call,), model="m"))
+        status = ToolStatus.ERROR if number == failed else ToolStatus.COMPLETED
+        result = ToolResultEntry(
+            id=start + number * 2,
+            call_id=call.call_id,
+            tool=tool,
+            status=status,
+            output=f"out {number}",
+            title=f"file{number}.py",
+        )
+        entries.append(result)
+    if text:
+        entries.append(AssistantEntry(id=start + len(tools) * 2 + 1, parts=(TextPart(text=text),), model="m"))
+    return entries
+
+
+def drawn(model: TranscriptModel) -> list[str]:
+    rows = []
+    for row in model.rows(Position(0), 10_000):
+        line = row.line
+        rows.append("".join(text for text, _ in (*line.prefix, *line.content())).rstrip())
+    return rows
+
+
+def model_of(entries: list[Entry], width: int = 78) -> TranscriptModel:
+    model = TranscriptModel(width)
+    model.open(ListSource(entries))
+    return model
+
+
+def test_several_small_calls_are_one_row_that_names_them() -> None:
+    assert drawn(model_of(steps("read", "read", "grep", "ls", text="Done."))) == [
+        "▌ You",
+        "  Look around.",
+        "",
+        "● read file1.py, file2.py · grep file3.py · ls file4.py",
+        "",
+        "Done.",
+    ]
+
+
+def test_two_calls_and_calls_that_do_something_stand_for_themselves() -> None:
+    shown_rows = drawn(model_of(steps("read", "grep", "bash", "read", "ls", text="Done.")))
+    assert [row for row in shown_rows if row.startswith("●")] == [
+        "● read file1.py", "● grep file2.py", "● bash file3.py", "● read file4.py", "● ls file5.py",
+    ]  # fmt: skip
+
+
+def test_a_failed_call_is_not_hidden() -> None:
+    rows = drawn(model_of(steps("read", "read", "read", "grep", "read", "read", "ls", failed=4, text="Done.")))
+    assert rows[3] == "● read file1.py, file2.py, file3.py"
+    assert "✗ grep file4.py" in rows
+    assert "● read file5.py, file6.py · ls file7.py" in rows
+
+
+def test_it_does_not_matter_where_one_begins_to_look() -> None:
+    entries = [*steps(*["read"] * 90, text="One."), *steps("grep", "ls", "ls", text="Two.", start=300)]
+    whole = drawn(model_of(entries))
+    for first in (0, 7, 63, 64, 100, len(entries) - 2):
+        model = model_of(entries)
+        for index in range(first, -1, -1):
+            model.ensure(index)
+        assert drawn(model) == whole
+    assert sum(row.startswith("● read") for row in whole) == 3
+
+
+def test_calls_come_into_the_row_one_by_one_as_they_are_made() -> None:
+    model = TranscriptModel(78)
+    feed = LiveFeed(model)
+    heights = []
+    for entry in steps("read", "read", "read", "ls", text="Done."):
+        feed.append(entry)
+        for index in sorted(feed.changed):
+            model.remeasure(index)
+        feed.changed.clear()
+        heights.append(model.total)
+        assert model.total == len(drawn(model))
+    assert drawn(model) == drawn(model_of(steps("read", "read", "read", "ls", text="Done.")))
+
+
+async def test_the_row_opens_closes_and_copies_with_keys() -> None:
+    async with shown(ListSource(steps("read", "grep", "ls", text="Done."))) as view:
+        before = view.screen()
+        await view.pilot.press("home", "j", "j", "enter")
+        await view.settled()
+        row = view.row_of("read file1.py · grep")
+        assert [line.split()[1:3] for line in view.screen()[row + 1 : row + 4]] == [
+            ["read", "file1.py"], ["grep", "file2.py"], ["ls", "file3.py"],
+        ]  # fmt: skip
+        assert view.screen()[row + 1].startswith("   ● read")
+        assert "3 calls  ▾" in view.screen()[row]
+        await view.pilot.press("j", "enter")
+        await view.settled()
+        assert "out 1" in view.text()
+        await view.pilot.press("k", "enter")
+        await view.settled()
+        assert [line.lstrip("▎ ") for line in view.screen()] == [line.lstrip() for line in before]
+        await view.pilot.press("y")
+        await view.settled()
+        assert view.sent(view.pane.CopyRequested)[-1].text == "read file1.py\ngrep file2.py\nls file3.py"
+
+
+async def test_going_to_a_call_in_a_closed_row_opens_it() -> None:
+    async with shown(ListSource(steps("read", "grep", "ls", text="Done."))) as view:
+        assert view.pane.jump_to(5)
+        await view.settled()
+        _, block = view.pane.focused_target() or (0, None)
+        assert isinstance(block, CardBlock)
+        assert block.tool == "grep"
+        assert "  ● grep file2.py" in view.text()
+
+
+async def test_the_row_tells_what_runs_and_for_how_long() -> None:
+    now = 100.0
+    async with shown(ListSource(steps("read", "grep"))) as view:
+        view.pane._feed._clock = view.pane._clock = lambda: now
+        call = ToolCallPart(call_id="live", tool="ls", arguments="{}")
+        view.pane.append_entry(AssistantEntry(id=50, parts=(call,), model="m"))
+        view.pane.tool_started("live", "ls", "src", "{}")
+        now = 112.4
+        view.pane._spin()
+        await view.settled()
+        row = view.screen()[view.row_of("read file1.py")]
+        assert row.startswith(" ◐ read file1.py · grep file2.py · ls src")
+        assert row.endswith("12 s · 3 calls  ▸")
+        view.pane.tool_finished("live", "error", ToolMetadata(), 13.0)
+        await view.settled()
+        assert " ✗ ls src" in view.text()
+        assert " ● grep file2.py" in view.text()
+
+
+def test_what_is_not_in_context_is_told_on_the_row() -> None:
+    model = model_of(steps("read", "grep", "ls"))
+    drawn(model)
+    model.set_states({3: "pruned", 5: "pinned"})
+    group = next(block for _, item in model.loaded() for block in item.blocks if isinstance(block, GroupBlock))
+    assert ("1 not in context", "status-warning") in group.lines(78)[0].tail
+    assert group.fold is Fold.CLOSED
