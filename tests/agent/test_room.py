@@ -272,3 +272,28 @@ async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
     worker.steps = 0
     await harness.say("go on")
     assert "content cleared" not in request_bytes(worker.requests[-1]).decode()
+
+
+async def test_instructions_that_eat_the_window_are_named_before_the_first_answer(tmp_path: Path) -> None:
+    small = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), window=4_096)
+    await small.say("hi")
+    (notice,) = small.of(Notice)
+    assert notice.message.startswith("Fixed overhead 1.5k of 4.1k: tools ")
+    assert "agent prompt" in notice.message
+    assert notice.action == "context"
+
+
+async def test_a_lean_head_is_not_worth_a_word(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), window=16_000)
+    await harness.say("hi")
+    assert harness.of(Notice) == []
+
+
+async def test_what_a_notice_offers_is_a_command(tmp_path: Path) -> None:
+    project_files(tmp_path)
+    worker = Worker(60, summary=Reply(""))
+    harness = make_agent(tmp_path, ScriptedClient(worker), window=16_000, max_steps=100, rules=allow_all())
+    await harness.say("Read everything.")
+    offered = {notice.action for notice in harness.of(Notice) if notice.action}
+    assert offered
+    assert offered <= {"context", "compact", "undo"}  # the names of commands

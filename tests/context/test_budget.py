@@ -19,13 +19,14 @@ from tui_agent.context.budget import (
     measure,
     over_reason,
     overhead,
+    overhead_parts,
     reserve,
     threshold,
     within,
 )
 from tui_agent.context.estimate import Asked, estimate_path
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.settings import ContextSettings
+from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -357,8 +358,13 @@ def test_the_overhead_names_its_largest_parts():
     told = overhead(system, ModelLimits(MODEL, 10_000, 1_024), SETTINGS, COUNTER)
     assert [part.label for part in told.parts] == ["AGENTS.md", "tool bash", "environment", "agent prompt"]
     assert sum(part.tokens for part in told.parts) == pytest.approx(told.tokens, abs=30)
-    assert told.crowded == (told.budget < 4_000) == (8_976 - told.tokens < 4_000)
+    assert told.budget == 8_976 - told.tokens
+    assert told.crowded
     assert not overhead(system, LIMITS, SETTINGS, COUNTER).crowded
+    half = ModelLimits(MODEL, 2 * told.tokens, 1_024)
+    rest = overhead(system, half, ContextSettings(compaction=CompactionSettings(minimum_budget=0)), COUNTER)
+    assert rest.crowded  # for its share of the window alone
+    assert overhead_parts(told.parts)[-1][0] == "tools"
 
 
 # -- properties ---------------------------------------------------------------------------------------------

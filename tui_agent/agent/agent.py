@@ -263,8 +263,8 @@ class Agent:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
 
-    async def compact(self, focus: str | None = None) -> Outcome:
-        """Summarise the history now, or before the next step when a run is going on.
+    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
+        """Summarise the history now, or before the next step when a run is going on; see ``ContextKeeper.compact``.
 
         The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
@@ -272,7 +272,7 @@ class Agent:
             self._context.pending = focus or ""
             self._channel.emit(Notice("The history is compacted before the next step."))
             return Outcome()
-        self._compacting = asyncio.ensure_future(self._context.compact("manual", focus))
+        self._compacting = asyncio.ensure_future(self._context.compact("manual", focus, for_model=for_model))
         try:
             return await self._compacting
         finally:

@@ -17,7 +17,7 @@ from tui_agent.agent.hooks.payloads import SummaryAnswer
 from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import Spent, SummaryCalls
-from tui_agent.context.budget import ContextSize, estimate_tokens, measure
+from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     CompactionPlan,
@@ -41,6 +41,7 @@ from tui_agent.context.summariser import (
 )
 from tui_agent.context.summary_tasks import blocks_of, compaction_tasks
 from tui_agent.context.templates import Templates
+from tui_agent.context.view import resolve
 from tui_agent.context.weights import CountEntry
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.session import Session
@@ -51,6 +52,7 @@ class Order:
     """A compaction to carry out. ``model`` is the conversation's, ``focus`` what the user wants the summary to keep.
 
     ``live`` is the conversation's own next request, for a summariser that reads it from the provider's cache.
+    ``summariser`` writes the summary where the settings name no model for that; empty: ``model``.
     """
 
     trigger: Trigger
@@ -58,6 +60,7 @@ class Order:
     focus: str | None = None
     live: ModelRequest | None = None
     cache_warm: bool = False
+    summariser: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,12 @@ class Compactor:
     async def plan(self, order: Order) -> CompactionPlan | Refusal:
         """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
         path = self._session.active_path()
-        options = PlanOptions(trigger=order.trigger, instructions=order.focus, count=self._count(order.model))
+        options = PlanOptions(
+            trigger=order.trigger,
+            instructions=order.focus,
+            count=self._count(order.model),
+            overhead=self._overhead(order.model, path),
+        )
         settings, size = self._settings(order.model), self._size(order.model, path)
         return await asyncio.to_thread(plan_compaction, path, settings, size, options)
 
@@ -148,8 +156,8 @@ class Compactor:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
-        measures = self._measures(order.model)
-        return await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size)
+        measures, overhead = self._measures(order.model), self._overhead(order.model, path)
+        return await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
 
     async def commit(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
@@ -197,11 +205,11 @@ class Compactor:
 
     async def _summary(self, plan: CompactionPlan, order: Order) -> tuple[str | SummaryFailure, str, Spent]:
         settings = plan.settings.compaction
-        model = settings.model or order.model
+        model = settings.model or order.summariser or order.model
         count = self._ports.directory.counter(model).text
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
         mode = choose_input(
-            settings.input if order.live is not None and model == order.model else "serialised",
+            settings.input if order.live is not None and model == order.live.model else "serialised",
             limits,
             live_tokens=plan.tokens_before + self._size(order.model, self._session.active_path()).fixed,
             serialised_tokens=await asyncio.to_thread(self._serialised_tokens, plan, count),
@@ -228,6 +236,11 @@ class Compactor:
 
     def _count(self, model: str) -> CountEntry:
         return self._ports.directory.counter(model).entry
+
+    def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
+        """Return what the head consists of, for a refusal to name it."""
+        head = resolve(path).system
+        return () if head is None else overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def _size(self, model: str, path: Sequence[Entry]) -> ContextSize:
         directory = self._ports.directory

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.cache import CacheState, PrefixBreak, cached_origins, prefix_break
+from tui_agent.context.budget import SwitchAhead
+from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.context_map import ContextMap, context_map
 from tui_agent.context.projection import project
+from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.templates import Templates
 from tui_agent.session.entries import AssistantEntry, Entry
@@ -60,19 +62,37 @@ class ContextInspector:
         """Return whether the provider can be expected to remember the last request."""
         return self._context.cache_state()
 
+    def ahead(self, model: str) -> SwitchAhead:
+        """Return what the next request would be with another model."""
+        return self._context.ahead(model)
+
+    def forgotten_tokens(self) -> int:
+        """Return the tokens the next request has to read anew because the provider has forgotten the last one.
+
+        0 while it is warm, for a provider that never told of a cache, and below ``cache.warn_tokens``. What is pruned
+        before a request that finds the cache cold is not counted.
+        """
+        context, least = self._context, self._context.settings().cache.warn_tokens
+        if not least or context.cache_state().warm or not ever_cached(self._session.active_path(), context.model):
+            return 0
+        total = context.size().total
+        if total < least:
+            return 0
+        plan = context.plan_prune(Moment(cache_cold=True))
+        left = total - (plan.tokens_freed if plan is not None else 0)
+        return left if left >= least else 0
+
     def prefix_break(self) -> PrefixBreak | None:
         """Return where the next request stops extending the last one sent, None when it extends it or is the first."""
         sent = self._context.sent
         if sent is None:
             return None
-        path = self._session.active_path()
-        on_path = sent.leaf is None or any(entry.id == sent.leaf for entry in reversed(path)) or self._passed(sent.leaf)
-        since = [entry for entry in path if entry.id > (sent.leaf or 0)]
-        return prefix_break(sent.request, self.next_request(), since, moved=not on_path)
+        return self._context.watch.prefix_break(sent, self.next_request())
 
-    def _passed(self, leaf: int) -> bool:
-        """Whether an entry that a request no longer depends on is still on the way from the root to the leaf."""
-        return any(header.id == leaf for header in self._session.path_headers())
+    @property
+    def cache_miss(self) -> CacheMiss | None:
+        """What the provider's cache missed of the last request, None when nothing worth a word."""
+        return self._context.watch.miss
 
     def _remembered(self) -> ModelRequest | None:
         """Return the last request, or what it must have been when another program's run sent it."""

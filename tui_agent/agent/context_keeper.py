@@ -6,14 +6,15 @@ choices.
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tui_agent.agent.cache_watch import CacheWatch, Sent
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.compactor import Compactor, Order, Outcome
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.head import Head
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.budget import ContextSize, Meter
+from tui_agent.context.budget import ContextSize, Meter, SwitchAhead
 from tui_agent.context.cache import CacheState, cache_state
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
@@ -42,14 +43,6 @@ class ContextFullError(Exception):
         super().__init__(f"{why} What you can do: {choices}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A request as it went out, and the leaf it was made for."""
-
-    request: ModelRequest
-    leaf: int | None
-
-
 class ContextKeeper:
     """The context of one session. ``model`` and ``mode`` are those of the next request."""
 
@@ -69,6 +62,8 @@ class ContextKeeper:
         """A compaction the user asked for during a run: its focus, "" for none."""
         self.sent: Sent | None = None
         """The last request that went out."""
+        self.watch = CacheWatch(session, channel)
+        """Tells what the provider's cache missed."""
 
     # -- requests -------------------------------------------------------------------------------------------
 
@@ -101,8 +96,13 @@ class ContextKeeper:
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
         request = self.next_request(tools_allowed=tools_allowed)
-        self.sent = Sent(request, self._session.leaf)
+        self.sent = Sent(request, self._session.leaf, warm=not self._cache_cold())
         return request, self._meter().estimate_tokens(self._session.active_path())
+
+    def answered(self, answer: AssistantEntry) -> None:
+        """Take in the answer to the last request: see whether its beginning came from the provider's cache."""
+        if self.sent is not None:
+            self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
 
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
         """Return the next request as it would be sent now."""
@@ -159,10 +159,16 @@ class ContextKeeper:
             raise ContextFullError(f"{error.message} {outcome.problem}")
         self.ensure_head()
 
-    async def compact(self, trigger: Trigger, focus: str | None = None) -> Outcome:
-        """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on."""
+    async def compact(self, trigger: Trigger, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
+        """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
+
+        With ``for_model`` the result fits that model's window; the summary is written by the one used up to now.
+        """
         in_turn = trigger != "manual" and self._in_turn()
-        outcome = await self.compactor.compact(self.order(trigger, focus))
+        order = self.order(trigger, focus)
+        if for_model is not None:
+            order = replace(order, model=for_model, summariser=self.model)
+        outcome = await self.compactor.compact(order)
         return self._go_on(outcome, in_turn=in_turn)
 
     async def prune(self, moment: Moment) -> int:
@@ -175,15 +181,24 @@ class ContextKeeper:
         return plan.tokens_freed
 
     async def plan_prune(self, moment: Moment) -> PrunePlan | None:
-        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain.
+        """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain."""
+        return await self._plan_prune(moment, self.model, self.size())
 
-        Planning reads all there is to prune, so a thread does it.
-        """
-        settings, size, view = self.settings(), self.size(), self._view()
+    async def ahead(self, model: str) -> SwitchAhead:
+        """Return what the next request would be with another model."""
+        limits, counter = self._ports.directory.limits(model), self._ports.directory.counter(model)
+        now, meter = self.size(), Meter(limits, self._settings_of(model), counter)
+        size = await asyncio.to_thread(meter.measure, self._session.active_path())
+        plan = await self._plan_prune(Moment(model_switched=True), model, size)
+        return SwitchAhead(now, size, size.total - (plan.tokens_freed if plan is not None else 0))
+
+    async def _plan_prune(self, moment: Moment, model: str, size: ContextSize) -> PrunePlan | None:
+        """Plan a prune; it reads all there is to prune, so a thread does it."""
+        settings, view = self._settings_of(model), self._view()
         reason = occasion(settings.prune, size, moment)
         if reason is None:
             return None
-        counter = self._ports.directory.counter(self.model)
+        counter = self._ports.directory.counter(model)
         rules = PruneRules(
             settings.prune,
             size.budget,
@@ -213,7 +228,7 @@ class ContextKeeper:
         size = self.size()
         if size.total <= size.window - min(size.reserve, size.window // 10):
             if held is None:
-                self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "/compact"))
+                self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "compact"))
             return
         if held is not Hold.OFF and not outcome.cancelled:
             problem = (await self._compact_by_rule(trigger, problem)).problem
@@ -225,7 +240,7 @@ class ContextKeeper:
         in_turn = self._in_turn()
         outcome = await self.compactor.compact(self.order(trigger, None), without_model=True)
         if outcome.problem is None:
-            self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "/undo"))
+            self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "undo"))
         return self._go_on(outcome, in_turn=in_turn)
 
     def _go_on(self, outcome: Outcome, *, in_turn: bool) -> Outcome:
@@ -245,7 +260,10 @@ class ContextKeeper:
 
     def settings(self) -> ContextSettings:
         """Return the rules' settings for the model of the next request."""
-        return self._ports.settings.for_model(self.model)
+        return self._settings_of(self.model)
+
+    def _settings_of(self, model: str) -> ContextSettings:
+        return self._ports.settings.for_model(model)
 
     def _meter(self) -> Meter:
         """Return the meter of the path; it is kept while model, window and calibration stay the same."""

@@ -173,6 +173,19 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheMissed:
+    """The provider read so many tokens of the last request anew that it was expected to have in its cache.
+
+    ``cause`` is why, as far as it is known (a ``BreakCause``), None when the provider alone knows.
+    """
+
+    tokens: int
+    expected: int
+    model: str
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionStarted:
     """The history is being summarised."""
 
@@ -249,6 +262,7 @@ AgentEvent = (
     | QueueChanged
     | MessageRefused
     | Notice
+    | CacheMissed
     | CompactionStarted
     | CompactionProgress
     | CompactionEnded

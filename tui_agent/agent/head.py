@@ -12,6 +12,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import Place, render_head
+from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, SystemEntry
 from tui_agent.session.session import Session
@@ -50,6 +51,18 @@ class Head:
             fresh = self._render(model, mode)
         self._told.clear()
         self._channel.emit(EntryAppended(self._session.append(fresh)))
+        self._warn_of_overhead(fresh)
+
+    def _warn_of_overhead(self, head: SystemEntry) -> None:
+        """Say so when prompt and tools leave too little of the window for the work, and what takes the room."""
+        ports = self._ports
+        limits = ports.directory.limits(head.model)
+        told = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
+        if told.crowded:
+            text = describe_overhead(told.tokens, limits.window, overhead_parts(told.parts))
+            self._channel.emit(
+                Notice(f"{text} That much of every request is taken from the start.", "warning", "context")
+            )
 
     def is_due(self, model: str, mode: str) -> bool:
         """Whether the next head may be a new one because of servers' tools."""

@@ -115,11 +115,14 @@ class Loop:
         while True:
             request, estimate = self.context.request(tools_allowed=not wrap_up)
             try:
-                return await self.answerer.answer(request, step=self.step, estimate=estimate)
+                answer = await self.answerer.answer(request, step=self.step, estimate=estimate)
             except ModelError as error:
                 if error.kind is not ErrorKind.CONTEXT_OVERFLOW:
                     raise
                 await self.context.after_overflow(error)
+            else:
+                self.context.answered(answer)
+                return answer
 
     async def _attach_instructions(self) -> None:
         """Append what the project says about the part of it that the calls touched."""

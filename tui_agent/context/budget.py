@@ -60,6 +60,21 @@ class ContextSize:
         return max(0, (self.threshold if self.threshold is not None else self.window - self.reserve) - self.fixed)
 
 
+@dataclass(frozen=True, slots=True)
+class SwitchAhead:
+    """The next request with the model of now, and with another: as the history is, and after pruning (tokens)."""
+
+    before: ContextSize
+    after: ContextSize
+    pruned: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the other model can go on without a compaction."""
+        size = self.after
+        return self.pruned <= (size.window - size.reserve if size.threshold is None else size.threshold)
+
+
 class OverReason(StrEnum):
     """Why a size can be over its window."""
 
@@ -100,7 +115,8 @@ class Overhead:
     tokens: int
     budget: int
     crowded: bool
-    """The history budget is below ``compaction.minimum_budget``: worth a warning at the start."""
+    """Worth a warning at the start: over ``compaction.overhead_share`` of the window, or a history budget below
+    ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
 
 
@@ -283,8 +299,27 @@ def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings
     at = threshold(limits, settings)
     budget = max(0, (limits.window - reserve(limits, settings) if at is None else at) - tokens)
     parts = sorted(head_parts(system, counter), key=lambda part: -part.tokens)
-    minimum = settings.for_model(limits.model).compaction.minimum_budget
-    return Overhead(tokens, budget, budget < minimum, tuple(parts))
+    allowed = settings.for_model(limits.model).compaction
+    crowded = budget < allowed.minimum_budget or tokens > allowed.overhead_share * limits.window
+    return Overhead(tokens, budget, crowded, tuple(parts))
+
+
+def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
+    """Return the names and tokens of a head's parts, all tools as one."""
+    tools = [part.tokens for part in parts if part.tool is not None]
+    named = [(part.label, part.tokens) for part in parts if part.tool is None]
+    return (*named, *([("tools", sum(tools))] if tools else []))
+
+
+def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
+    """Return a sentence that names what leaves no room: ``Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k``."""
+    largest = sorted(parts, key=lambda part: -part[1])[:3]
+    told = ", ".join(f"{name} {_thousands(tokens)}" for name, tokens in largest)
+    return f"Fixed overhead {_thousands(fixed)} of {_thousands(window)}{f': {told}' if told else ''}."
+
+
+def _thousands(tokens: int) -> str:
+    return str(tokens) if tokens < 1_000 else f"{tokens / 1_000:.1f}".removesuffix(".0") + "k"
 
 
 def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.settings import CacheSettings
-from tui_agent.session.entries import INTERRUPTED_OUTPUT, Entry, ToolSchema
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, ToolSchema, Usage
 
 IMAGE_CHARS = 4_000
 """Characters an image counts as when parts of a request are compared."""
@@ -35,6 +35,8 @@ class BreakCause(StrEnum):
     """A tool's result took the place of its stand-in."""
     MOVED = "moved"
     """The conversation goes on from another place in the tree."""
+    COLD = "cold"
+    """The provider forgot it: too much time had passed."""
     UNKNOWN = "unknown"
     """Nothing on the path explains it: a defect."""
 
@@ -64,6 +66,30 @@ class CacheState:
     warm: bool
     seconds_left: int
 
+
+@dataclass(frozen=True, slots=True)
+class CacheMiss:
+    """The provider read much less from its cache than the request before had left there.
+
+    ``expected`` and ``read`` are tokens, ``cause`` is what we know of why: None when the request did extend the one
+    before and came in time. ``entry_id`` is the entry that broke the prefix.
+    """
+
+    expected: int
+    read: int
+    cause: BreakCause | None
+    entry_id: int | None = None
+
+    @property
+    def missed(self) -> int:
+        """Tokens read anew that could have come from the cache."""
+        return self.expected - self.read
+
+
+MISSED_SHARE = 0.5
+"""Share of what the cache held that has to be missed to be told: providers round and forget a little on their own."""
+MISSED_LEAST = 2_000
+"""Tokens that have to be missed to be told; below a provider's smallest cacheable prefix nothing is cached."""
 
 _CAUSE_OF_KIND = {
     "compaction": BreakCause.COMPACTION,
@@ -140,6 +166,29 @@ def cache_state(last_used_at: int | None, now: int, settings: CacheSettings) -> 
         return CacheState(warm=False, seconds_left=0)
     left = settings.ttl_seconds - max(0, now - last_used_at) / 1_000
     return CacheState(warm=left > 0, seconds_left=max(0, round(left)))
+
+
+def ever_cached(path: Sequence[Entry], model: str) -> bool:
+    """Whether the provider has reported for an answer of this model that it keeps or read a prefix."""
+    return any(
+        isinstance(entry, AssistantEntry)
+        and entry.model == model
+        and entry.usage is not None
+        and bool(entry.usage.cache_read or entry.usage.cache_write)
+        for entry in reversed(path)
+    )
+
+
+def missed_tokens(before: Usage | None, now: Usage | None) -> tuple[int, int] | None:
+    """Return the tokens a request could have read from the cache and those it did, None when that is no miss.
+
+    ``before`` is what was reported of the last request answered, ``now`` of the one after it.
+    """
+    if before is None or now is None:
+        return None
+    expected = min(before.prompt, now.prompt)
+    missed = expected - now.cache_read
+    return (expected, now.cache_read) if missed >= max(MISSED_LEAST, MISSED_SHARE * expected) else None
 
 
 def request_chars(request: ModelRequest) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import ContextSize, describe_overhead
 from tui_agent.context.carried import Budgets, CountText, carry, fit, shown_text
 from tui_agent.context.cuts import find_cut, next_cut, turn_start
 from tui_agent.context.digest import digest
@@ -137,7 +137,7 @@ def plan_compaction(
     if view.compaction is not None and not _said_since(path, view.compaction):
         return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
     if size.budget <= 0:
-        return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size, options.overhead))
+        return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size.fixed, size.window, options.overhead))
     pruned = _thin_out(view, settings, size.budget, options.count)
     view = pruned.applied(view) if pruned is not None else view
     shown = ViewWeights(view, options.count).all()
@@ -246,17 +246,6 @@ def fit_summary(summary: str, budget: int, count: CountText) -> str:
             lines[index] = ""
     text = "\n".join(line for index, line in enumerate(lines) if line or index == 0 or lines[index - 1])
     return fit(text.strip(), budget, count)
-
-
-def describe_overhead(size: ContextSize, overhead: Sequence[tuple[str, int]]) -> str:
-    """Return a sentence that names what leaves no room: ``Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k``."""
-    largest = sorted(overhead, key=lambda part: -part[1])[:3]
-    parts = ", ".join(f"{name} {_thousands(tokens)}" for name, tokens in largest)
-    return f"Fixed overhead {_thousands(size.fixed)} of {_thousands(size.window)}{f': {parts}' if parts else ''}."
-
-
-def _thousands(tokens: int) -> str:
-    return str(tokens) if tokens < 1_000 else f"{tokens / 1_000:.1f}".removesuffix(".0") + "k"
 
 
 def _said_since(path: Sequence[Entry], compaction: CompactionEntry) -> bool:

@@ -8,14 +8,13 @@ cause is named. So a compaction that is committed leaves room to work, and none 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import ContextSize, describe_overhead
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     CompactionPlan,
     Refusal,
     RefusalReason,
     compaction_entry,
-    describe_overhead,
     recut,
     without_oldest_turn,
 )
@@ -194,7 +193,7 @@ def _refusal(
     if pinned > target // 2:
         return Refusal(RefusalReason.PINNED, f"{goal} Pinned entries alone take {pinned:,}: unpin some.")
     if plan.budget < plan.settings.compaction.minimum_budget:
-        return Refusal(RefusalReason.FIXED_OVERHEAD, f"{goal} {describe_overhead(size, overhead)}")
+        return Refusal(RefusalReason.FIXED_OVERHEAD, f"{goal} {describe_overhead(size.fixed, size.window, overhead)}")
     largest = max(plan.view.entries, key=weights.of, default=None)
     if largest is not None and weights.of(largest) > target // 2:
         share = f"#{largest.id} ({largest.kind.replace('_', ' ')}) alone takes {weights.of(largest):,}"

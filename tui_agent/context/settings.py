@@ -114,6 +114,8 @@ class CompactionSettings(_Settings):
     """Failures in a row after which automatic compaction pauses until the next user message."""
     minimum_budget: Tokens = 4_000
     """A history budget below this is reported at the start, with the largest parts of the fixed overhead."""
+    overhead_share: Share = 0.25
+    """Share of the window that prompt and tools may take before that is reported, with the largest parts."""
 
     def reserve(self, window: int, max_output: int | None = None) -> int:
         """Return the tokens kept free for the answer, never more than half the window."""
@@ -227,6 +229,8 @@ class CacheSettings(_Settings):
 
     ttl_seconds: int = Field(default=300, ge=0)
     """Seconds a prompt prefix stays cached after its last use."""
+    warn_tokens: Tokens = 50_000
+    """Tokens that a provider did not have in its cache any more from which on it is worth a word. 0: never."""
 
 
 class ModelContextSettings(_Settings):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_agent.agent.checkpoints.rewind import FileRewind
+    from tui_agent.agent.compactor import Outcome
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.events import AgentEvent
@@ -141,6 +142,15 @@ class InspectedAgent(AgentPort, Protocol):
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders; returns the tokens freed."""
+        ...
+
+
+@runtime_checkable
+class SwitchingAgent(InspectedAgent, Protocol):
+    """An agent that can compact the history for another model's window before it is used."""
+
+    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
+        """Summarise the history now; with ``for_model`` so that it fits that model."""
         ...
 
 

@@ -86,6 +86,7 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
     view.leave_question()
     main.show_running()
     main.show_facts()
+    view.look_at_cache()
     main.look_at_files()
     match event.reason:
         case "error" if not _told_in_conversation(view, event.error):

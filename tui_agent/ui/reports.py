@@ -15,9 +15,11 @@ from tui_agent.session.entries import (
     Entry,
     Usage,
 )
-from tui_agent.ui.abilities import InspectedAgent
+from tui_agent.ui.abilities import CompactingAgent, InspectedAgent
 from tui_agent.ui.format import money, plural, tokens, visible
 from tui_agent.ui.keymap import MAIN, Rebindable, rebindable
+from tui_agent.ui.services import AgentPort
+from tui_agent.ui.widgets.gauge import GaugeReading
 
 if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -153,3 +155,14 @@ def warm_until(agent: object, now: float) -> float | None:
     answered = any(isinstance(entry, AssistantEntry) for entry in reversed(agent.session.active_path()))
     state = agent.inspector.cache_state()
     return (now + state.seconds_left if state.warm else 0.0) if answered else None
+
+
+def gauge_reading(agent: AgentPort, now: float) -> GaugeReading:
+    """Return what the gauge shows of an agent's next request at ``now``, in seconds since the epoch."""
+    return GaugeReading(
+        agent.context_size(),
+        cache_share(agent.session.active_path()),
+        agent.session_cost(),
+        isinstance(agent, CompactingAgent),
+        warm_until(agent, now),
+    )

@@ -123,6 +123,8 @@ class ContextScreen(Screen[None]):
         facts.append(
             told.change_words(ahead.prefix_break(), sent=ahead.last_request is not None, estimate=shown.estimate)
         )
+        if (miss := ahead.cache_miss) is not None:
+            facts.append(told.miss_words(miss, self._reread_cost(self._agent.model, miss.missed)))
         self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
         self._say("")
         self.blocks.show(shown)

@@ -18,7 +18,6 @@ from textual.containers import Container
 from textual.screen import Screen
 
 from tui_agent.ui import knowledge_handlers
-from tui_agent.ui.abilities import CompactingAgent
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
 from tui_agent.ui.format import one_line, short_path
 from tui_agent.ui.own_keys import use_keys
@@ -28,7 +27,7 @@ from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.prompting.unsent import UnsentKeeper
 from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.completion import CompletionPopup
-from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
+from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.prompt import Prompt
@@ -185,13 +184,7 @@ class MainScreen(Screen[None]):
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
-        self.gauge.reading = GaugeReading(
-            agent.context_size(),
-            reports.cache_share(agent.session.active_path()),
-            agent.session_cost(),
-            isinstance(agent, CompactingAgent),
-            reports.warm_until(agent, self.clock()),
-        )
+        self.gauge.reading = reports.gauge_reading(agent, self.clock())
         self.app.sub_title = one_line(info.title, 60)
 
     def show_running(self) -> None:
@@ -256,6 +249,12 @@ class MainScreen(Screen[None]):
     async def _gauge_pressed(self) -> None:
         await self.run_command("context", "")
 
+    @on(Gauge.Cooled)
+    @on(Prompt.Changed)
+    def _cache_may_be_cold(self) -> None:
+        if self.view is not None:
+            self.view.look_at_cache()
+
     # -- commands ---------------------------------------------------------------------------------------------
 
     @property
@@ -316,11 +315,9 @@ class MainScreen(Screen[None]):
 
     def use_model(self, model: str | None) -> None:
         """Use a model from the next request on, and at the next start."""
-        if self.agent is None or not model:
-            return
-        self.agent.change_model(model)
-        self.services.save_setting("model", model)
-        self.show_facts()
+        from tui_agent.ui import model_switch
+
+        model_switch.use_model(self, model)
 
     def use_theme(self, theme: str | None) -> None:
         """Use a theme now and at the next start."""

@@ -135,6 +135,12 @@ class Gauge(Widget):
         self._clock = clock
         self._timer: Timer | None = None
 
+    def look(self) -> None:
+        """Say what the clock says now: a timer stands still while the machine sleeps."""
+        if self.reading is not None and self.reading.warm_until is not None:
+            self.refresh()
+            self.watch_reading()
+
     def watch_reading(self) -> None:
         """Wake up when the words change, which is once a minute while the cache is warm, and never otherwise."""
         if self._timer is not None:
@@ -146,8 +152,12 @@ class Gauge(Widget):
                 self._timer = self.set_timer(wait + 0.01, self._cooled)
 
     def _cooled(self) -> None:
-        self.refresh()
-        self.watch_reading()
+        self.look()
+        if self.reading is not None and until_change((self.reading.warm_until or 0) - self._clock()) is None:
+            self.post_message(self.Cooled())
+
+    class Cooled(Message):
+        """The provider has forgotten the last request just now."""
 
     @dataclass
     class Pressed(Message):

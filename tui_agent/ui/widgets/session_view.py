@@ -11,8 +11,9 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
 
-from tui_agent.agent.events import AgentEvent, EntryAppended, RunStarted
+from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
 from tui_agent.session.errors import SessionHeld, StoreError
+from tui_agent.ui.cold_cache import ColdCache, tell_missed
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents
 from tui_agent.ui.run_state import RunState
@@ -48,6 +49,7 @@ class SessionView(Container):
         self._services = services
         self._slot = SessionSlot(services, self)
         self._wants_panel: bool | None = None
+        self._cold_cache = ColdCache(main)
 
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
@@ -96,6 +98,8 @@ class SessionView(Container):
             self.question.ask(agent.question)
         if request.entry is not None:
             self.call_after_refresh(self.show_entry, request.entry)
+        self._cold_cache.forget()
+        self.look_at_cache()
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
@@ -120,6 +124,10 @@ class SessionView(Container):
             self.hints.offer(self._main.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
+
+    def look_at_cache(self) -> None:
+        """Say when the next request is going to be read anew."""
+        self._cold_cache.look()
 
     async def close(self) -> None:
         """End the run and let go of the session."""
@@ -150,6 +158,8 @@ class SessionView(Container):
         self.panel.apply(event)
         if isinstance(event, RunStarted | EntryAppended):
             self.hints.withdraw()
+        elif isinstance(event, CacheMissed):
+            tell_missed(self._main, event)
 
     def leave_question(self) -> None:
         """Go back to the prompt when no question is left."""

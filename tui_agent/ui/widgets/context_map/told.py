@@ -3,7 +3,7 @@
 import json
 
 from tui_agent.context.budget import head_sections
-from tui_agent.context.cache import BreakCause, CacheState, PrefixBreak
+from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
 from tui_agent.context.context_map import Block, ContextMap
 from tui_agent.context.request import ModelRequest, wire_message, wire_tool
 from tui_agent.context.view import EntryState
@@ -17,12 +17,12 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.ui.format import plural, tokens
+from tui_agent.ui.format import money, plural, tokens
 
 NOTABLE_DRIFT = 0.1
 """Share of the reported size by which the blocks may miss it without a word."""
 
-_CAUSES = {
+CAUSES: dict[str, str] = {
     BreakCause.MODEL: "another model has no cache of it",
     BreakCause.TOOLS: "the tools changed",
     BreakCause.HEAD: "the prompt changed",
@@ -31,6 +31,7 @@ _CAUSES = {
     BreakCause.EDIT: "the context was edited",
     BreakCause.RESULT: "a result took the place of its stand-in",
     BreakCause.MOVED: "the conversation goes on elsewhere in the tree",
+    BreakCause.COLD: "the provider had forgotten it",
     BreakCause.UNKNOWN: "nothing on the path explains it, which is a defect",
 }
 
@@ -68,9 +69,17 @@ def change_words(found: PrefixBreak | None, *, sent: bool, estimate: int) -> str
     share = found.lost / max(1, found.kept + found.lost)
     by = f" (#{found.entry_id})" if found.entry_id else ""
     return (
-        f"Prefix broken{where}: {_CAUSES[found.cause]}{by}; "
+        f"Prefix broken{where}: {CAUSES[found.cause]}{by}; "
         f"{share:.0%} of the last request, about {tokens(round(share * estimate))} tokens, is read anew."
     )
+
+
+def miss_words(miss: CacheMiss, dollars: float | None) -> str:
+    """Return what the provider's cache missed of the last request, and why; ``dollars`` is what that cost more."""
+    cost = f", ~{money(dollars)} more" if dollars else ""
+    why = "nothing changed here, the provider alone knows why" if miss.cause is None else CAUSES[miss.cause]
+    by = f" (#{miss.entry_id})" if miss.entry_id else ""
+    return f"Cache missed: {tokens(miss.missed)} of {tokens(miss.expected)} tokens were read anew{cost}: {why}{by}."
 
 
 def request_json(request: ModelRequest) -> str:

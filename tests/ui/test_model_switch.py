@@ -1,0 +1,104 @@
+"""Changing the model in the middle of a conversation: what it comes to is said, what does not fit is asked about."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.real_stage import SUMMARY, RealStage, real_stage, write_modules
+from tests.support.scripted_client import Reply
+from tests.support.ui_app import until
+from tui_agent.context.request import ModelRequest
+from tui_agent.session.entries import CompactionEntry
+from tui_agent.ui.screens.choice import ChoiceScreen
+
+TALK = "The redirect drops its query because the path was quoted before the query was known. " * 60
+
+
+def a_stage(tmp_path: Path, *, small: int = 8_192, broken: bool = False) -> RealStage:
+    (tmp_path / "stage").mkdir()
+    write_modules(tmp_path)
+
+    def script(request: ModelRequest) -> Reply:
+        if not request.tools or "<length>" in request.messages[-1].text:
+            return Reply("") if broken else Reply(SUMMARY)
+        return Reply(TALK, usage=None)
+
+    stage = real_stage(tmp_path, script)
+    stage.harness.directory.windows["test/small"] = small
+    return stage
+
+
+def summarisers(stage: RealStage) -> list[str]:
+    return [request.model for request in stage.client.requests if not request.tools]
+
+
+async def switched(stage: RealStage, pilot: Any, turns: int = 8) -> None:
+    for turn in range(turns):
+        await stage.say(f"Go on with part {turn}.", pilot)
+    stage.main.use_model("test/small")
+    await pilot.pause()
+
+
+async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, small=64_000)
+    async with stage.run() as pilot:
+        await switched(stage, pilot, 2)
+        assert stage.harness.agent.model == "test/small"
+        told = " ".join(stage.text().split())
+        assert "small: the next request takes ~" in told
+        assert "of 64k (" in told
+        assert "before it was ~" in told
+        assert stage.stage.saved == {"model": "test/small"}
+
+
+async def test_nothing_is_said_of_an_empty_conversation(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await switched(stage, pilot, 0)
+        assert stage.harness.agent.model == "test/small"
+        assert not stage.main.notice.message
+
+
+async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await switched(stage, pilot)
+        assert isinstance(stage.screen, ChoiceScreen)
+        assert stage.harness.agent.model == "test/model"
+        assert "does not fit small" in stage.text()
+        await pilot.press("enter")
+        await until(lambda: stage.harness.agent.model == "test/small", pilot)
+        compaction = next(entry for entry in stage.harness.path() if isinstance(entry, CompactionEntry))
+        assert compaction.model == "test/model"
+        assert set(summarisers(stage)) <= {"test/model"}
+        size = stage.harness.agent.context_size()
+        assert size.window == 8_192
+        assert size.threshold is not None
+        assert size.total < size.threshold
+
+
+async def test_it_can_be_switched_anyway_or_left(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await switched(stage, pilot)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.harness.agent.model == "test/model"
+        assert stage.stage.saved == {}
+        stage.main.use_model("test/small")
+        await pilot.pause()
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert stage.harness.agent.model == "test/small"
+        await stage.say("And now?", pilot)
+        size = stage.harness.agent.context_size()
+        assert size.total < size.window
+
+
+async def test_a_compaction_that_fails_leaves_the_model_as_it_was(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, broken=True)
+    async with stage.run() as pilot:
+        await switched(stage, pilot)
+        await pilot.press("enter")
+        await stage.until_text("Still with model:", pilot)
+        assert stage.harness.agent.model == "test/model"
+        assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())

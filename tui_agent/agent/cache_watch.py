@@ -1,0 +1,67 @@
+"""Looks after each answer whether the provider read from its cache what the request before had left there."""
+
+from dataclasses import dataclass
+
+from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.events import CacheMissed
+from tui_agent.context.cache import BreakCause, CacheMiss, PrefixBreak, ever_cached, missed_tokens, prefix_break
+from tui_agent.context.request import ModelRequest
+from tui_agent.session.entries import AssistantEntry, Usage
+from tui_agent.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it went out, the leaf it was made for, and whether the provider should have known its beginning."""
+
+    request: ModelRequest
+    leaf: int | None
+    warm: bool = False
+
+
+class CacheWatch:
+    """Compares what was reported of the requests of one session. ``miss`` is that of the last answer."""
+
+    def __init__(self, session: Session, channel: EventChannel) -> None:
+        self._session = session
+        self._channel = channel
+        self._answered: tuple[Sent, Usage | None] | None = None
+        self.miss: CacheMiss | None = None
+
+    def answered(self, sent: Sent, answer: AssistantEntry, *, least: int) -> None:
+        """Take in an answer to a request; a miss of at least ``least`` tokens is told, 0 tells of none.
+
+        What the user has brought about or was told before is not told again: a compaction, another model, a cache
+        that was cold when the message was sent.
+        """
+        before, self._answered = self._answered, (sent, answer.usage)
+        self.miss = self._miss(before, sent, answer) if before is not None else None
+        miss = self.miss
+        if miss is None or not least or miss.missed < least or self._is_expected(miss, sent):
+            return
+        self._channel.emit(CacheMissed(miss.missed, miss.expected, answer.model, miss.cause))
+
+    def _miss(self, before: tuple[Sent, Usage | None], sent: Sent, answer: AssistantEntry) -> CacheMiss | None:
+        found = missed_tokens(before[1], answer.usage)
+        if found is None or not ever_cached(self._session.active_path(), answer.model):
+            return None
+        broken = self.prefix_break(before[0], sent.request)
+        if not sent.warm and (broken is None or broken.cause is not BreakCause.MODEL):
+            return CacheMiss(*found, BreakCause.COLD)
+        return CacheMiss(*found, broken.cause, broken.entry_id) if broken else CacheMiss(*found, None)
+
+    def _is_expected(self, miss: CacheMiss, sent: Sent) -> bool:
+        if miss.cause is BreakCause.COLD:
+            return not any(message.role == "tool" for message in sent.request.messages[-1:])
+        return miss.cause in {BreakCause.COMPACTION, BreakCause.MODEL}
+
+    def prefix_break(self, sent: Sent, new: ModelRequest) -> PrefixBreak | None:
+        """Return where a request stops extending an earlier one of this session, None when it extends it."""
+        path = self._session.active_path()
+        on_path = sent.leaf is None or any(entry.id == sent.leaf for entry in reversed(path)) or self._passed(sent.leaf)
+        since = [entry for entry in path if entry.id > (sent.leaf or 0)]
+        return prefix_break(sent.request, new, since, moved=not on_path)
+
+    def _passed(self, leaf: int) -> bool:
+        """Whether an entry that a request no longer depends on is still on the way from the root to the leaf."""
+        return any(header.id == leaf for header in self._session.path_headers())
