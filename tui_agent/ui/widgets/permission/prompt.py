@@ -171,7 +171,8 @@ class PermissionPrompt(VerticalGroup):
         event.stop()
         self.armed = False
         self.post_message(self.Typed(event.text))
-        self.set_timer(self._typing_pause, self._try_to_arm)
+        # A timer of no length divides by it when the program is behind.
+        self.set_timer(max(0.001, self._typing_pause), self._try_to_arm)
 
     @on(PermissionChoices.DetailsScrolled)
     def _details_scrolled(self, event: PermissionChoices.DetailsScrolled) -> None:
