@@ -31,11 +31,17 @@ def summarisers(stage: RealStage) -> list[str]:
     return [request.model for request in stage.client.requests if not request.tools]
 
 
+async def choose(stage: RealStage, pilot: Any) -> None:
+    stage.main.use_model("test/small")
+    asked = stage.harness.agent
+    await until(lambda: isinstance(stage.screen, ChoiceScreen) or asked.model == "test/small", pilot)
+    await pilot.pause()
+
+
 async def switched(stage: RealStage, pilot: Any, turns: int = 8) -> None:
     for turn in range(turns):
         await stage.say(f"Go on with part {turn}.", pilot)
-    stage.main.use_model("test/small")
-    await pilot.pause()
+    await choose(stage, pilot)
 
 
 async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path) -> None:
@@ -84,10 +90,9 @@ async def test_it_can_be_switched_anyway_or_left(tmp_path: Path) -> None:
         await pilot.pause()
         assert stage.harness.agent.model == "test/model"
         assert stage.stage.saved == {}
-        stage.main.use_model("test/small")
-        await pilot.pause()
+        await choose(stage, pilot)
         await pilot.press("down", "enter")
-        await pilot.pause()
+        await until(lambda: stage.harness.agent.model == "test/small", pilot)
         assert stage.harness.agent.model == "test/small"
         await stage.say("And now?", pilot)
         size = stage.harness.agent.context_size()

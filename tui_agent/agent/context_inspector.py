@@ -62,11 +62,11 @@ class ContextInspector:
         """Return whether the provider can be expected to remember the last request."""
         return self._context.cache_state()
 
-    def ahead(self, model: str) -> SwitchAhead:
+    async def ahead(self, model: str) -> SwitchAhead:
         """Return what the next request would be with another model."""
-        return self._context.ahead(model)
+        return await self._context.ahead(model)
 
-    def forgotten_tokens(self) -> int:
+    async def forgotten_tokens(self) -> int:
         """Return the tokens the next request has to read anew because the provider has forgotten the last one.
 
         0 while it is warm, for a provider that never told of a cache, and below ``cache.warn_tokens``. What is pruned
@@ -78,7 +78,7 @@ class ContextInspector:
         total = context.size().total
         if total < least:
             return 0
-        plan = context.plan_prune(Moment(cache_cold=True))
+        plan = await context.plan_prune(Moment(cache_cold=True))
         left = total - (plan.tokens_freed if plan is not None else 0)
         return left if left >= least else 0
 

@@ -31,12 +31,15 @@ class ColdCache:
         if answer is None or answer == self._told or agent.inspector.cache_state().warm:
             return
         self._told = answer
-        forgotten = agent.inspector.forgotten_tokens()
-        if not forgotten:
+        self._main.gauge.look()
+        self._main.run_soon(self._tell(agent))
+
+    async def _tell(self, agent: InspectedAgent) -> None:
+        forgotten = await agent.inspector.forgotten_tokens()
+        if not forgotten or agent.running or self._main.agent is not agent:
             return
         dollars = self._main.services.reread_cost(agent.model, forgotten)
         about = f", about {money(dollars)} more" if dollars else ""
-        self._main.gauge.look()
         self._main.say(
             f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew"
             f"{about}.",

@@ -82,12 +82,12 @@ async def choose_model(main: MainScreen, name: str) -> bool:
     Returns whether the model changed.
     """
     from tui_agent.model.naming import Standing
+    from tui_agent.ui.model_switch import use_model
     from tui_agent.ui.screens.choice import ChoiceScreen
 
     verdict = await asyncio.to_thread(main.services.judge_model, name)
     if verdict is None or verdict.standing is Standing.KNOWN:
-        main.use_model(name)
-        return True
+        return await use_model(main, name)
     if verdict.standing is Standing.IMPOSSIBLE or main.agent is None:
         main.say(f"{verdict.sentence} Nothing was changed.", "warning")
         return False
@@ -99,9 +99,7 @@ async def choose_model(main: MainScreen, name: str) -> bool:
     question = f"The catalog has no model “{one_line(name, 60)}”."
     details = "Its window is assumed and its price unknown until it is set up in config.toml."
     chosen = await main.app.push_screen_wait(ChoiceScreen(question, answers, details))
-    if chosen:
-        main.use_model(chosen)
-    return bool(chosen)
+    return await use_model(main, chosen) if chosen else False
 
 
 async def tree(main: MainScreen, argument: str) -> None:

@@ -10,20 +10,30 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-def use_model(main: "MainScreen", model: str | None) -> None:
-    """Use a model from the next request on, and at the next start; what does not fit it is asked about first."""
+async def use_model(main: "MainScreen", model: str) -> bool:
+    """Use a model from the next request on, and at the next start; what does not fit it is asked about first.
+
+    To be run in a worker. Returns whether the model changed.
+    """
     agent: object = main.agent
-    if main.agent is None or not model:
-        return
+    if main.agent is None:
+        return False
     if not isinstance(agent, SwitchingAgent) or model == main.agent.model or not agent.context_size().history:
         _switch(main, model)
-        return
-    ahead = agent.inspector.ahead(model)
+        return True
+    ahead = await agent.inspector.ahead(model)
+    if main.agent is not agent:
+        return False
     if ahead.fits or agent.running or agent.session.read_only:
         _switch(main, model)
         main.say(_told(main, model, ahead))
-    else:
-        _ask(main, agent, model, ahead)
+        return True
+    answer = await _ask(main, agent, model, ahead)
+    if answer == "compact" and main.agent is agent:
+        return await _compact_then_switch(main, agent, model)
+    if answer == "switch" and main.agent is agent:
+        _switch(main, model)
+    return answer == "switch"
 
 
 def _switch(main: "MainScreen", model: str) -> None:
@@ -33,7 +43,7 @@ def _switch(main: "MainScreen", model: str) -> None:
         main.show_facts()
 
 
-def _ask(main: "MainScreen", agent: SwitchingAgent, model: str, ahead: "SwitchAhead") -> None:
+async def _ask(main: "MainScreen", agent: SwitchingAgent, model: str, ahead: "SwitchAhead") -> str | None:
     from tui_agent.ui.screens.choice import ChoiceScreen
 
     old, new = short_model(agent.model), short_model(model)
@@ -47,23 +57,18 @@ def _ask(main: "MainScreen", agent: SwitchingAgent, model: str, ahead: "SwitchAh
         ("switch", f"Switch; {new} prunes and compacts before its first answer"),
         ("stay", f"Stay with {old}"),
     ]
-
-    def answered(answer: str | None) -> None:
-        if answer == "compact":
-            main.run_worker(_compact_then_switch(main, agent, model), group="agent", exit_on_error=False)
-        elif answer == "switch":
-            _switch(main, model)
-
-    main.app.push_screen(ChoiceScreen(f"The conversation does not fit {new}", answers, details), answered)
+    return await main.app.push_screen_wait(ChoiceScreen(f"The conversation does not fit {new}", answers, details))
 
 
-async def _compact_then_switch(main: "MainScreen", agent: SwitchingAgent, model: str) -> None:
+async def _compact_then_switch(main: "MainScreen", agent: SwitchingAgent, model: str) -> bool:
     old = short_model(agent.model)
     outcome = await agent.compact(for_model=model)
     if outcome.problem is not None:
         main.say(f"Still with {old}: {outcome.problem}", "warning")
-    elif main.agent is agent:
+        return False
+    if main.agent is agent:
         _switch(main, model)
+    return main.agent is agent
 
 
 def _told(main: "MainScreen", model: str, ahead: "SwitchAhead") -> str:

@@ -317,7 +317,8 @@ class MainScreen(Screen[None]):
         """Use a model from the next request on, and at the next start."""
         from tui_agent.ui import model_switch
 
-        model_switch.use_model(self, model)
+        if model:
+            self.run_soon(model_switch.use_model(self, model))
 
     def use_theme(self, theme: str | None) -> None:
         """Use a theme now and at the next start."""
