@@ -18,6 +18,7 @@ BENCHMARKS = {
     "idle": "idle",
     "sessions": "sessions",
     "tree": "tree",
+    "files": "files",
     "context": "context",
     "headless": "headless",
 }

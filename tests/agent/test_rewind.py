@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
+from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.events import Notice
-from tui_agent.session.entries import CheckpointEntry
+from tui_agent.session.entries import CheckpointEntry, CompactionEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.session.store import Store
 
 
 def call(tool: str, **arguments: Any) -> Call:
@@ -35,12 +35,8 @@ def turns(*steps: tuple[Call, ...]) -> list[Reply]:
 
 
 def rewinding(tmp_path: Path, *steps: tuple[Call, ...], **ports: Any) -> Harness:
-    """Return an agent that keeps images in its own store."""
-    stores: list[Store] = []
-    keeping = Keeping(lambda data: stores[0].put_blob(data), lambda digest: stores[0].blob(digest))  # noqa: PLW0108
-    harness = make_agent(tmp_path, ScriptedClient(turns(*steps)), checkpoints=ports.pop("keeping", keeping), **ports)
-    stores.append(harness.store)
-    return harness
+    """Return an agent that keeps what it changes in files."""
+    return make_agent(tmp_path, ScriptedClient(turns(*steps)), keeps_files=True, **ports)
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int]]:
@@ -230,7 +226,9 @@ async def test_a_disk_that_is_full_costs_the_images_and_not_the_work(tmp_path: P
         raise StoreError("The disk is full.")
 
     command = bash("echo y >> a.py")
-    harness = rewinding(tmp_path, (command,), (bash("echo z >> a.py"),), keeping=Keeping(full, lambda _digest: None))
+    harness = rewinding(
+        tmp_path, (command,), (bash("echo z >> a.py"),), checkpoints=Keeping(full, lambda _digest: None)
+    )
     await harness.say("do it")
     await harness.say("again")
     assert (project / "a.py").read_text().endswith("y\nz\n")
@@ -356,6 +354,22 @@ async def test_a_restart_in_between_loses_nothing(tmp_path: Path, project: Path)
     assert tree(project) == before
     await restore(harness, leaf)
     assert tree(project) == after
+
+
+async def test_files_a_command_changed_reach_the_summary_of_a_compaction(tmp_path: Path, project: Path) -> None:
+    def script(request: Any) -> Reply:
+        if not request.tools:
+            return Reply(SUMMARY)
+        return replies.pop(0) if replies else Reply("Done.")
+
+    replies = turns((bash("sed -i s/one/ONE/ a.py; echo n > made.py"),), *[(bash("seq 1 900"),)] * 4)
+    harness = make_agent(tmp_path, ScriptedClient(script), keeps_files=True, window=16_000)
+    for number in range(5):
+        await harness.say(f"turn {number}")
+    outcome = await harness.agent.compact()
+    assert not outcome.problem
+    compaction = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    assert {"a.py", "made.py"} <= set(compaction.details.modified_files)
 
 
 NAMES = ("a.py", "run.sh", "new.txt", "deep/er/x.txt", "deep/y")

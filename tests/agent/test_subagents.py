@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
@@ -26,7 +27,7 @@ def is_child(request: ModelRequest) -> bool:
     return request.messages[0].text.startswith("You ") and "tui-agent" not in request.messages[0].text
 
 
-def with_subagents(tmp_path: Path, client: ScriptedClient) -> tuple[Harness, list[Session]]:
+def with_subagents(tmp_path: Path, client: ScriptedClient, **ports: Any) -> tuple[Harness, list[Session]]:
     opened: list[Session] = []
 
     def open_child(title: str, entry: int | None, kind: str) -> Session:
@@ -37,7 +38,7 @@ def with_subagents(tmp_path: Path, client: ScriptedClient) -> tuple[Harness, lis
         return session
 
     tools = (*builtin_tools(), TaskTool())
-    harness = make_agent(tmp_path, client, tools=tools, agents=SPECS, open_child=open_child, rules=TASKS)
+    harness = make_agent(tmp_path, client, tools=tools, agents=SPECS, open_child=open_child, rules=TASKS, **ports)
     return harness, opened
 
 
@@ -159,3 +160,17 @@ async def test_an_unknown_kind_is_told_to_the_model(tmp_path: Path) -> None:
     assert results(harness)[0].status is ToolStatus.ERROR
     assert "explore" in results(harness)[0].output
     assert opened == []
+
+
+async def test_what_a_subagent_changes_in_files_is_the_parents_to_take_back(tmp_path: Path) -> None:
+    work = [Reply(calls=(Call("bash", '{"command": "echo sub > sub.txt"}'),)), Reply("Made it.")]
+    main = [Reply(calls=(task("general", "make it"),)), Reply("Done.")]
+    client = ScriptedClient(lambda request: (work if is_child(request) else main).pop(0))
+    harness, children = with_subagents(tmp_path, client, keeps_files=True)
+    await harness.say("delegate")
+    made = tmp_path / "project" / "sub.txt"
+    assert made.exists()
+    assert "checkpoint" not in {entry.kind for entry in children[0].path()}
+    plan = await harness.agent.files.plan(None)
+    await harness.agent.files.restore(plan)
+    assert not made.exists()

@@ -10,6 +10,11 @@ import pytest
 from tests.support.model_script import Call, Fault, Turn, status
 from tests.support.model_server import ModelServer
 from tests.support.place import MODEL, Place
+from tui_agent.agent.checkpoints.plan import changes_in, differences
+from tui_agent.agent.checkpoints.restoring import Restorer
+from tui_agent.cli.sessions import DATABASE
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
 
 
 def test_it_prints_the_answer_and_nothing_else(place: Place) -> None:
@@ -125,3 +130,38 @@ def test_the_full_screen_program_refuses_to_run_without_a_terminal(place: Place)
 def test_the_model_is_the_one_named(place: Place, warm_server: ModelServer) -> None:
     assert place.run("-p", "hello", "-m", MODEL).returncode == 0
     assert warm_server.calls[-1].json["model"] == MODEL.partition("/")[2]
+
+
+def test_what_was_changed_before_the_program_is_killed_can_still_be_taken_back(
+    place: Place, warm_server: ModelServer
+) -> None:
+    (place.project / "kept.txt").write_text("before\n")
+    command = "echo after > kept.txt; echo new > new.txt"
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": command}),)),
+        Turn(text="One two three.", fault=Fault("stall", after=2)),
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "tui_agent", "-p", "change it", "--json", "--allow", "bash", "--allow", "edit"],
+        cwd=place.project,
+        env=place.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if '"answer_delta"' in line:
+                process.kill()
+                break
+    with Store(place.root / "data" / DATABASE) as store:
+        info = store.sessions(cwd=place.project)[0]
+        session = Session(store, info.id, estimate=lambda _entry: 1)
+        changes = changes_in(session.path())
+        restorer = Restorer(place.project, store.blob, store.put_blob)
+        done = restorer.carry_out(restorer.plan(differences(changes, ())))
+        session.release()
+    assert set(done.done) == {"kept.txt", "new.txt"}
+    assert (place.project / "kept.txt").read_text() == "before\n"
+    assert not (place.project / "new.txt").exists()

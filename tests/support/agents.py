@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ModelLimits
@@ -91,12 +92,18 @@ def make_agent(
     answer: PermissionAnswer | None = YES,
     window: int = 100_000,
     model: str = MODEL,
+    keeps_files: bool = False,
     **ports: Any,
 ) -> Harness:
-    """Return an agent in ``tmp_path/project``; ``answer`` is given to every question, None leaves them open."""
+    """Return an agent in ``tmp_path/project``; ``answer`` is given to every question, None leaves them open.
+
+    With ``keeps_files`` it records what changes in files, in its own store.
+    """
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
     store = Store(tmp_path / "sessions.db")
+    if keeps_files:
+        ports.setdefault("checkpoints", Keeping(store.put_blob, store.blob))
     directory = FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate)

@@ -222,7 +222,7 @@ class Recorder:
         self._shelf.prepare(manifest)
 
     async def _compare(self, before: Manifest, after: Manifest, *, job: bool) -> None:
-        changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        changed = await asyncio.to_thread(_differing, before, after)
         self._changes.omitted += max(0, len(changed) - MAX_CHANGES)
         changed = changed[:MAX_CHANGES]
         if changed:
@@ -311,6 +311,10 @@ class Recorder:
         if sentence not in self._told:
             self._told.add(sentence)
             self._tell(sentence)
+
+
+def _differing(before: Manifest, after: Manifest) -> list[str]:
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 
 
 def _follow(manifest: Manifest, name: str, reading: Reading) -> None:
