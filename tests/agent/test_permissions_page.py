@@ -72,13 +72,15 @@ def test_asking_about_every_command_is_stronger_than_the_sandbox(project: Path) 
 FREE_IN_SANDBOX = [
     "pytest -q", "npm test", "cargo build", "make", "ruff check src", "python3 scripts/run.py", "scripts/run.sh",
     "PYTHONPATH=src pytest", "uv run pytest -x", "npx tsc --noEmit", "cd src && make test 2>&1 | tail -5",
-    "node --test", "go vet ./...", "python3 -m unittest", ".venv/bin/pytest",
+    "node --test", "source .venv/bin/activate && pytest -q", "bash -x scripts/run.sh",
+    "go vet ./...", "python3 -m unittest", ".venv/bin/pytest",
 ]  # fmt: skip
 ASK_IN_SANDBOX = [
     "rm -rf build", "git add . && pytest", "git reset --hard", "git commit -m x", "npm install", "npm run db:reset",
     "make deploy", "python3 -c 'print(1)'", "python3 manage.py flush", "pytest --env-file .env", "pytest > .env",
     "pytest /etc", "pytest; curl x", "bash -c 'git push'", "echo x > .git/hooks/pre-commit", "touch .tui-agent/x",
     "python3 - <<'EOF'\nprint(1)\nEOF", "uv run rm x", "black src",
+    "source .env && pytest", "source scripts/run.sh && git commit -m x", ". /dev/stdin",
     "cp src/app.py src/b.py", "sed -i s/a/b/ src/app.py",
 ]  # fmt: skip
 

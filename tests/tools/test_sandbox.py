@@ -137,8 +137,16 @@ def test_secrets_that_are_there_are_hidden(space: Workspace, home: Path) -> None
     assert str(home / ".netrc") in words
     assert str(home / ".aws") not in words
     hidden = position(words, "--tmpfs", str(space.root.parent / "data"))
-    cache = str(space.root.parent / "data" / "cache")
-    assert hidden < position(words, "--bind", cache, cache)
+    (cache,) = (space.root.parent / "data" / "cache").iterdir()
+    assert hidden < position(words, "--bind", str(cache), str(cache))
+
+
+def test_each_project_has_caches_of_its_own(space: Workspace, home: Path) -> None:
+    """What the tests of one put there must not be built into another."""
+    made = sandbox(space, home, BWRAP)
+    places = [made.environment({}, project)["PIP_CACHE_DIR"] for project in (space.root, home, space.root)]
+    assert places[0] == places[2] != places[1]
+    assert places[0].startswith(str(space.root.parent / "data" / "cache"))
 
 
 def test_the_user_may_show_and_open_more(space: Workspace, home: Path) -> None:

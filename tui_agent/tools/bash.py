@@ -137,7 +137,9 @@ def _command(arguments: BashInput, context: ToolContext, timeout: float) -> _Sta
         return _Started(Command(words, context.cwd, environment, timeout))
     held = None if arguments.network else _held(needs, context.project)
     words = sandbox.wrap(words, context.cwd, context.project, network=arguments.network, held=held)
-    return _Started(Command(words, context.cwd, sandbox.environment(environment), timeout), sandbox, held)
+    return _Started(
+        Command(words, context.cwd, sandbox.environment(environment, context.project), timeout), sandbox, held
+    )
 
 
 def _held(needs: Sequence[PermissionNeed], project: Path) -> Held | None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fnmatch
+import hashlib
 import os
 import re
 import shutil
@@ -186,11 +187,11 @@ class Sandbox:
         planted.unlink(missing_ok=True)
         return "[.git/commondir was removed: it would have given the repository another configuration.]"
 
-    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, environ: Mapping[str, str], project: Path) -> dict[str, str]:
         """Return the environment inside: caches that can be written to."""
         extra = {"TMPDIR": "/tmp" if self.state.kind == "bubblewrap" else str(self._place / "tmp")}  # noqa: S108
-        if self._cache is not None:
-            extra |= {name: str(self._cache / directory) for name, directory in _CACHES.items()}
+        if (cache := self._cache_of(project)) is not None:
+            extra |= {name: str(cache / directory) for name, directory in _CACHES.items()}
         return {**environ, **extra}
 
     def advice(self, output: str, project: Path, *, network: bool, held: Held | None = None) -> str:
@@ -216,6 +217,12 @@ class Sandbox:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         return f"[Hidden from what runs unasked: {shown}. If it needs them: the user can set sandbox.readable.]"
 
+    def _cache_of(self, project: Path) -> Path | None:
+        """Return a project's caches. They are its own: what one's tests put there no other's build takes out."""
+        if self._cache is None:
+            return None
+        return self._cache / hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:16]
+
     @cached_property
     def _place(self) -> Path:
         place = Path(tempfile.mkdtemp(prefix="tui-agent-sandbox-")).resolve()
@@ -225,8 +232,8 @@ class Sandbox:
         return place
 
     def _layout(self, cwd: Path, project: Path, *, network: bool) -> Layout:
-        if self._cache is not None:
-            self._cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (cache := self._cache_of(project)) is not None:
+            cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         root = project.resolve()
         git = list(_git_directories(root))
         extra = list(self._expanded(self.settings.writable))
@@ -239,7 +246,7 @@ class Sandbox:
             cwd=cwd.resolve(),
             temporary=self._place / "tmp",
             empty=self._place / "empty",
-            writable=tuple(_real([root, *git, *extra, *([self._cache] if self._cache else [])])),
+            writable=tuple(_real([root, *git, *extra, *([cache] if cache else [])])),
             read_only=tuple(_real(guarded)),
             hidden_directories=tuple(path for path in hidden if path.is_dir()),
             hidden_files=tuple(path for path in hidden if not path.is_dir()),

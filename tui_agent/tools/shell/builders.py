@@ -53,6 +53,8 @@ _SUBCOMMANDS: dict[str, frozenset[str]] = {
     "vite": listed("build"),
     "next": listed("build lint"),
     "mkdocs": listed("build"),
+    "rails": listed("test"),
+    "composer": listed("test"),
 }
 _REWRITES: dict[str, re.Pattern[str]] = {
     "eslint": re.compile(r"--fix.*"),
@@ -93,7 +95,8 @@ _MODULES = listed(
     """
 )
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
-_INTERPRETERS = listed("node ruby perl php bash sh dash zsh tsx ts-node Rscript lua")
+_INTERPRETERS = listed("node ruby perl php bash sh dash zsh tsx ts-node Rscript lua source .")
+_SHELL_FLAGS = re.compile(r"-[xeuvn]+")
 _FLAGS = re.compile(r"-(?:[uBOqIEsSPb]+|W\w+)")
 """Options of Python that take nothing and run nothing."""
 _RISKY = re.compile(
@@ -151,7 +154,10 @@ def _run(program: str, rest: list[str]) -> Inside | None:
     if _PYTHON.fullmatch(program):
         return _python(rest)
     if program in _INTERPRETERS:
-        return "builds" if program == "node" and rest[:1] == ["--test"] else _file(rest)
+        if program == "node" and rest[:1] == ["--test"]:
+            return "builds"
+        traced = program in {"bash", "sh"} and bool(rest) and _SHELL_FLAGS.fullmatch(rest[0])
+        return _file(rest[1:] if traced else rest)
     if "/" in program and program not in _TASKS and not program.startswith(("/", "~")):
         return _file([program, *rest])
     return None
