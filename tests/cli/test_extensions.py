@@ -1,9 +1,11 @@
 """Servers and hooks in the settings: whose count, what a project may bring, what the doctor says of them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.support.knowledge import EXAMPLES, write
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.main import run
 from tui_agent.config import ConfigError, config_path, load_config
@@ -85,3 +87,26 @@ def test_the_doctor_names_servers_and_hides_what_they_are_given(capsys: pytest.C
     assert "✗ MCP server     tracker: tracker-that-is-nowhere (user)" in out
     assert "no such program" in out
     assert "s3cret" not in out
+
+
+def test_the_doctor_names_what_files_tell_and_what_is_wrong_with_them(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    write(work / "AGENTS.md", "Use tabs.")
+    shutil.copytree(EXAMPLES / "skills", tmp_path / "config/skills")
+    shutil.copytree(EXAMPLES / "commands", tmp_path / "config/commands")
+    shutil.copytree(EXAMPLES / "agents", tmp_path / "config/agents")
+    write(tmp_path / "config/agents/poet.md", "---\nmode: secondary\ndescription: x\n---\n")
+    assert run(["doctor"]) == 1
+    out = capsys.readouterr().out
+    for line in (
+        "✓ hook           run_end: echo user",
+        "✓ instructions   AGENTS.md",
+        "✓ skills         release-notes",
+        "✓ commands       /review",
+        "✓ agents         general (subagent), explore (subagent), reviewer (all)",
+    ):
+        assert line in out, out
+    assert "✗ files          Agent" in out
+    assert "mode “secondary” is none of primary, subagent, all" in out

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.knowledge import skill, write
+from tests.support.knowledge import EXAMPLES, skill, write
 from tests.support.model_server import ModelServer, Turn
 from tests.support.place import Place
 from tui_agent.context.tokens import TokenCounter
@@ -21,7 +21,7 @@ def _nothing_is_left(place: Place) -> Iterator[None]:
     """Take away what a test puts beside the configuration: the place is shared."""
     yield
     (place.root / "config/AGENTS.md").unlink(missing_ok=True)
-    for folder in ("config/commands", "config/prompts", ".claude"):
+    for folder in ("config/commands", "config/prompts", "config/agents", ".claude"):
         shutil.rmtree(place.root / folder, ignore_errors=True)
 
 
@@ -55,6 +55,19 @@ def test_instructions_commands_skills_and_files_reach_the_model(place: Place, wa
         assert piece in messages
     assert "to a child. slowly" in messages
     assert "relativity" in messages
+
+
+def test_an_agent_of_the_users_is_named_on_the_command_line(place: Place, warm_server: ModelServer) -> None:
+    shutil.copytree(EXAMPLES / "agents", place.root / "config/agents")
+    warm_server.play(Turn(text="No mistakes."))
+    assert place.run("-p", "hi", "--agent", "reviewer").returncode == 0
+    body = sent(warm_server)
+    assert '"You review changes to code.' in json.dumps(body["messages"][0]["content"])
+    assert {tool["function"]["name"] for tool in body["tools"]} == {"read", "grep", "glob", "ls", "bash", "recall"}
+    wrong = place.run("-p", "hi", "--mode", "poet")
+    assert wrong.returncode == 2
+    assert "There is no mode or primary agent “poet”. There are: build" in wrong.stderr
+    assert "reviewer" in wrong.stderr
 
 
 def test_a_missing_file_is_said_and_the_message_sent(place: Place, warm_server: ModelServer) -> None:

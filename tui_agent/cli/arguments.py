@@ -77,7 +77,8 @@ def _run_parser() -> argparse.ArgumentParser:
     how = parser.add_argument_group("how it works")
     how.add_argument("--demo", action="store_true", help="a scripted model: no key, no network, a scratch directory")
     how.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
-    how.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
+    modes = f"{', '.join(MODES)}, or the name of an agent of yours"
+    how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
     how.add_argument("--trust", action="store_true", help="let this project's own settings and commands act, this once")
     how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work there")
     how.add_argument("--max-steps", type=_positive, metavar="N", help="requests a message may cause")

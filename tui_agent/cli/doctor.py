@@ -13,6 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tui_agent import __version__
+from tui_agent.agent.hooks.payloads import ANSWERS
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 from tui_agent.cli.extensions import Extensions
@@ -21,6 +24,7 @@ from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.keys import Keys
 from tui_agent.paths import config_dir, data_dir, log_dir
+from tui_agent.resources import prompt
 from tui_agent.session.errors import StoreError
 from tui_agent.tools.sandbox import UNPROTECTED, Sandbox
 
@@ -60,7 +64,7 @@ def _findings() -> Iterator[Finding]:
     yield from _settings(loaded)
     yield from _models(loaded.config)
     yield _trust()
-    yield from _servers()
+    yield from _extensions(loaded.config)
     yield _sandbox(loaded.config)
     yield _sessions()
 
@@ -122,11 +126,45 @@ def _counted(items: Sequence[Item]) -> str:
     return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
 
 
-def _servers() -> Iterator[Finding]:
-    """Name the MCP servers that are started here, the project's if it is trusted, and commands that are not there."""
+def _extensions(config: Config) -> Iterator[Finding]:
+    """Name what extends an agent here: servers, hooks, and what files tell; the project's own if it is trusted."""
     cwd = Path.cwd()
     store = TrustStore(data_dir() / "trust.json")
-    extensions = Extensions(lambda folder: project_state(find_project(folder), store, cwd=folder).trusted)
+
+    def trusts(folder: Path) -> bool:
+        return project_state(find_project(folder), store, cwd=folder).trusted
+
+    extensions = Extensions(trusts)
+    yield from _servers(extensions, cwd)
+    hooks = extensions.load_hooks(cwd)
+    for handler in hooks.handlers:
+        events = ", ".join(event for event in ANSWERS if handler.handles(event, ""))
+        yield Finding("hook", f"{events}: {handler.name}")
+    for problem in hooks.problems:
+        yield Finding("hook", problem, ok=False)
+    folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
+    sources = Sources(folders, config.instructions, data_dir() / "instructions")
+    yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: trusts(cwd)))
+
+
+def _knowledge(known: Knowledge) -> Iterator[Finding]:
+    """Name instructions, skills, commands and agents that were found, and what cannot be used."""
+    known.load()
+    named = {
+        "instructions": [item.name for item in known.instructions],
+        "skills": list(known.skills),
+        "commands": [f"/{command.name}" for command in known.commands],
+        "agents": [f"{spec.name} ({spec.mode})" for spec in known.specs],
+    }
+    for subject, names in named.items():
+        if names:
+            yield Finding(subject, ", ".join(names))
+    for problem in known.problems:
+        yield Finding("files", problem, ok=False)
+
+
+def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
+    """Name the MCP servers that are started here, and commands that are not there."""
     found = extensions.servers(cwd)
     for spec in found.specs:
         what = spec.settings.url or spec.settings.command or ""

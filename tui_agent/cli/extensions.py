@@ -49,9 +49,9 @@ class Extensions:
 
     def hooks(self, cwd: Path) -> Hooks:
         """Return the hooks for a directory; nothing is loaded."""
-        return Hooks(lambda: self._load_hooks(cwd))
+        return Hooks(lambda: self.load_hooks(cwd))
 
-    def _load_hooks(self, cwd: Path) -> Loaded:
+    def load_hooks(self, cwd: Path) -> Loaded:
         """Return the commands of the settings, then the functions of installed packages."""
         installed = from_entry_points(entry_points(group=ENTRY_POINTS))
         try:

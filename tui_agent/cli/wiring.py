@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.agent_specs import builtin_specs
+from tui_agent.agent.agent_specs import AgentSpec, builtin_specs, find_spec, load_specs
 from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
 from tui_agent.agent.hooks.hooks import Hooks
@@ -25,6 +25,7 @@ from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_tab
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
+from tui_agent.cli.arguments import MODES, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import LoadedConfig, load_config
@@ -97,7 +98,21 @@ class Wiring:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.extensions = Extensions(self.trusts, headless=getattr(arguments, "print", None) is not None)
         self._configure()
+        self.chosen: AgentSpec | None = self._choose_agent()
+        """The agent of the user's that was named instead of a mode."""
         self.store: Store = self._open_store()
+
+    def _choose_agent(self) -> AgentSpec | None:
+        name = getattr(self.arguments, "mode", None)
+        if name is None or name in MODES:
+            return None
+        folders = Folders(self.cwd, find_project(self.cwd), config_dir(), Path.home())
+        specs = load_specs(folders, prompt, trusted=lambda: self.trusts(self.cwd))
+        found = find_spec(name, specs)
+        if found is None or not found.primary:
+            own = [spec.name for spec in specs if spec.primary]
+            raise UsageError(f"There is no mode or primary agent “{name}”. There are: {', '.join([*MODES, *own])}.")
+        return found
 
     def _configure(self) -> None:
         """Read the settings that hold and build what depends on them; nothing is started."""
@@ -269,11 +284,13 @@ class Wiring:
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(),
         )
-        wanted = getattr(self.arguments, "mode", None)
+        wanted, chosen = getattr(self.arguments, "mode", None), self.chosen
         model = DEMO_MODEL if demo else self.default_model()
         agent = Agent(session, ports, model=model, mode=wanted or config.mode)
         if wanted and not session.read_only:
             agent.change_mode(wanted)
+            if chosen is not None and chosen.model is not None and not demo:
+                agent.change_model(chosen.model)
         if self.arguments.model and not demo and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
         return agent

@@ -9,8 +9,10 @@ from tests.support.tree_stage import FILES, MINE, TreeStage, called, plant_files
 from tests.support.ui_app import until
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.subagent import SubagentScreen
 from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.screens.viewer import ViewerScreen
+from tui_agent.ui.services import OpenHow, OpenRequest
 
 
 def on_disk(root: Path) -> dict[str, bytes]:
@@ -176,5 +178,7 @@ async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:
         await stage.open(pilot)
         await stage.highlight(pilot, "leaf")
         await pilot.press("o")
-        await until(lambda: stage.session.id == other[0], pilot)
-        assert not stage.is_open
+        await until(lambda: isinstance(stage.stage.app.screen, SubagentScreen), pilot)
+        assert stage.stage.requests[-1] == OpenRequest(other[0], OpenHow.READ_ONLY)
+        await pilot.press("escape")
+        assert stage.is_open

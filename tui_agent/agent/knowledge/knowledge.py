@@ -78,6 +78,8 @@ class Knowledge:
         self._loading = threading.Lock()
         self._loaded = _Loaded()
         self._problems: list[str] = []
+        self.problems: tuple[str, ...] = ()
+        """Everything that could not be used when the files were read last."""
         self._told: set[str] = set()
         self._offers_skills: bool | None = None
         self._instructions: InstructionFiles | None = None
@@ -108,6 +110,7 @@ class Knowledge:
             )
             if self._offers_skills is None:
                 self.settle()
+            self.problems = tuple(problems)
             new = [problem for problem in problems if problem not in self._told]
             self._told.update(new)
             self._problems += new

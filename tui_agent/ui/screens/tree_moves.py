@@ -18,6 +18,7 @@ from tui_agent.ui.screens.file_choice import RESTORE, files_question, move_with_
 from tui_agent.ui.screens.summarising import Answer, SummaryDialog
 from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.services import OpenRequest
+from tui_agent.ui.subagent_handlers import show_session
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import prompt_text
 
@@ -124,8 +125,7 @@ class TreeMoves:
         if session is None:
             self._screen.say("No subagent worked here.")
             return
-        self._screen.dismiss()
-        self._main.open_later(OpenRequest(session))
+        show_session(self._main, session)
 
     def arrived(self, plan: MovePlan) -> None:
         """Go back to the conversation, with what is to be edited in the prompt."""
