@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.events import PermissionAsked, ToolOutput
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, ToolOutput
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
@@ -174,3 +174,25 @@ async def test_what_a_subagent_changes_in_files_is_the_parents_to_take_back(tmp_
     plan = await harness.agent.files.plan(None)
     await harness.agent.files.restore(plan)
     assert not made.exists()
+
+
+async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(tmp_path: Path) -> None:
+    run = Reply(calls=(Call("bash", json.dumps({"command": "git add a"})),))
+
+    def script(request: ModelRequest) -> Reply:
+        done = sum(message.role == "tool" for message in request.messages)
+        if is_child(request):
+            return Reply("Added.") if done else run
+        return (
+            Reply(calls=(task("general", "Add a."),)),
+            run,
+            Reply(calls=(task("general", "Again."),)),
+            Reply("Ok."),
+        )[done]
+
+    harness, _opened = with_subagents(tmp_path, ScriptedClient(script), answer=PermissionAnswer(Decision.SESSION))
+    await harness.say("go")
+    (asked,) = harness.of(PermissionAsked)
+    assert asked.request.title == "general: git add a"
+    assert asked.request.rules == ("allow bash: git add *",)
+    assert [str(rule) for rule in harness.agent.gate.session_rules] == ["allow bash: git add *"]

@@ -39,3 +39,9 @@ def test_nothing_asks_or_pages() -> None:
     assert environment["GIT_TERMINAL_PROMPT"] == "0"
     assert "COLUMNS" not in environment
     assert "FORCE_COLOR" not in environment
+
+
+def test_nothing_leads_a_command_elsewhere_than_its_words_say() -> None:
+    """Rules judge ``cd src`` by where it goes without ``CDPATH``."""
+    assert command_environment({"CDPATH": "/etc", "GLOBIGNORE": "a", "HOME": "/h"})["HOME"] == "/h"
+    assert not {"CDPATH", "GLOBIGNORE"} & command_environment({"CDPATH": "/etc", "GLOBIGNORE": "a"}).keys()

@@ -40,6 +40,8 @@ _NONINTERACTIVE = {
     "PYTHONUNBUFFERED": "1",
 }
 _ABOUT_THE_SCREEN = frozenset({"COLUMNS", "LINES", "COLORTERM", "FORCE_COLOR", "CLICOLOR_FORCE", "TERM_PROGRAM"})
+_MISLEADING = frozenset({"CDPATH", "GLOBIGNORE", "GREP_OPTIONS", "RIPGREP_CONFIG_PATH"})
+"""Let a command reach or do something else than its words say, by which it was judged."""
 
 
 def safe_environment(environ: Mapping[str, str], *, keep: frozenset[str] = frozenset()) -> dict[str, str]:
@@ -59,5 +61,5 @@ def is_secret(name: str) -> bool:
 
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a command nobody watches: no pager, editor, colour or question."""
-    kept = {name: value for name, value in environ.items() if name not in _ABOUT_THE_SCREEN}
+    kept = {name: value for name, value in environ.items() if name not in _ABOUT_THE_SCREEN | _MISLEADING}
     return kept | _NONINTERACTIVE
