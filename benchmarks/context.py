@@ -15,7 +15,8 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.resources import prompt
-from tui_agent.session.entries import Entry, SystemEntry, TextPart, UserEntry, preview_of
+from tui_agent.session.entries import Entry, SystemEntry, TextPart, UserEntry
+from tui_agent.session.previews import preview_of
 from tui_agent.tools.registry import builtin_tools
 
 NAME = "context"

@@ -10,6 +10,7 @@ import pytest
 from tests.support.texts import answered, said, texts
 from tui_agent.session import schema
 from tui_agent.session.database import SchemaTarget
+from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.session.errors import StoreBusy, StoreDamaged, StoreError, StoreReadOnly
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -174,3 +175,18 @@ def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> N
     with Store(path) as store:
         assert {info.id for info in store.sessions()} == {parent.id, fork.id}
         assert (store.session(child.id).agent, store.session(child.id).side_cost) == ("explore", 0)
+
+
+def test_results_of_the_third_version_lose_their_digest_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    said_it = ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output='"arguments_digest": "é"')
+    with Store(path) as store:
+        session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        stored = session.append(said_it)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE bodies SET body = json_insert(body, '$.arguments_digest', '0123456789abcdef')")
+        connection.execute("INSERT INTO bodies (key, body) VALUES (1, '{\"arguments_digest\" broken')")
+        connection.execute("PRAGMA user_version = 3")
+        connection.commit()
+    with Store(path) as store:
+        assert Session(store, session.id, estimate=lambda _entry: 1).path() == [stored]

@@ -292,9 +292,7 @@ class ContextKeeper:
         return cache_state(used, self._ports.clock(), self.settings().cache)
 
     def _cache_cold(self) -> bool:
-        last = self._last_answer()
-        ttl = self.settings().cache.ttl_seconds
-        return last is None or self._ports.clock() - last.created_at > ttl * 1000
+        return not self.cache_state().warm
 
     def _in_turn(self) -> bool:
         """Whether the model is in the middle of its work: the newest message is a tool's."""

@@ -6,8 +6,6 @@ else runs in the order the model asked.
 """
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -78,15 +76,6 @@ class _Call:
     @property
     def parallel(self) -> bool:
         return self.tool is not None and self.tool.read_only
-
-
-def arguments_digest(arguments: str) -> str:
-    """Return a short digest of a call's arguments, the same for the same values in any order or spacing."""
-    try:
-        canonical = json.dumps(json.loads(arguments or "{}"), sort_keys=True, ensure_ascii=False)
-    except ValueError:
-        canonical = arguments
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class ToolRunner:
@@ -341,7 +330,6 @@ class ToolRunner:
         entry = ToolResultEntry(
             call_id=call.part.call_id,
             tool=call.part.tool,
-            arguments_digest=arguments_digest(call.part.arguments),
             status=status,
             output=result.output,
             attachments=result.attachments,

@@ -9,7 +9,8 @@ from tui_agent.context.estimate import Asked, Weights
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, is_message, resolve
-from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, preview_of
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
+from tui_agent.session.previews import preview_of
 
 PATH_ARGUMENTS = ("path", "file_path", "file")
 """Names of arguments that say which file a call is about."""

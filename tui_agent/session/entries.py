@@ -11,9 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-PREVIEW_LENGTH = 200
-"""Characters of an entry that lists show."""
-
 SKILL_PREFIX = "skill:"
 AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that is a skill's text."""
@@ -290,7 +287,6 @@ class ToolResultEntry(EntryBase):
     kind: Literal["tool_result"] = "tool_result"
     call_id: str
     tool: str
-    arguments_digest: str = ""
     status: ToolStatus
     output: str
     attachments: tuple[ImagePart, ...] = ()
@@ -396,36 +392,3 @@ EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_bu
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 """What stands in for the result of a call that never ended."""
-
-
-def preview_of(entry: Entry) -> str:
-    """Return one line of at most ``PREVIEW_LENGTH`` characters that tells the entry from its neighbours."""
-    return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
-
-
-def _preview_source(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind of a closed union
-    match entry:
-        case UserEntry():
-            names = [part.path or part.type for part in entry.parts if not isinstance(part, TextPart)]
-            return " ".join([entry.text, *(f"@{name}" for name in names)])
-        case AssistantEntry():
-            calls = " · ".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
-            return entry.text or calls or entry.error or ""
-        case ToolResultEntry():
-            return f"{entry.tool} {entry.title}".strip() if entry.title else f"{entry.tool} {entry.output}"
-        case ShellEntry():
-            return f"!{entry.command}"
-        case CompactionEntry() | BranchSummaryEntry():
-            return entry.summary
-        case SystemEntry():
-            return f"{entry.model} · {entry.mode}"
-        case PruneEntry():
-            return f"{len(entry.targets)} tool outputs · {entry.reason}"
-        case ContextEditEntry():
-            return f"{entry.action} #{entry.target}"
-        case ModelChangeEntry():
-            return entry.model
-        case ModeChangeEntry():
-            return entry.mode
-        case CheckpointEntry():
-            return " ".join(change.path for change in entry.files)

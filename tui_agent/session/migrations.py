@@ -38,7 +38,18 @@ def _keep_unsent(connection: sqlite3.Connection) -> None:
     connection.execute(unsent.TABLE)
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _tell_subagents_apart, 2: _keep_unsent}
+def _forget_digests(connection: sqlite3.Connection) -> None:
+    """Take the digest of a call's arguments, which nothing reads, out of tool results.
+
+    A damaged body stays as it is.
+    """
+    connection.execute(
+        "UPDATE bodies SET body = json_remove(body, '$.arguments_digest') "
+        "WHERE instr(body, '\"arguments_digest\"') > 0 AND json_valid(body)"
+    )
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _tell_subagents_apart, 2: _keep_unsent, 3: _forget_digests}
 """What to do from each older version to the next. Version 1 is the first one."""
 
 _COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")

@@ -23,8 +23,8 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     UserEntry,
-    preview_of,
 )
+from tui_agent.session.previews import preview_of
 
 __all__ = ["BodyError", "blobs_of", "body_of", "completed", "entry_from", "model_of", "size_of", "storable", "text_of"]
 

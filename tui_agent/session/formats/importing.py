@@ -11,11 +11,12 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from tui_agent.session import blobs, entry_table, forking, navigation
-from tui_agent.session.entries import Entry, UserEntry, preview_of
+from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats import claude_code, native, opencode, pi
 from tui_agent.session.formats.incoming import IncomingSession, derived_id
 from tui_agent.session.formats.reading import ImportRefused, Limits, Node, read_document, read_lines
+from tui_agent.session.previews import preview_of
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.store import Store
 

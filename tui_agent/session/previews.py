@@ -1,0 +1,54 @@
+"""The line that stands for an entry in lists."""
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    PruneEntry,
+    ShellEntry,
+    SystemEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+
+PREVIEW_LENGTH = 200
+"""Characters of an entry that lists show."""
+
+
+def preview_of(entry: Entry) -> str:
+    """Return one line of at most ``PREVIEW_LENGTH`` characters that tells the entry from its neighbours."""
+    return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
+
+
+def _preview_source(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind of a closed union
+    match entry:
+        case UserEntry():
+            names = [part.path or part.type for part in entry.parts if not isinstance(part, TextPart)]
+            return " ".join([entry.text, *(f"@{name}" for name in names)])
+        case AssistantEntry():
+            calls = " · ".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
+            return entry.text or calls or entry.error or ""
+        case ToolResultEntry():
+            return f"{entry.tool} {entry.title}".strip() if entry.title else f"{entry.tool} {entry.output}"
+        case ShellEntry():
+            return f"!{entry.command}"
+        case CompactionEntry() | BranchSummaryEntry():
+            return entry.summary
+        case SystemEntry():
+            return f"{entry.model} · {entry.mode}"
+        case PruneEntry():
+            return f"{len(entry.targets)} tool outputs · {entry.reason}"
+        case ContextEditEntry():
+            return f"{entry.action} #{entry.target}"
+        case ModelChangeEntry():
+            return entry.model
+        case ModeChangeEntry():
+            return entry.mode
+        case CheckpointEntry():
+            return " ".join(change.path for change in entry.files)
