@@ -119,7 +119,7 @@ class Compactor:
             asyncio.CancelledError: interrupted; the path is as it was.
         """
         path = self._session.active_path()
-        self._channel.emit(CompactionStarted(order.trigger, self._size(order.model, path).total))
+        self._channel.emit(CompactionStarted(order.trigger, self._size(order.model, path).history))
         outcome = Outcome("Interrupted.")
         try:
             outcome = await self._compact(order, without_model=without_model)

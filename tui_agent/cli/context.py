@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.compactor import Draft
-from tui_agent.agent.events import CompactionEnded, CompactionProgress
+from tui_agent.agent.events import CompactionProgress
 from tui_agent.cli.output import say
 from tui_agent.cli.wiring import Wiring
 from tui_agent.context.budget import ContextSize, ModelLimits
@@ -21,7 +21,7 @@ from tui_agent.context.request import request_bytes
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.templates import Templates
 from tui_agent.resources import prompt
-from tui_agent.session.entries import Entry
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session
 from tui_agent.session.tree import children
@@ -112,23 +112,31 @@ def tree_lines(headers: list[EntryHeader], labels: dict[int, str], active: set[i
 
 
 async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
-    before = agent.context_size()
-    ended: list[CompactionEnded] = []
+    before = session.leaf
 
     def on_event(event: object) -> None:
         if isinstance(event, CompactionProgress) and sys.stderr.isatty():
             say(event.text, end="", file=sys.stderr)
-        elif isinstance(event, CompactionEnded):
-            ended.append(event)
 
     agent.subscribe(on_event)
     outcome = await agent.compact(arguments.focus)
     if outcome.problem:
         print(outcome.problem, file=sys.stderr)
         return 1
-    after = agent.context_size()
-    print(f"\n{before.total:,} → {after.total:,} tokens. Undo: move back to #{_before(session)} in /tree.")
+    print(f"\n{_told(session)} Undo: move back to #{before} in /tree.")
     return 0
+
+
+def _told(session: Session) -> str:
+    """Return what the entry that a compaction ended with did, in the numbers every place tells of it."""
+    entry = session.entry(session.leaf) if session.leaf is not None else None
+    match entry:
+        case CompactionEntry(tokens_before=before, tokens_after=after):
+            return f"{before:,} → {after:,} tokens of history."
+        case PruneEntry(targets=targets, tokens_freed=freed):
+            return f"There was nothing to summarise; {len(targets)} tool outputs were cut, {freed:,} tokens freed."
+        case _:
+            return "Done."
 
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
@@ -176,10 +184,6 @@ def _preview_json(draft: Draft, commit: Commit | Refusal) -> str:
     else:
         value["refused"] = commit.message
     return json.dumps(value, ensure_ascii=False)
-
-
-def _before(session: Session) -> int | None:
-    return session.entry(session.leaf).parent_id if session.leaf is not None else None
 
 
 def _map_json(shown: ContextMap, model: str) -> str:

@@ -69,7 +69,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
             main.say(message, severity, remedy)
         case CompactionStarted(tokens_before=tokens_before):
-            view.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens …", key="compaction")
+            view.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
             main.refresh_bindings()
         case CompactionEnded(error=error):
             view.transcript.withdraw_notice("compaction")

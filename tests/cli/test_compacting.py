@@ -1,0 +1,27 @@
+"""``tui-agent compact`` says what it did in the numbers that the session keeps of it."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.cli.context import _compact
+from tui_agent.session.entries import CompactionEntry
+
+
+async def test_the_numbers_are_those_of_the_entry_and_the_way_back_leads_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = ScriptedClient(lambda request: Reply("Fine. " + "word " * 900 if request.tools else "## Goal\nWords."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    for number in range(6):
+        await harness.say(f"Question {number}")
+    before = harness.session.leaf
+    assert await _compact(harness.agent, harness.session, Namespace(focus=None)) == 0
+    entry = harness.path()[-1]
+    assert isinstance(entry, CompactionEntry)
+    told = capsys.readouterr().out
+    assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history." in told
+    assert f"#{before} in /tree" in told
