@@ -421,12 +421,20 @@ async def test_settings_open_a_secret(held: Workspace, home: Path) -> None:
 
 @works
 @pytest.mark.parametrize(
-    "tried", ["touch .git/objects/x", "mv .git old", "rm -rf .git/objects", "mkdir .git/info", "rm .git/config"]
-)
-async def test_what_runs_unasked_leaves_the_repository_alone(held: Workspace, tried: str) -> None:
+    "tried",
+    [
+        "touch .git/objects/x", "mv .git old", "rm -rf .git/objects", "mkdir .git/info", "rm .git/config",
+        "touch .husky/post-merge", "mv .husky old && mkdir .husky", "echo '{}' '>' .vscode/tasks.json",
+    ],
+)  # fmt: skip
+async def test_what_runs_unasked_leaves_alone_what_others_run(held: Workspace, tried: str) -> None:
+    held.file(".husky/_", "")
+    held.file(".vscode/tasks.json", "mine")
     result = await held.call(BASH, command=f"bash run.sh {tried}")
     assert result.is_error
     assert sorted(path.name for path in (held.root / ".git").iterdir()) == ["config", "hooks", "objects"]
+    assert [path.name for path in (held.root / ".husky").iterdir()] == ["_"]
+    assert (held.root / ".vscode" / "tasks.json").read_text() == "mine"
 
 
 @works

@@ -18,6 +18,7 @@ from typing import Literal
 
 from tui_agent.tools.sandbox_layout import (
     GUARDED,
+    KEPT_FROM_BUILDS,
     RUNTIME,
     RUNTIME_KEPT,
     SECRETS,
@@ -259,11 +260,11 @@ class Sandbox:
         if not os.path.lexists(git):
             self._kept_clear.add(git)
         secrets = [path for path in _real(self.secrets(root) or ()) if path not in held.named]
-        repository = [*_git_directories(root), *([git] if os.path.lexists(git) else [])]
+        kept = [*_git_directories(root), *(root / name for name in KEPT_FROM_BUILDS)]
         return replace(
             layout,
-            writable=tuple(path for path in layout.writable if path not in repository),
-            read_only=tuple(_real([*layout.read_only, *repository])),
+            writable=tuple(path for path in layout.writable if path not in kept),
+            read_only=tuple(_real([*layout.read_only, *kept])),
             hidden_files=(*layout.hidden_files, *secrets),
             absent=() if os.path.lexists(git) else (git,),
         )

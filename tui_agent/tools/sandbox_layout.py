@@ -39,6 +39,11 @@ RUNTIME_KEPT = frozenset(
 GUARDED = (".git/hooks", ".git/config", ".tui-agent", ".mcp.json")
 """Paths in the project that programs outside of the sandbox obey."""
 
+KEPT_FROM_BUILDS = (
+    ".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".claude", ".agents",
+)  # fmt: skip
+"""What no build writes to in the project, and what others there run or obey: not to be changed without being asked."""
+
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""
 
