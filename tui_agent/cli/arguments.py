@@ -7,7 +7,7 @@ from typing import NoReturn
 from tui_agent import __version__
 
 MODES = ("build", "auto-edit", "plan", "yolo")
-SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor")
+SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor", "acp")
 
 EPILOG = """\
 commands:
@@ -17,6 +17,7 @@ commands:
   tui-agent compact ID                         summarise a session's history, or --preview it
   tui-agent models                             the models that can be used, and which have keys
   tui-agent config path|get|set|unset          settings
+  tui-agent acp                                the agent for editors, over standard input and output
   tui-agent doctor                             what is set up, where it came from, what is missing
 
 exit codes: 0 done, 1 failed, 2 usage, 3 stopped (permission), 130 interrupted
@@ -134,6 +135,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     steps.add_parser("unset", help="remove one setting").add_argument("key")
 
     commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
+    _add_acp(commands)
     for sub in (sessions, tree, context, compact, models, config, commands.choices["doctor"]):
         sub.set_defaults(debug=False)
     return parser
@@ -154,6 +156,16 @@ def _add_sessions(sessions: argparse.ArgumentParser) -> None:
     delete = actions.add_parser("delete", help="delete a session for good")
     delete.add_argument("id")
     delete.add_argument("--yes", action="store_true", help="don't ask")
+
+
+def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    acp = commands.add_parser("acp", help="the Agent Client Protocol over standard input and output, for editors")
+    acp.add_argument("--demo", action="store_true", help="the scripted model: no key, no network")
+    acp.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
+    acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
+    acp.add_argument("--trust", action="store_true", help="let this project's own settings and commands act")
+    acp.add_argument("--debug", action="store_true", help="log more")
+    acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False)
 
 
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.mcp.connection import Surroundings
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.server import Patience
-from tui_agent.agent.mcp.settings import FoundServers, find_servers
+from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec, find_servers
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import project_config
 from tui_agent.config import Config, ConfigError, load_config
@@ -29,15 +29,27 @@ class Extensions:
         self._trusts = trusts
         self._patience = Patience(settle=HEADLESS_SETTLE) if headless else Patience()
         self._hubs: dict[Path, McpHub] = {}
+        self._own_hubs: list[McpHub] = []
 
-    def hub(self, cwd: Path) -> McpHub:
-        """Return the servers for a directory; nothing is started."""
+    def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
+        """Return the servers for a directory; nothing is started.
+
+        With ``more`` of one session it is that session's own, and its first run waits for them: whoever names servers
+        for a session wants it to have them.
+        """
         project = find_project(cwd)
+        if more:
+            own = tuple(ServerSpec(name, settings, "user", project) for name, settings in more.items())
+            patience = Patience(settle=HEADLESS_SETTLE)
+            self._own_hubs.append(self._new_hub(lambda: _with(self.servers(cwd), own), patience))
+            return self._own_hubs[-1]
         if project not in self._hubs:
-            environment = safe_environment(os.environ)
-            around = Surroundings(os.environ, environment, log_dir(), data_dir() / "mcp")
-            self._hubs[project] = McpHub(lambda: self.servers(cwd), around, self._patience)
+            self._hubs[project] = self._new_hub(lambda: self.servers(cwd))
         return self._hubs[project]
+
+    def _new_hub(self, find: Callable[[], FoundServers], patience: Patience | None = None) -> McpHub:
+        around = Surroundings(os.environ, safe_environment(os.environ), log_dir(), data_dir() / "mcp")
+        return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
         """Return the servers that the settings name, read now."""
@@ -71,4 +83,10 @@ class Extensions:
 
     async def aclose(self) -> None:
         """End every server."""
-        await asyncio.gather(*(hub.aclose() for hub in self._hubs.values()))
+        await asyncio.gather(*(hub.aclose() for hub in (*self._hubs.values(), *self._own_hubs)))
+
+
+def _with(found: FoundServers, more: tuple[ServerSpec, ...]) -> FoundServers:
+    """Return servers with more of them; of two with one name the added one counts."""
+    names = {spec.name for spec in more}
+    return FoundServers((*(spec for spec in found.specs if spec.name not in names), *more), found.problems)

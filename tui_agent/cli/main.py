@@ -40,7 +40,7 @@ def run(argv: list[str]) -> int:
         return _fail(_sentence(error), EXIT_USAGE if type(error).__name__ in USAGE_ERRORS else EXIT_FAILED)
 
 
-def _command(arguments: Namespace) -> Callable[[Namespace], int]:
+def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR0911 - one for each command
     """Return what does the command; each is imported only when it is asked for."""
     match arguments.command:
         case "sessions":
@@ -59,6 +59,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
             from tui_agent.cli.context import run_compact, run_context, run_tree
 
             return {"context": run_context, "compact": run_compact, "tree": run_tree}[name]
+        case "acp":
+            from tui_agent.cli.acp import run_acp
+
+            return run_acp
         case "doctor":
             from tui_agent.cli.doctor import run_doctor
 

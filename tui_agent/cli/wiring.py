@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import AgentPorts
@@ -244,8 +246,11 @@ class Wiring:
 
     # -- agents ---------------------------------------------------------------------------------------------
 
-    def make_agent(self, session: Session) -> Agent:
-        """Return an agent for a session, in the session's own directory if that is still there."""
+    def make_agent(self, session: Session, servers: Mapping[str, McpServerSettings] | None = None) -> Agent:
+        """Return an agent for a session, in the session's own directory if that is still there.
+
+        ``servers`` are MCP servers for this session beside the configured ones.
+        """
         config = self.loaded.config
         recorded = Path(session.info.cwd)
         cwd = recorded if recorded.is_dir() else self.cwd
@@ -280,7 +285,7 @@ class Wiring:
             titles=getattr(self.arguments, "print", None) is None,
             agents=builtin_specs(prompt),
             open_child=open_child,
-            mcp=McpHub() if demo else self.extensions.hub(cwd),
+            mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(),
         )

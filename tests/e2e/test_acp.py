@@ -1,0 +1,242 @@
+"""The agent for editors: a client of the protocol on the other side of real pipes, the real agent, a scripted model."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import PROTOCOL_VERSION, RequestError, helpers, spawn_agent_process
+from acp.schema import (
+    AllowedOutcome,
+    DeniedOutcome,
+    EnvVariable,
+    McpServerStdio,
+    RequestPermissionResponse,
+    TextResourceContents,
+)
+
+from tests.support.model_script import Call, Turn, status
+from tests.support.model_server import ModelServer
+from tests.support.place import MODEL, Place
+
+PNG = base64.b64encode(
+    bytes.fromhex("89504e470d0a1a0a0000000d4948445200000002000000030806000000b98ce6b00000000049454e44ae426082")
+).decode()
+PATIENCE = 40
+
+
+@dataclass
+class Editor:
+    """What an editor would show, and how it answers questions."""
+
+    answer: str | None = "once"
+    updates: list[Any] = field(default_factory=list)
+    questions: list[tuple[Any, list[Any]]] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def session_update(self, session_id: str, update: Any, **_more: Any) -> None:
+        self.updates.append(update)
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **_more: Any
+    ) -> RequestPermissionResponse:
+        self.questions.append((tool_call, options))
+        self.asked.set()
+        if self.answer is None:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=self.answer))
+
+    def of(self, kind: str) -> list[Any]:
+        return [update for update in self.updates if update.session_update == kind]
+
+    def text(self, kind: str = "agent_message_chunk") -> str:
+        return "".join(update.content.text for update in self.of(kind))
+
+    def on_connect(self, conn: Any) -> None:
+        pass
+
+
+@contextlib.asynccontextmanager
+async def connected(place: Place, editor: Editor, *arguments: str) -> AsyncIterator[Any]:
+    command = (sys.executable, "-m", "tui_agent", "acp", *arguments)
+    async with (
+        asyncio.timeout(PATIENCE),
+        spawn_agent_process(editor, *command, env=place.env, cwd=place.project) as (agent, process),
+    ):
+        yield agent
+        process.stdin.close()
+        assert await process.wait() == 0
+
+
+async def begin(agent: Any, place: Place, **more: Any) -> Any:
+    await agent.initialize(protocol_version=PROTOCOL_VERSION)
+    return await agent.new_session(cwd=str(place.project), mcp_servers=more.pop("mcp_servers", []), **more)
+
+
+def say(text: str) -> list[Any]:
+    return [helpers.text_block(text)]
+
+
+def requests(server: ModelServer) -> str:
+    """Return every request that was sent, the one for a title among them."""
+    return json.dumps([call.json for call in server.calls])
+
+
+async def test_a_turn_streams_and_the_session_can_be_loaded_again(place: Place, warm_server: ModelServer) -> None:
+    editor = Editor()
+    async with connected(place, editor) as agent:
+        hello = await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        assert hello.agent_capabilities.load_session
+        assert hello.agent_capabilities.prompt_capabilities.image
+        session = await agent.new_session(cwd=str(place.project), mcp_servers=[])
+        assert session.modes.current_mode_id == "build"
+        assert session.config_options[0].current_value == MODEL
+        done = await agent.prompt(session_id=session.session_id, prompt=say("hello there"))
+        assert done.stop_reason == "end_turn"
+        assert editor.text() == "You said: hello there"
+        assert editor.of("usage_update")[-1].size == 100_000
+        assert "compact" in [row.name for row in editor.of("available_commands_update")[0].available_commands]
+        assert session.session_id in [row.session_id for row in (await agent.list_sessions()).sessions]
+    again = Editor()
+    async with connected(place, again) as agent:
+        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        await agent.load_session(cwd=str(place.project), session_id=session.session_id, mcp_servers=[])
+        assert again.text("user_message_chunk") == "hello there"
+        assert again.text() == "You said: hello there"
+        await agent.prompt(session_id=session.session_id, prompt=say("and more"))
+        assert "You said: hello there" in requests(warm_server)
+
+
+async def test_calls_are_shown_asked_about_and_come_with_their_diff(place: Place, warm_server: ModelServer) -> None:
+    (place.project / "a.txt").write_text("one\ntwo\n")
+    edit = {"path": "a.txt", "old": "two", "new": "three"}
+    warm_server.play(
+        Turn(tool_calls=(Call("read", {"path": "a.txt"}),)),
+        Turn(tool_calls=(Call("edit", edit),)),
+        Turn(text="Done."),
+    )
+    editor = Editor()
+    async with connected(place, editor) as agent:
+        session = await begin(agent, place)
+        await agent.prompt(session_id=session.session_id, prompt=say("change it"))
+    assert (place.project / "a.txt").read_text() == "one\nthree\n"
+    [(asked, options)] = editor.questions
+    assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+    assert asked.kind == "edit"
+    assert asked.content[0].type == "diff"
+    starts = editor.of("tool_call")
+    assert [(start.kind, start.status) for start in starts] == [("read", "pending"), ("edit", "pending")]
+    ends = [update for update in editor.of("tool_call_update") if update.status == "completed"]
+    assert [end.tool_call_id for end in ends] == [start.tool_call_id for start in starts]
+    assert asked.tool_call_id == starts[1].tool_call_id
+    assert ends[1].locations[0].path == str(place.project / "a.txt")
+    assert (ends[1].content[0].old_text, ends[1].content[0].new_text) == ("one\ntwo", "one\nthree")
+    assert editor.text() == "Done."
+
+
+@pytest.mark.parametrize("answer", ["deny", None])
+async def test_a_refused_call_is_not_run(place: Place, warm_server: ModelServer, answer: str | None) -> None:
+    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "touch made; rm x"}),)), Turn(text="I could not."))
+    editor = Editor(answer=answer)
+    async with connected(place, editor) as agent:
+        session = await begin(agent, place)
+        await agent.prompt(session_id=session.session_id, prompt=say("make it"))
+    assert editor.questions
+    assert not (place.project / "made").exists()
+    assert [update.status for update in editor.of("tool_call_update")][-1] == "failed"
+
+
+async def test_cancel_stops_and_the_prompt_is_answered(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "echo go; sleep 300"}),)), Turn(text="again"))
+    editor = Editor()
+    async with connected(place, editor) as agent:
+        session = await begin(agent, place)
+        running = asyncio.ensure_future(agent.prompt(session_id=session.session_id, prompt=say("wait")))
+        async with asyncio.timeout(20):
+            while not [update for update in editor.of("tool_call_update") if update.status == "in_progress"]:
+                await asyncio.sleep(0.01)
+        await agent.cancel(session_id=session.session_id)
+        assert (await running).stop_reason == "cancelled"
+        assert (await agent.prompt(session_id=session.session_id, prompt=say("go on"))).stop_reason == "end_turn"
+
+
+async def test_images_and_resources_travel_with_a_prompt(place: Place, warm_server: ModelServer) -> None:
+    resource = TextResourceContents(uri=(place.project / "b.py").as_uri(), text="def unsaved(): ...")
+    blocks = [
+        helpers.text_block("look at "),
+        helpers.resource_block(resource),
+        helpers.image_block(PNG, "image/png"),
+        helpers.resource_link_block("c.py", (place.project / "c.py").as_uri()),
+    ]
+    async with connected(place, Editor()) as agent:
+        session = await begin(agent, place)
+        await agent.prompt(session_id=session.session_id, prompt=blocks)
+        with pytest.raises(RequestError, match="not base64"):
+            await agent.prompt(session_id=session.session_id, prompt=[helpers.image_block("%%", "image/png")])
+    sent = requests(warm_server)
+    assert "look at b.py c.py" in sent
+    assert "def unsaved()" in sent
+
+
+async def test_modes_and_models_are_chosen(place: Place) -> None:
+    editor = Editor()
+    async with connected(place, editor) as agent:
+        session = await begin(agent, place)
+        await agent.set_session_mode(session_id=session.session_id, mode_id="plan")
+        answer = await agent.set_config_option(config_id="model", session_id=session.session_id, value="demo")
+        assert answer.config_options[0].current_value == "demo"
+        with pytest.raises(RequestError, match="no mode"):
+            await agent.set_session_mode(session_id=session.session_id, mode_id="magic")
+    assert editor.of("current_mode_update")[-1].current_mode_id == "plan"
+
+
+async def test_servers_of_the_editor_are_used(place: Place, warm_server: ModelServer) -> None:
+    server = McpServerStdio(
+        name="notes", command=sys.executable, args=["-m", "tests.support.mcp_server", str(place.root)],
+        env=[EnvVariable(name="PYTHONPATH", value=str(Path(__file__).resolve().parents[2]))],
+    )  # fmt: skip
+    async with connected(place, Editor()) as agent:
+        session = await begin(agent, place, mcp_servers=[server])
+        await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+    assert "notes_" in requests(warm_server)
+
+
+async def test_what_goes_wrong_is_an_error_of_the_protocol(place: Place, warm_server: ModelServer) -> None:
+    editor = Editor()
+    async with connected(place, editor) as agent:
+        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        with pytest.raises(RequestError, match="no directory"):
+            await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
+        with pytest.raises(RequestError, match="not open here"):
+            await agent.prompt(session_id="nobody", prompt=say("hello"))
+        with pytest.raises(RequestError, match="no session"):
+            await agent.load_session(cwd=str(place.project), session_id="nobody", mcp_servers=[])
+        session = await agent.new_session(cwd=str(place.project), mcp_servers=[])
+        with pytest.raises(RequestError, match="empty"):
+            await agent.prompt(session_id=session.session_id, prompt=say(" "))
+        warm_server.play(status(401, "Incorrect API key provided"))
+        with pytest.raises(RequestError, match="key"):
+            await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+
+
+async def test_the_demo_needs_no_key(own_place: Place) -> None:
+    editor = Editor()
+    async with connected(own_place, editor, "--demo") as agent:
+        session = await begin(agent, own_place)
+        done = await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+        assert done.stop_reason == "end_turn"
+        assert editor.text()
+
+
+def test_standard_output_is_the_protocol_s_alone(own_place: Place) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+    done = own_place.run("acp", "--debug", stdin=json.dumps(request) + "\n")
+    assert done.returncode == 0
+    [line] = done.stdout.splitlines()
+    assert json.loads(line)["result"]["agentInfo"]["name"] == "tui-agent"

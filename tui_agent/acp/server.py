@@ -1,0 +1,319 @@
+"""What the protocol's methods do: sessions are opened, prompted, told of and closed."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from acp import PROTOCOL_VERSION, RequestError, helpers
+from acp.interfaces import Client
+from acp.schema import (
+    AgentCapabilities,
+    AuthenticateResponse,
+    AvailableCommand,
+    AvailableCommandInput,
+    ClientCapabilities,
+    HttpMcpServer,
+    Implementation,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    McpCapabilities,
+    McpServerStdio,
+    NewSessionResponse,
+    PromptCapabilities,
+    PromptResponse,
+    SessionCapabilities,
+    SessionConfigOptionSelect,
+    SessionConfigSelectOption,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionMode,
+    SessionModeState,
+    SetSessionConfigOptionResponse,
+    SetSessionModeResponse,
+    UnstructuredCommandInput,
+)
+
+from tui_agent import __version__
+from tui_agent.acp.prompts import read_prompt
+from tui_agent.acp.session import EditorSession
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.agent.preparing import CommandError
+from tui_agent.session import records
+from tui_agent.session.errors import StoreError
+from tui_agent.session.session import Session
+
+PAGE = 50
+"""Sessions listed at once."""
+
+MODES = {
+    "build": "Reading is free, everything else asks first",
+    "auto-edit": "Changes to files of the project don't ask either",
+    "plan": "Looks and thinks, changes nothing",
+    "yolo": "Asks for nothing",
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Workshop(Protocol):
+    """Where sessions and agents come from; the command line has one of the real parts."""
+
+    def create(self, cwd: Path) -> Session:
+        """Make a session in a directory and hold it."""
+        ...
+
+    def open(self, session_id: str) -> Session:
+        """Open and hold a session.
+
+        Raises:
+            StoreError: there is none, or another program has it.
+        """
+        ...
+
+    def sessions(self, cwd: Path | None, offset: int, limit: int) -> Sequence[records.SessionInfo]:
+        """List sessions, newest first."""
+        ...
+
+    def make_agent(self, session: Session, servers: Mapping[str, McpServerSettings]) -> Agent:
+        """Return the agent of a session, with servers of the editor's beside the configured ones."""
+        ...
+
+    async def models(self) -> Sequence[str]:
+        """Return the models that can be used now."""
+        ...
+
+    def close(self, session: Session) -> None:
+        """Let go of a session."""
+        ...
+
+
+def told(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Let what the program raises on purpose reach the editor as an error with its sentence."""
+
+    @wraps(method)
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await method(*args, **kwargs)
+        except (StoreError, CommandError) as error:
+            raise RequestError(-32603, str(error)) from error
+
+    return wrapper
+
+
+class EditorAgent:
+    """The agent's side of the protocol, for one editor."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._client: Client | None = None
+        self._open: dict[str, EditorSession] = {}
+
+    def on_connect(self, conn: Client) -> None:
+        """Take the way to the editor."""
+        self._client = conn
+
+    async def aclose(self) -> None:
+        """Close every session."""
+        for session_id in list(self._open):
+            await self._close(session_id)
+
+    # -- the beginning --------------------------------------------------------------------------------------
+
+    async def initialize(
+        self,
+        protocol_version: int,
+        client_capabilities: ClientCapabilities | None = None,  # noqa: ARG002 - the agent works on files itself
+        client_info: Implementation | None = None,  # noqa: ARG002 - every editor is treated the same
+        **_more: Any,
+    ) -> InitializeResponse:
+        """Say what this agent can do."""
+        return InitializeResponse(
+            protocol_version=min(protocol_version, PROTOCOL_VERSION),
+            agent_capabilities=AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
+                mcp_capabilities=McpCapabilities(http=True, sse=False),
+                session_capabilities=SessionCapabilities(list=SessionListCapabilities()),
+            ),
+            auth_methods=[],
+            agent_info=Implementation(name="tui-agent", title="tui-agent", version=__version__),
+        )
+
+    async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
+        """Refuse: keys come from the environment and the configuration."""
+        raise RequestError(-32602, f"There is no login {method_id!r}: set a key, `tui-agent doctor` says how.")
+
+    # -- sessions -------------------------------------------------------------------------------------------
+
+    @told
+    async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_more: Any) -> NewSessionResponse:
+        """Begin a session in a directory."""
+        directory = _directory(cwd)
+        servers = _servers(mcp_servers)
+        opened = self._take(self._workshop.create(directory), servers)
+        options = await self._options(opened.agent)
+        self._advertise(opened)
+        return NewSessionResponse(
+            session_id=opened.agent.session.id, modes=_modes(opened.agent.mode), config_options=options
+        )
+
+    @told
+    async def load_session(
+        self,
+        cwd: str,  # noqa: ARG002 - a session stays in the directory it was begun in
+        session_id: str,
+        mcp_servers: list[Any] | None = None,
+        **_more: Any,
+    ) -> LoadSessionResponse:
+        """Open a session and tell what was said in it."""
+        servers = _servers(mcp_servers)
+        await self._close(session_id)
+        opened = self._take(self._workshop.open(session_id), servers)
+        await opened.replay()
+        options = await self._options(opened.agent)
+        self._advertise(opened)
+        return LoadSessionResponse(modes=_modes(opened.agent.mode), config_options=options)
+
+    @told
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **_more: Any
+    ) -> ListSessionsResponse:
+        """List sessions that can be loaded, newest first."""
+        offset = int(cursor) if cursor and cursor.isdigit() else 0
+        found = self._workshop.sessions(Path(cwd) if cwd else None, offset, PAGE)
+        rows = [
+            SessionInfo(
+                session_id=info.id,
+                cwd=info.cwd,
+                title=(info.title or info.first_message)[:200] or None,
+                updated_at=datetime.fromtimestamp(info.updated_at / 1000, tz=UTC).isoformat(),
+            )
+            for info in found
+        ]
+        return ListSessionsResponse(sessions=rows, next_cursor=str(offset + PAGE) if len(found) == PAGE else None)
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **_more: Any) -> SetSessionModeResponse:
+        """Change what runs unasked."""
+        if mode_id not in MODES:
+            raise RequestError(-32602, f"There is no mode {mode_id!r}; there are {', '.join(MODES)}.")
+        self._session(session_id).agent.change_mode(mode_id)
+        return SetSessionModeResponse()
+
+    async def set_config_option(
+        self,
+        config_id: str,
+        session_id: str,
+        value: str | bool,  # noqa: FBT001 - as the protocol has it
+        **_more: Any,
+    ) -> SetSessionConfigOptionResponse:
+        """Use another model."""
+        agent = self._session(session_id).agent
+        if config_id != "model" or not isinstance(value, str) or not value:
+            raise RequestError(-32602, "Only the model can be chosen.")
+        agent.change_model(value)
+        return SetSessionConfigOptionResponse(config_options=await self._options(agent))
+
+    # -- work -----------------------------------------------------------------------------------------------
+
+    @told
+    async def prompt(self, session_id: str, prompt: list[Any], **_more: Any) -> PromptResponse:
+        """Work on a message until there is nothing left to do."""
+        opened = self._session(session_id)
+        agent = opened.agent
+        message = read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
+        if not message.text.strip() and not message.attached:
+            raise RequestError(-32602, "The prompt is empty.")
+        return PromptResponse(stop_reason=await opened.prompt(message))
+
+    async def cancel(self, session_id: str, **_more: Any) -> None:
+        """Stop what goes on in a session."""
+        if (opened := self._open.get(session_id)) is not None:
+            opened.cancel()
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    def _take(self, session: Session, servers: Mapping[str, McpServerSettings]) -> EditorSession:
+        if self._client is None:
+            raise RequestError(-32603, "There is no connection.")
+        opened = EditorSession(self._workshop.make_agent(session, servers), self._client)
+        self._open[session.id] = opened
+        return opened
+
+    async def _close(self, session_id: str) -> None:
+        if (opened := self._open.pop(session_id, None)) is not None:
+            await opened.aclose()
+            self._workshop.close(opened.agent.session)
+
+    def _session(self, session_id: str) -> EditorSession:
+        if session_id not in self._open:
+            raise RequestError(-32602, f"The session {session_id!r} is not open here.")
+        return self._open[session_id]
+
+    async def _options(self, agent: Agent) -> list[Any]:
+        names = dict.fromkeys([*filter(None, [agent.model]), *await self._workshop.models()])
+        if not names:
+            return []
+        return [
+            SessionConfigOptionSelect(
+                id="model",
+                name="Model",
+                category="model",
+                type="select",
+                current_value=agent.model or next(iter(names)),
+                options=[SessionConfigSelectOption(value=name, name=name) for name in names],
+            )
+        ]
+
+    @staticmethod
+    def _advertise(opened: EditorSession) -> None:
+        """Tell the commands. They follow the answer that names the session, which an editor has to know first."""
+        rows = [
+            ("compact", "summarise the history now", "what the summary should keep"),
+            ("init", "write AGENTS.md from looking at the project", "a hint"),
+            *((row.name, row.description, row.argument) for row in opened.agent.commands()),
+        ]
+        commands = [
+            AvailableCommand(
+                name=name,
+                description=description or name,
+                input=AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None,
+            )
+            for name, description, hint in rows
+        ]
+        opened.tell(helpers.update_available_commands(commands))
+
+
+def _modes(mode: str) -> SessionModeState:
+    known = {**MODES, mode: MODES.get(mode, "An agent of your own")}
+    modes = [SessionMode(id=name, name=name.capitalize(), description=text) for name, text in known.items()]
+    return SessionModeState(current_mode_id=mode, available_modes=modes)
+
+
+def _directory(cwd: str) -> Path:
+    path = Path(cwd)
+    if not path.is_absolute() or not path.is_dir():
+        raise RequestError(-32602, f"{cwd!r} is no directory that is there.")
+    return path
+
+
+def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
+    servers: dict[str, McpServerSettings] = {}
+    for server in given or ():
+        match server:
+            case McpServerStdio():
+                env = {variable.name: variable.value for variable in server.env}
+                servers[server.name] = McpServerSettings(command=server.command, args=tuple(server.args), env=env)
+            case HttpMcpServer():
+                headers = {header.name: header.value for header in server.headers}
+                try:
+                    servers[server.name] = McpServerSettings(url=server.url, headers=headers)
+                except ValueError as error:
+                    raise RequestError(-32602, f"The server {server.name!r} can't be used: {error}") from None
+            case _:
+                raise RequestError(-32602, f"The server {server.name!r} speaks a transport that is not supported.")
+    return servers

@@ -1,0 +1,285 @@
+"""What an editor is told of a session: events while it runs, entries when it is loaded. Nothing here waits."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from acp import helpers
+from acp.schema import Cost, SessionInfoUpdate, ToolCallLocation, ToolKind, UsageUpdate
+
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    CompactionStarted,
+    EntryAppended,
+    MessageRefused,
+    Notice,
+    PermissionRequest,
+    ReasoningProgress,
+    RetryScheduled,
+    TitleChanged,
+    ToolCallProgress,
+    ToolOutput,
+    ToolStarted,
+)
+from tui_agent.context.budget import ContextSize
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    ModeChangeEntry,
+    ReasoningPart,
+    ShellEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.tools.todo import TodoStatus, parse
+
+KINDS: dict[str, ToolKind] = {
+    "read": "read",
+    "recall": "read",
+    "ls": "search",
+    "grep": "search",
+    "glob": "search",
+    "write": "edit",
+    "edit": "edit",
+    "bash": "execute",
+    "job": "execute",
+    "webfetch": "fetch",
+    "todo": "think",
+    "task": "think",
+}
+SHOWN_CHARS = 20_000
+"""Characters of one output that an editor is sent; all of it is in the session."""
+STEP_CHARS = 400
+"""Characters a running command has to have written before its output is sent again."""
+
+_PLAN: dict[TodoStatus, Any] = {
+    TodoStatus.PENDING: "pending",
+    TodoStatus.IN_PROGRESS: "in_progress",
+    TodoStatus.DONE: "completed",
+}
+
+
+class Updates:
+    """Keeps track of the calls of one session: an editor wants each by an id that is used once."""
+
+    def __init__(self, cwd: Path) -> None:
+        self._cwd = cwd
+        self._ids: dict[str, str] = {}
+        self._given = 0
+        self._tools: dict[str, str] = {}
+        self._outputs: dict[str, str] = {}
+        self._sent: dict[str, int] = {}
+        self._streamed = False
+
+    # -- while it runs --------------------------------------------------------------------------------------
+
+    def of(self, event: AgentEvent) -> Iterator[Any]:
+        """Yield the updates for an event."""
+        match event:
+            case AnswerDelta(text=text):
+                self._streamed = True
+                yield helpers.update_agent_message_text(text)
+            case ReasoningProgress(text=text):
+                yield helpers.update_agent_thought_text(text)
+            case ToolCallProgress(call_id=call_id, tool=tool):
+                if call_id not in self._ids:
+                    yield self._begin(call_id, tool, tool)
+            case ToolStarted():
+                yield from self._started(event)
+            case ToolOutput(call_id=call_id, text=text):
+                yield from self._output(call_id, text)
+            case EntryAppended(entry=entry):
+                yield from self._appended(entry)
+            case CompactionStarted() | RetryScheduled() | Notice():
+                yield helpers.update_agent_thought_text(f"{_aside(event)}\n")
+            case MessageRefused(reason=reason):
+                yield helpers.update_agent_message_text(reason)
+            case TitleChanged(title=title):
+                yield SessionInfoUpdate(session_update="session_info_update", title=title)
+            case _:
+                pass
+
+    def _appended(self, entry: Entry) -> Iterator[Any]:
+        match entry:
+            case AssistantEntry():
+                if entry.text and not self._streamed:
+                    yield helpers.update_agent_message_text(entry.text)
+                self._streamed = False
+            case ToolResultEntry():
+                yield from self._result(entry)
+            case ModeChangeEntry(mode=mode):
+                yield helpers.update_current_mode(mode)
+            case CompactionEntry():
+                yield helpers.update_agent_thought_text(
+                    f"Compacted: {entry.tokens_before:,} → {entry.tokens_after:,} tokens.\n"
+                )
+            case _:
+                pass
+
+    def _started(self, event: ToolStarted) -> Iterator[Any]:
+        if event.call_id not in self._ids:
+            yield self._begin(event.call_id, event.tool, event.title)
+        yield helpers.update_tool_call(
+            self._ids[event.call_id],
+            title=_title(event.tool, event.title),
+            status="in_progress",
+            locations=self._locations(event.arguments),
+            raw_input=_arguments(event.arguments),
+        )
+
+    def _output(self, call_id: str, text: str) -> Iterator[Any]:
+        if call_id not in self._ids:
+            return
+        output = self._outputs[call_id] = (self._outputs.get(call_id, "") + text)[-SHOWN_CHARS:]
+        self._sent[call_id] = self._sent.get(call_id, STEP_CHARS) + len(text)
+        if self._sent[call_id] >= STEP_CHARS:
+            self._sent[call_id] = 0
+            yield helpers.update_tool_call(self._ids[call_id], content=[_text(output)])
+
+    def _begin(self, call_id: str, tool: str, title: str) -> Any:
+        self._given += 1
+        self._ids[call_id] = f"{call_id}.{self._given}"
+        self._tools[call_id] = tool
+        return helpers.start_tool_call(
+            self._ids[call_id], _title(tool, title), kind=KINDS.get(tool, "other"), status="pending"
+        )
+
+    def _result(self, entry: ToolResultEntry) -> Iterator[Any]:
+        if entry.call_id not in self._ids:
+            yield self._begin(entry.call_id, entry.tool, entry.title)
+        call = self._ids.pop(entry.call_id)
+        self._outputs.pop(entry.call_id, None)
+        self._sent.pop(entry.call_id, None)
+        diffs = diffs_of(entry.metadata.diff or "", self._path(entry.metadata.path or ""))
+        shown = entry.output[:SHOWN_CHARS]
+        path = entry.metadata.path
+        yield helpers.update_tool_call(
+            call,
+            title=_title(entry.tool, entry.title) if entry.title else None,
+            status="completed" if entry.status is ToolStatus.COMPLETED else "failed",
+            content=diffs or ([_text(shown)] if shown else []),
+            locations=[ToolCallLocation(path=self._path(path))] if path else None,
+        )
+        if entry.tool == "todo" and entry.status is ToolStatus.COMPLETED:
+            plan = [todo for todo in parse(entry.output) if todo.status in _PLAN]
+            yield helpers.update_plan(helpers.plan_entry(todo.content, status=_PLAN[todo.status]) for todo in plan)
+
+    # -- questions ------------------------------------------------------------------------------------------
+
+    def question(self, request: PermissionRequest) -> Any:
+        """Return the call that a question is about, with what it would do."""
+        if request.call_id not in self._ids:
+            self._begin(request.call_id, request.tool, request.title)
+        content: list[Any] = []
+        for need in request.needs:
+            if need.detail_kind == "diff":
+                content += diffs_of(need.detail, self._path(need.pattern))
+            elif need.detail:
+                content.append(_text(need.detail[:SHOWN_CHARS]))
+        content.append(_text("\n".join(filter(None, [request.reason, *request.loop]))[:SHOWN_CHARS]))
+        kind = KINDS.get(request.tool, "other")
+        call = self._ids[request.call_id]
+        title = _title(request.tool, request.title)
+        return helpers.update_tool_call(call, title=title, kind=kind, status="pending", content=content)
+
+    # -- when it is loaded ----------------------------------------------------------------------------------
+
+    def replay(self, entry: Entry) -> Iterator[Any]:
+        """Yield what an editor would have been told when an entry came to be."""
+        match entry:
+            case UserEntry(synthetic=None):
+                for part in entry.parts:
+                    text = part.text if isinstance(part, TextPart) else f"@{part.path or part.type}"
+                    yield helpers.update_user_message_text(text)
+            case ShellEntry():
+                yield helpers.update_user_message_text(f"!{entry.command}\n{entry.output[:SHOWN_CHARS]}")
+            case AssistantEntry():
+                for said in entry.parts:
+                    match said:
+                        case TextPart() if said.text:
+                            yield helpers.update_agent_message_text(said.text)
+                        case ReasoningPart() if said.text:
+                            yield helpers.update_agent_thought_text(said.text)
+                        case ToolCallPart():
+                            yield self._begin(said.call_id, said.tool, said.tool)
+                        case _:
+                            pass
+            case ToolResultEntry() | CompactionEntry():
+                yield from self._appended(entry)
+            case _:
+                pass
+
+    # -- pieces ---------------------------------------------------------------------------------------------
+
+    def _locations(self, arguments: str) -> list[ToolCallLocation] | None:
+        given = _arguments(arguments)
+        path = given.get("path") if isinstance(given, dict) else None
+        return [ToolCallLocation(path=self._path(path))] if isinstance(path, str) and path else None
+
+    def _path(self, path: str) -> str:
+        return str(self._cwd / path)
+
+
+def usage_update(size: ContextSize, cost: float | None) -> UsageUpdate:
+    """Return how full the window is and what the session has cost."""
+    dollars = Cost(amount=cost, currency="USD") if cost else None
+    return UsageUpdate(session_update="usage_update", used=max(0, size.total), size=size.window, cost=dollars)
+
+
+def diffs_of(diff: str, path: str) -> list[Any]:
+    """Return a unified diff as an editor wants it: for each hunk the text before and after."""
+    found: list[Any] = []
+    old: list[str] = []
+    new: list[str] = []
+    inside = False
+
+    def close() -> None:
+        if old or new:
+            found.append(helpers.tool_diff_content(path, "\n".join(new), "\n".join(old) if old else None))
+        old.clear()
+        new.clear()
+
+    for line in diff.splitlines():
+        if line.startswith("@@"):
+            close()
+            inside = True
+        elif inside and not line.startswith("\\"):
+            mark, text = line[:1], line[1:]
+            if mark != "+":
+                old.append(text)
+            if mark != "-":
+                new.append(text)
+    close()
+    return found
+
+
+def _aside(event: CompactionStarted | RetryScheduled | Notice) -> str:
+    """Return what is going on beside the answer."""
+    match event:
+        case RetryScheduled(seconds=seconds, reason=reason):
+            return f"{reason} Trying again in {seconds:.0f} s."
+        case Notice(message=message):
+            return message
+        case _:
+            return "Summarising the history to make room."
+
+
+def _text(text: str) -> Any:
+    return helpers.tool_content(helpers.text_block(text))
+
+
+def _title(tool: str, title: str) -> str:
+    return title if title.startswith(tool) else f"{tool} {title}".strip()
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

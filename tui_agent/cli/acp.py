@@ -1,0 +1,110 @@
+"""``tui-agent acp``: the agent for editors, with the real parts. Standard output belongs to the protocol alone."""
+
+import asyncio
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.cli.models import is_usable
+from tui_agent.cli.wiring import Wiring
+from tui_agent.session.records import SessionInfo
+from tui_agent.session.session import Session
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+
+    import acp
+
+MAX_MODELS = 300
+"""Models offered to an editor; its lists are short."""
+LINE_BYTES = 50 * 1024 * 1024
+"""One message at most: images travel in it."""
+
+
+def run_acp(arguments: Namespace) -> int:
+    """Serve one editor until it closes standard input."""
+    out = _own_output()
+    asyncio.run(_serve(arguments, out))
+    return 0
+
+
+def _own_output() -> BinaryIO:
+    """Take standard output for the protocol; whatever else prints goes where errors go."""
+    sys.stdout.flush()
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return out
+
+
+async def _serve(arguments: Namespace, out: BinaryIO) -> None:
+    from acp import run_agent
+
+    from tui_agent.acp.server import EditorAgent
+
+    async with Wiring(arguments) as wiring:
+        agent = EditorAgent(WiredWorkshop(wiring))
+        reader, writer = await _streams(out)
+        try:
+            # The optional methods of the protocol are optional; its Python type has all of them.
+            await run_agent(cast("acp.Agent", agent), writer, reader)
+        finally:
+            await agent.aclose()
+
+
+async def _streams(out: BinaryIO) -> "tuple[StreamReader, StreamWriter]":
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+class WiredWorkshop:
+    """Sessions and agents of the real parts."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._models: tuple[str, ...] | None = None
+
+    def create(self, cwd: Path) -> Session:
+        """Make a session in a directory and hold it."""
+        wiring = self._wiring
+        if wiring.arguments.demo:
+            return wiring.create(demo=True)
+        return wiring.hold(wiring.open(wiring.store.create_session(cwd).id))
+
+    def open(self, session_id: str) -> Session:
+        """Open and hold a session."""
+        return self._wiring.hold(self._wiring.open(self._wiring.store.session(session_id).id))
+
+    def sessions(self, cwd: Path | None, offset: int, limit: int) -> Sequence[SessionInfo]:
+        """List sessions, newest first."""
+        return self._wiring.store.sessions(cwd=cwd, offset=offset, limit=limit)
+
+    def make_agent(self, session: Session, servers: Mapping[str, McpServerSettings]) -> Agent:
+        """Return the agent of a session and get its model ready."""
+        agent = self._wiring.make_agent(session, servers)
+        self._wiring.client.warm(agent.model)
+        return agent
+
+    async def models(self) -> Sequence[str]:
+        """Return the models with a key, or configured; read once."""
+        if self._models is None:
+            self._models = await asyncio.to_thread(self._usable)
+        return self._models
+
+    def _usable(self) -> tuple[str, ...]:
+        wiring = self._wiring
+        available, configured = wiring.router.keys.available(), wiring.loaded.config.models
+        usable = [info.id for info in wiring.catalog.models() if is_usable(info, available, configured)]
+        return tuple(dict.fromkeys([*configured, *usable]))[:MAX_MODELS]
+
+    def close(self, session: Session) -> None:
+        """Let go of a session."""
+        self._wiring.close(session)
