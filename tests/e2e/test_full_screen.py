@@ -12,6 +12,9 @@ from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
 from tests.support.terminal import TIMEOUT, Terminal
 
+LIGHT_BACKGROUND = b"48;2;224;224;224"
+"""How the background of the light theme is asked for; the cursor of the dark one has it too."""
+
 
 def ask(terminal: Terminal, text: str) -> None:
     terminal.type(text)
@@ -35,6 +38,19 @@ def test_it_starts_takes_keys_and_gives_the_terminal_back(place: Place) -> None:
     assert not any(terminal.modes.get(mode) for mode in (1049, 1000, 1002, 1003, 1004, 1006, 2004))
     assert terminal.modes[25]
     assert "Traceback" not in terminal.text
+
+
+def test_it_asks_for_the_background_after_its_first_paint_and_follows_the_answer(place: Place) -> None:
+    terminal = place.start(size=(80, 24))
+    terminal.wait_until(lambda: b"\x1b]11;?" in terminal.raw, "the question")
+    assert PROMPT_HINT in terminal.text
+    assert terminal.raw.count(LIGHT_BACKGROUND) < 10
+    terminal.type("\x1b]11;rgb:ffff/ffff/ffff\x1b\\hello")
+    terminal.wait_until(lambda: terminal.raw.count(LIGHT_BACKGROUND) > 20, "a light background")
+    terminal.wait_for("hello")
+    assert "rgb:" not in terminal.text
+    terminal.press("ctrl+u")
+    quit_program(terminal)
 
 
 def test_the_demo_fixes_a_real_file_after_being_allowed_to(own_place: Place) -> None:

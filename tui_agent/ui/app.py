@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tui_agent.resources import style_path
-from tui_agent.ui import clipboard, terminal
+from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
@@ -84,8 +85,11 @@ class TuiAgentApp(App[int]):
             start: What to show first, when ``services`` are the ports.
             settings: How the first paint looks, when ``services`` is a function; the ports' settings otherwise.
         """
-        super().__init__(css_path=[style_path(name) for name in STYLES])
+        # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
+        colourless = True if "NO_COLOR" in os.environ else None
+        super().__init__(css_path=[style_path(name) for name in STYLES], ansi_color=colourless)
         terminal.know_enter_keys()
+        background.know_answers()
         self.main = MainScreen()
         """The screen under all others."""
         self.failure: Exception | None = None
@@ -101,8 +105,8 @@ class TuiAgentApp(App[int]):
     def _look_like(self, settings: UiSettings) -> None:
         if settings.reduced_motion:
             self.animation_level = "none"
-        theme = settings.theme or terminal.default_theme()
-        self.theme = theme if theme in self.available_themes else terminal.default_theme()
+        self._follows_terminal = settings.theme not in self.available_themes
+        self.theme = terminal.default_theme() if self._follows_terminal else str(settings.theme)
 
     # -- start and end ----------------------------------------------------------------------------------------
 
@@ -117,7 +121,14 @@ class TuiAgentApp(App[int]):
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
+        if self._follows_terminal and not self.no_color and background.may_ask():
+            self._write(background.QUESTION)
         self._bring_in()
+
+    def on_background_known(self, message: background.BackgroundKnown) -> None:
+        """Look like the terminal does, unless the user chose a theme meanwhile."""
+        if self._follows_terminal and self.theme == terminal.default_theme():
+            self.theme = terminal.theme_for(light=message.light)
 
     @work(group="start")
     async def _bring_in(self) -> None:

@@ -53,5 +53,10 @@ def background_is_light(environment: Mapping[str, str] = os.environ) -> bool | N
 
 
 def default_theme(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the theme to use when the user chose none."""
-    return "textual-light" if background_is_light(environment) else "textual-dark"
+    """Return the theme to use when the user chose none, as long as the terminal itself has not answered."""
+    return theme_for(light=bool(background_is_light(environment)))
+
+
+def theme_for(*, light: bool) -> str:
+    """Return the theme for a terminal's background."""
+    return "textual-light" if light else "textual-dark"

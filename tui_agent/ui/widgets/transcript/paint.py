@@ -121,6 +121,8 @@ def text_index_at(line: Line, x: int) -> int:
 
 def selection_style(screen: Screen[object]) -> Style:
     """Return the style of selected text; most themes leave the text its own colour, as transparent."""
+    if screen.app.no_color:
+        return Style(reverse=True)
     name = "screen--selection"
     style = screen.get_component_rich_style(name)
     transparent = screen.get_component_styles(name).color.a == 0

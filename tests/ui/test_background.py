@@ -1,0 +1,80 @@
+"""The terminal is asked for its background, and its answer never becomes keys."""
+
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from tests.support.ui_app import make_stage
+from tui_agent.ui.background import PATIENCE, AnswerParser, BackgroundKnown, is_light, may_ask
+from tui_agent.ui.services import UiSettings
+
+LIGHT = "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\"
+DARK = "\x1b]11;rgb:00/2b/36\x07"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def heard(parser: AnswerParser, *inputs: str) -> list[str]:
+    """Return the keys and answers of inputs, each followed by a tick."""
+    found = []
+    for data in inputs:
+        for message in [*parser.feed(data), *parser.tick()]:
+            if isinstance(message, BackgroundKnown):
+                found.append("light" if message.light else "dark")
+            elif isinstance(message, events.Key):
+                found.append(message.key)
+    return found
+
+
+def test_an_answer_among_keys_is_taken_out() -> None:
+    assert heard(AnswerParser(), f"a{LIGHT}b", DARK, "c") == ["light", "a", "b", "dark", "c"]
+
+
+@pytest.mark.parametrize("cut", range(2, len(LIGHT)))
+def test_an_answer_in_two_pieces_is_one(cut: int) -> None:
+    assert heard(AnswerParser(clock=Clock()), "x" + LIGHT[:cut], LIGHT[cut:] + "y") == ["x", "light", "y"]
+
+
+def test_a_piece_that_was_typed_is_keys_after_a_moment() -> None:
+    clock = Clock()
+    parser = AnswerParser(clock=clock)
+    assert list(parser.feed("\x1b]")) == []
+    clock.now = 1.0
+    list(parser.tick())
+    assert parser._piece == ""
+
+
+def test_nothing_is_held_back_once_an_answer_would_be_late() -> None:
+    clock = Clock()
+    parser = AnswerParser(clock=clock)
+    clock.now = PATIENCE + 1
+    assert list(parser.feed("\x1b]")) == []
+    assert parser._piece == ""
+
+
+def test_colours_are_light_or_dark_whatever_their_digits() -> None:
+    assert is_light("f", "f", "f")
+    assert is_light("ffff", "ffff", "0000")
+    assert not is_light("00", "00", "ff")
+    assert not may_ask({"TERM": "dumb"})
+    assert not may_ask({})
+    assert may_ask({"TERM": "xterm-256color"})
+
+
+@pytest.mark.parametrize(("chosen", "theme"), [(None, "textual-light"), ("dracula", "dracula")])
+async def test_the_answer_decides_when_the_user_did_not(tmp_path: Path, chosen: str | None, theme: str) -> None:
+    stage = make_stage(tmp_path, settings=UiSettings(theme=chosen, reduced_motion=True))
+    async with stage.run() as pilot:
+        stage.app.post_message(BackgroundKnown(light=True))
+        await pilot.pause()
+        assert stage.app.theme == theme
+        stage.app.post_message(BackgroundKnown(light=False))
+        await pilot.pause()
+        assert stage.app.theme == theme

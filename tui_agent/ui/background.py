@@ -1,0 +1,91 @@
+"""Whether the terminal's background is light: asked of the terminal itself (OSC 11), answered among the keys."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+from typing import Final
+
+from textual._xterm_parser import XTermParser
+from textual.message import Message
+
+QUESTION: Final = "\x1b]11;?\x1b\\"
+"""What asks for the background's colour."""
+
+PATIENCE: Final = 5.0
+"""Seconds in which an answer may come in pieces. A complete one is taken out of the input at any time."""
+
+_PIECE_WAITS: Final = 0.25
+"""Seconds a piece of an answer waits for the rest, before it is what the user typed."""
+
+_MUTE: Final = frozenset({"", "dumb", "linux"})
+"""Terminals that know no such question."""
+
+_ANSWER: Final = re.compile(
+    r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\)"
+)
+_PIECE: Final = re.compile(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?\Z")
+
+
+class BackgroundKnown(Message):
+    """The terminal said what colour its background has."""
+
+    def __init__(self, light: bool) -> None:  # noqa: FBT001 - the message's one fact
+        super().__init__()
+        self.light = light
+        """Whether dark text is readable on it."""
+
+
+def may_ask(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the terminal can be asked without harm."""
+    return environment.get("TERM", "") not in _MUTE
+
+
+def is_light(red: str, green: str, blue: str) -> bool:
+    """Return whether a colour is light, given as hexadecimal numbers of one to four digits."""
+    shares = [int(part, 16) / int("f" * len(part), 16) for part in (red, green, blue)]
+    return 0.299 * shares[0] + 0.587 * shares[1] + 0.114 * shares[2] > 0.5
+
+
+class AnswerParser(XTermParser):
+    """Textual's parser of input, which would take the answer for keys."""
+
+    def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002
+        super().__init__(debug)
+        self._clock = clock
+        self._until = clock() + PATIENCE
+        self._piece = ""
+        self._piece_since = 0.0
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Yield the messages of some input, with an answer as one message of its own."""
+        if not data:
+            yield from super().feed(data)
+            return
+        data, self._piece = self._piece + data, ""
+        if "\x1b]" in data:
+            answers = _ANSWER.findall(data)
+            data = _ANSWER.sub("", data)
+            if answers:
+                yield BackgroundKnown(is_light(*answers[-1]))
+            if self._clock() < self._until and (piece := _PIECE.search(data)):
+                data, self._piece = data[: piece.start()], piece[0]
+                self._piece_since = self._clock()
+        if data:
+            yield from super().feed(data)
+
+    def tick(self) -> Iterable[Message]:
+        """Let go of a piece that was no answer, then do what the parser does."""
+        if self._piece and self._clock() >= self._piece_since + _PIECE_WAITS:
+            piece, self._piece = self._piece, ""
+            yield from super().feed(piece)
+        yield from super().tick()
+
+
+def know_answers() -> None:
+    """Have Textual's driver use the parser above."""
+    try:
+        from textual.drivers import linux_driver
+    except ImportError:  # no such driver on this system: nothing is asked there
+        return
+    linux_driver.XTermParser = AnswerParser  # type: ignore[attr-defined]
