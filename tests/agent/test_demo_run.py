@@ -102,7 +102,7 @@ async def test_filling_the_window_prunes_what_is_old_and_compacting_can_be_undon
     assert ended.reason == "done"
     assert all(entry.metadata.truncation is None for entry in harness.path() if isinstance(entry, ToolResultEntry))
     assert any(isinstance(entry, PruneEntry) for entry in harness.path())
-    assert "Next: type `/compact`" in last_text(harness)
+    assert "**/compact**" in last_text(harness)
     leaf = harness.session.leaf
     before = harness.agent.context_size().total
     assert (await harness.agent.compact()).problem is None

@@ -185,7 +185,7 @@ async def _undo_turn(main: MainScreen, agent: AgentPort, message: UserEntry) -> 
     async def go() -> bool:
         moved = await step_back(main, parent)
         if moved:
-            main.prompt.set_draft(text)
+            main.prompt.restore(text)
         return moved
 
     await move_with_files(main, agent, parent, go, pair=(agent.session.leaf, parent))
@@ -260,7 +260,7 @@ async def redo(main: MainScreen, _argument: str) -> None:
         moved = await _moved(main, agent.move(done.leaf) if done.undid_move else agent.undo_move())
         if moved:
             main.undone.pop()
-            main.prompt.reset()
+            main.prompt.withdraw()
         return moved
 
     await move_with_files(main, agent, done.leaf, go, pair=(done.leaf, here))

@@ -29,11 +29,26 @@ class FirstHints(Widget):
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
     """Keys, and what they are for."""
 
+    title: reactive[str] = reactive("New here?", layout=True)
+    """Stands over them."""
+
+    def offer_demo(self) -> None:
+        """Say what the demo is and how to begin."""
+        self.title = "This is the demo: a script plays the model, the tools are real. No key, no network."
+        self.lines = (
+            ("tour", "type it and press enter: two minutes through everything"),
+            ("help", "what else the script can play"),
+            ("escape", "stops it"),
+            ("ctrl+q", "leave; the project it works in is a scratch directory"),
+        )
+        self.display = True
+
     def offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show the hints for commands that exist, unless so many messages were written that they are known."""
         if messages >= ENOUGH:
             self.withdraw()
             return
+        self.title = "New here?"
         known = {command.name: keymap.get(command.name, command.key) for command in commands}
         keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
         self.lines = (("enter", "send what you want done"), ("/  @  !", "commands, files, your own shell"), *keys)
@@ -45,7 +60,7 @@ class FirstHints(Widget):
 
     def render(self) -> Content:
         """Draw a line per hint."""
-        title: tuple[str, Style] = ("New here?\n", self.get_visual_style("first-hints--title", partial=True))
+        title: tuple[str, Style] = (f"{self.title}\n", self.get_visual_style("first-hints--title", partial=True))
         key_style = self.get_visual_style("first-hints--key", partial=True)
         rows = [Content.assemble((f"  {keys:<11}", key_style), about) for keys, about in self.lines]
         return Content.assemble(title, Content("\n").join(rows))

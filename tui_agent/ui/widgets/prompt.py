@@ -89,6 +89,7 @@ class Prompt(TextArea):
         self._pastes = PasteStore()
         self._clock = clock
         self._recalled = ""
+        self._restored = ""
         self.last_typed = float("-inf")
         """When a key last changed the text, in the clock's seconds."""
 
@@ -114,6 +115,17 @@ class Prompt(TextArea):
         shown = self._pastes.fold(text) if is_large(text) and text.count("\n") > 200 else text
         self.load_text(shown)
         self.move_cursor(self.document.end)
+
+    def restore(self, text: str) -> None:
+        """Put back a text that was sent before; a command typed while it is untouched takes its place."""
+        self.set_draft(text)
+        self._restored = self.text
+
+    def withdraw(self) -> None:
+        """Take a restored text out again, unless the user went on with it."""
+        if self._restored and self.text == self._restored:
+            self.reset()
+        self._restored = ""
 
     def go_on(self, text: str) -> None:
         """Take text that was typed elsewhere, and the focus with it."""
@@ -176,11 +188,20 @@ class Prompt(TextArea):
         # Here and not as priority bindings: those overtake the keys typed before that still wait their turn.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is None:
+            if event.character == "/":
+                self._make_room_for_command()
             await super()._on_key(event)
             return
         event.stop()
         event.prevent_default()
         act()
+
+    def _make_room_for_command(self) -> None:
+        """Put a restored text that nobody touched into the history: what begins now is a command, not its end."""
+        if self._restored and self.text == self._restored and self.cursor_location == self.document.end:
+            self._walk.add(self.full_text)
+            self.load_text("")
+        self._restored = ""
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

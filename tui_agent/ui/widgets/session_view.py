@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.message import Message
 
 from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
+from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.errors import SessionHeld, StoreError
 from tui_agent.ui.cold_cache import ColdCache, tell_missed
 from tui_agent.ui.event_map import apply
@@ -22,6 +23,7 @@ from tui_agent.ui.session_slot import SessionSlot
 from tui_agent.ui.widgets.first_hints import ENOUGH, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.prompt import PLACEHOLDER
 from tui_agent.ui.widgets.queue import QueueList
 from tui_agent.ui.widgets.side_panel import AUTO_FROM, SidePanel
 from tui_agent.ui.widgets.transcript import Transcript, messages
@@ -119,6 +121,11 @@ class SessionView(Container):
 
     def _greet(self, agent: AgentPort) -> None:
         """Tell a newcomer the keys while there is nothing else to look at."""
+        if agent.session.leaf is None and agent.model == DEMO_MODEL:
+            self.hints.offer_demo()
+            self._main.prompt.placeholder = "Type tour and press enter"
+            return
+        self._main.prompt.placeholder = PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
             written = len(self._services.store.prompt_history(ENOUGH))
             self.hints.offer(self._main.commands, self._main.keymap, written)
@@ -158,6 +165,7 @@ class SessionView(Container):
         self.panel.apply(event)
         if isinstance(event, RunStarted | EntryAppended):
             self.hints.withdraw()
+            self._main.prompt.placeholder = PLACEHOLDER
         elif isinstance(event, CacheMissed):
             tell_missed(self._main, event)
 
