@@ -63,6 +63,7 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
         (["export", "ID#1", "--all"], "leave out --all", 2),
         (["export", "nobody"], "no session", 1),
         (["export", "ID", "-o", "there.md/x"], "can't be written", 1),
+        (["export", "ID", "-o", "no/such/x.md"], "can't be written: the directory does not exist", 1),
         (["import", "nothing.jsonl"], "There is no nothing.jsonl", 1),
         (["import", "bad.jsonl"], "bad.jsonl, line 2: it is not JSON", 1),
     ],

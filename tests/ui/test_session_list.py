@@ -214,6 +214,17 @@ async def test_export_takes_a_name_and_flags(tmp_path: Path, typed: str, order: 
         assert files.orders == [(ExportOrder(stage.agent.session.id, **order), HOME / target)]
 
 
+async def test_a_session_of_another_machine_is_exported_where_the_program_was_started(tmp_path: Path) -> None:
+    files = Files()
+    stage = make_stage(tmp_path, transfer=files, cwd=tmp_path)
+    session = make_session(stage.store, "hello", cwd="/Users/somebody/shop")
+    async with stage.run() as pilot:
+        await stage.main.open(OpenRequest(session.id))
+        await stage.main.run_command("export", "talk.md")
+        await until(lambda: files.orders, pilot)
+        assert files.orders[0][1] == tmp_path / "talk.md"
+
+
 @pytest.mark.parametrize(
     ("typed", "failing", "said"),
     [

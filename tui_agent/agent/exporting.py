@@ -1,5 +1,6 @@
 """Writing a session to a file for others: in which format, how much of the tree, and with no secrets in it."""
 
+import errno
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -108,6 +109,8 @@ def write_export(store: Store, order: ExportOrder, path: Path, environ: Mapping[
         SessionNotFound: there is no such session.
         OSError: the file can't be written.
     """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(path))
     data = export_text(store, order, environ).encode("utf-8", "replace")
     write_atomically(path, data, mode=0o600)
     return len(data)

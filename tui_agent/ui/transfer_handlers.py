@@ -123,10 +123,14 @@ async def _take_in(main: MainScreen, path: Path) -> None:
 
 
 def _place(main: MainScreen, text: str) -> Path:
-    """Return the path that a user means: below the session's directory, or in their home with ``~``."""
+    """Return the path that a user means: below the session's directory, or in their home with ``~``.
+
+    An imported session's directory may be another machine's: then it is the one the program was started in.
+    """
     from pathlib import Path
 
-    return main.cwd / Path(text).expanduser()
+    base = main.cwd if main.cwd.is_dir() else main.services.cwd
+    return base / Path(text).expanduser()
 
 
 def _tell(main: MainScreen, message: str, severity: Severity = "information") -> None:
