@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
+from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, ToolStarted
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.tools.base import Permission
 from tui_agent.tools.sandbox import Sandbox, SandboxState
@@ -51,3 +51,22 @@ async def test_a_required_sandbox_that_is_missing_is_told_to_the_model(tmp_path:
     assert result.status is ToolStatus.ERROR
     assert "it is broken" in result.output
     assert not harness.of(PermissionAsked)
+
+
+async def test_a_command_that_became_another_meanwhile_does_not_run(tmp_path: Path) -> None:
+    """A file that is an option was put where the pattern finds it, after the command was judged to only read."""
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    (tmp_path / "project" / "src" / "a.py").write_text("x = 1\n")
+    client = ScriptedClient([command("cd src && rg x *"), Reply("Ok.")])
+    harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState("bubblewrap", "bwrap")))
+
+    def swap(event: object) -> None:
+        if isinstance(event, ToolStarted):
+            (tmp_path / "project" / "src" / "--pre=evil").write_text("")
+
+    harness.agent.subscribe(swap)
+    await harness.say("go")
+    assert not harness.of(PermissionAsked)
+    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert result.status is ToolStatus.ERROR
+    assert "something else by now" in result.output

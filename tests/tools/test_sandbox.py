@@ -1,10 +1,11 @@
 """The sandbox: its command lines everywhere, its walls where the system has one."""
 
 import asyncio
-import gc
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
@@ -441,17 +442,30 @@ async def test_what_runs_unasked_leaves_alone_what_others_run(held: Workspace, t
 async def test_it_makes_no_repository_where_there_is_none(space: Workspace, home: Path) -> None:
     """Whoever looks at the project next would obey its settings."""
     (space.root / ".git").rmdir()
-    made = sandbox(space, home)
+    sandbox(space, home)
     space.file("run.sh", 'eval "$*"\n')
     assert (await space.call(BASH, command="bash run.sh touch here")).output == "[No output.]"
     result = await space.call(BASH, command="bash run.sh echo x '>' .git/config")
     assert result.is_error
     assert list((space.root / ".git").iterdir()) == []
     assert (space.root / "here").exists()
-    space.sandbox = None
-    del made
-    gc.collect()
-    assert not (space.root / ".git").exists()
+
+
+@works
+def test_the_place_that_was_kept_clear_is_gone_with_the_program(tmp_path: Path) -> None:
+    program = """
+import subprocess, sys
+from pathlib import Path
+from tui_agent.tools.sandbox import Held, Sandbox
+from tui_agent.tools.settings import SandboxSettings
+project = Path(sys.argv[1])
+sandbox = Sandbox(SandboxSettings())
+subprocess.run(sandbox.wrap(["touch", "made"], project, project, held=Held()), check=True)
+print((project / ".git").is_dir())
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
 @works

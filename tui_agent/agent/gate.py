@@ -164,6 +164,15 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
     return tuple(found)
 
 
+def note_needs(needs: Sequence[PermissionNeed], context: ToolContext) -> None:
+    """Tell a call what is decided about: what it needs by the time it runs may be no more than that."""
+    context.allowed = frozenset((need.permission, need.pattern) for need in needs)
+    if any(need.sandboxed for need in needs):
+        from tui_agent.tools.shell.builders import is_held
+
+        context.held = is_held(needs)
+
+
 def _can_hide_secrets(context: ToolContext) -> bool:
     return context.sandbox is not None and context.sandbox.secrets(context.project) is not None
 

@@ -25,7 +25,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.agent.gate import Gate, needs_of
+from tui_agent.agent.gate import Gate, needs_of, note_needs
 from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
@@ -189,7 +189,7 @@ class ToolRunner:
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
-        context.allowed = frozenset((need.permission, need.pattern) for need in needs)
+        note_needs(needs, context)
         return await self.gate.refusal(
             call.part.call_id, tool, checked.arguments, needs, allowed_by_hook=checked.allowed
         )

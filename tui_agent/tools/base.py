@@ -176,6 +176,8 @@ class ToolContext:
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
     """Permissions and patterns that the call was allowed; None where nobody decides."""
+    held: bool = False
+    """The call was allowed as a command that a sandbox holds to building and testing."""
     verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 

@@ -136,6 +136,8 @@ def _command(arguments: BashInput, context: ToolContext, timeout: float) -> _Sta
     if sandbox is None or not sandbox.covers(text):
         return _Started(Command(words, context.cwd, environment, timeout))
     held = None if arguments.network else _held(needs, context.project)
+    if context.held and held is None:
+        raise ToolError("It would do something else by now than when it was allowed; nothing was done.")
     words = sandbox.wrap(words, context.cwd, context.project, network=arguments.network, held=held)
     return _Started(
         Command(words, context.cwd, sandbox.environment(environment, context.project), timeout), sandbox, held
