@@ -15,6 +15,10 @@ USERS = """
 command = "tracker-that-is-nowhere"
 env = { TOKEN = "s3cret" }
 
+[mcp.resting]
+command = "nowhere-either"
+enabled = false
+
 [[hooks]]
 event = "run_end"
 command = "echo user"
@@ -50,7 +54,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_project_counts_once_it_is_trusted_and_replaces_nothing_of_the_users(work: Path) -> None:
     trusted = False
     extensions = Extensions(lambda _cwd: trusted)
-    assert [spec.name for spec in extensions.servers(work).specs] == ["tracker"]
+    assert [spec.name for spec in extensions.servers(work).specs] == ["tracker", "resting"]
     assert [hook.command for hook in extensions.config(work).hooks] == ["echo user"]
     trusted = True
     specs = {spec.name: spec.settings for spec in extensions.servers(work).specs}
@@ -86,6 +90,7 @@ def test_the_doctor_names_servers_and_hides_what_they_are_given(capsys: pytest.C
     out = capsys.readouterr().out
     assert "✗ MCP server     tracker: tracker-that-is-nowhere (user)" in out
     assert "no such program" in out
+    assert "✓ MCP server     resting: nowhere-either (user, disabled)" in out
     assert "s3cret" not in out
 
 
@@ -99,7 +104,8 @@ def test_the_doctor_names_what_files_tell_and_what_is_wrong_with_them(
     shutil.copytree(EXAMPLES / "agents", tmp_path / "config/agents")
     write(tmp_path / "config/agents/poet.md", "---\nmode: secondary\ndescription: x\n---\n")
     assert run(["doctor"]) == 1
-    out = capsys.readouterr().out
+    out, errors = capsys.readouterr()
+    assert errors == ""
     for line in (
         "✓ hook           run_end: echo user",
         "✓ instructions   AGENTS.md",

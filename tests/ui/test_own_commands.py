@@ -8,7 +8,7 @@ from textual import events
 
 from tests.support.fake_agent import FakeCompactingAgent
 from tests.support.ui_app import Stage, make_stage, until, write
-from tui_agent.agent.events import TitleChanged
+from tui_agent.agent.events import Notice, TitleChanged
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import CommandError, Prepared
 from tui_agent.session.entries import TextPart
@@ -166,3 +166,15 @@ async def test_a_new_title_is_shown(tmp_path: Path) -> None:
         agents[0].session.set_title("Fix the race")
         agents[0].emit(TitleChanged("Fix the race"))
         await until(lambda: stage.main.header.title == "Fix the race", pilot)
+
+
+async def test_warnings_that_come_together_are_all_shown(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path)
+    async with stage.run() as pilot:
+        for number in range(4):
+            agents[0].emit(Notice(f"Problem {number}.", "warning"))
+        await until(lambda: "Problem 3." in str(stage.main.notice.render()), pilot)
+        shown = str(stage.main.notice.render())
+        assert shown == "▲ Problem 1.\n▲ Problem 2.\n▲ Problem 3."
+        agents[0].emit(Notice("Something else."))
+        await until(lambda: str(stage.main.notice.render()) == "· Something else.", pilot)

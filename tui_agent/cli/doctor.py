@@ -1,6 +1,7 @@
 """``tui-agent doctor``: what is set up, where it came from, and what is missing."""
 
 import json
+import logging
 import os
 import platform
 import shutil
@@ -41,6 +42,7 @@ class Finding:
 
 def run_doctor(arguments: Namespace) -> int:
     """Print the report; the exit code is 1 when something needs doing."""
+    logging.getLogger().addHandler(logging.NullHandler())  # what would be logged is in the report
     findings = list(_findings())
     for finding in findings:
         if arguments.json:
@@ -169,7 +171,7 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
     for spec in found.specs:
         what = spec.settings.url or spec.settings.command or ""
         state = "" if spec.settings.enabled else ", disabled"
-        there = spec.transport == "http" or "$" in what or shutil.which(what) is not None
+        there = not spec.settings.enabled or spec.transport == "http" or "$" in what or shutil.which(what) is not None
         advice = "" if there else "There is no such program; install it, or correct the command in the settings."
         yield Finding("MCP server", f"{spec.name}: {what} ({spec.source}{state})", ok=there, advice=advice)
     for problem in found.problems:

@@ -67,7 +67,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             main.say(f"A hook refused the message: {reason}", "warning")
         case Notice(message=message, severity=severity, action=action):
             remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
-            main.say(message, severity, remedy)
+            main.notice.add(message, severity, remedy)
         case CompactionStarted(tokens_before=tokens_before):
             view.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
             main.refresh_bindings()

@@ -12,6 +12,9 @@ from tui_agent.ui.format import visible
 Severity = Literal["information", "warning", "error"]
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 
+MOST = 3
+"""Warnings that are shown together."""
+
 
 class NoticeLine(Widget):
     """Stays until something new begins. Hidden when there is nothing to say."""
@@ -31,6 +34,14 @@ class NoticeLine(Widget):
         self.remedy = remedy
         self.message = message
 
+    def add(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
+        """Show a message that nobody waits for; one warning does not hide another that came just before it."""
+        if not (self.message and self.severity == severity == "warning"):
+            self.say(message, severity, remedy)
+            return
+        self.remedy = remedy or self.remedy
+        self.message = "\n".join([*self.message.split("\n"), message][-MOST:])
+
     def clear(self) -> None:
         """Show nothing."""
         self.message = ""
@@ -46,7 +57,10 @@ class NoticeLine(Widget):
     def render(self) -> Content:
         """Draw mark, message and key."""
         mark = self.get_visual_style("notice--mark", partial=True)
-        pieces: list[tuple[str, Style] | str] = [(MARKS[self.severity] + " ", mark), visible(self.message)]
+        pieces: list[tuple[str, Style] | str] = []
+        for number, line in enumerate(self.message.split("\n")):
+            pieces += ["\n"] if number else []
+            pieces += [(MARKS[self.severity] + " ", mark), visible(line)]
         if self.remedy:
             key, label, action = self.remedy
             style = self.get_visual_style("notice--key", partial=True) + Style.from_meta({"@click": action})
