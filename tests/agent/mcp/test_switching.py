@@ -73,11 +73,10 @@ async def test_a_reload_with_other_tools_leaves_the_server_running(tmp_path: Pat
 
 
 async def test_what_is_wrong_is_said_with_what_to_do(tmp_path: Path) -> None:
-    place = Place(tmp_path, Patience(start=0.3, settle=20, pauses=()))
+    place = Place(tmp_path, QUICK)
     (tmp_path / "notes").write_text("x")
     place.add("missing", command="/nowhere/at-all")
     place.add("plain", command=str(tmp_path / "notes"))
-    place.add("mute", command="sleep", args=("60",))
     place.add("unset", command="${NOT_SET_ANYWHERE}")
     place.add("refused", url=f"http://127.0.0.1:{free_port()}/mcp")
     await place.hub.settle()
@@ -85,9 +84,18 @@ async def test_what_is_wrong_is_said_with_what_to_do(tmp_path: Path) -> None:
     assert said["missing"][0] == "there is no program “/nowhere/at-all”"
     assert "correct its command in config.toml" in said["missing"][1]
     assert "is no program" in said["plain"][0]
-    assert said["mute"][0] == "it did not answer within 0.3 s"
     assert "Set it in the environment" in said["unset"][1]
     assert said["refused"][0].startswith("nobody answers at http://127.0.0.1")
+    await place.hub.aclose()
+
+
+async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    place = Place(tmp_path, Patience(start=0.3, settle=20, pauses=()))
+    place.add("mute", command="sleep", args=("60",))
+    await place.hub.settle()
+    (row,) = place.hub.status()
+    assert (row.state, row.detail) == (ServerState.FAILED, "it did not answer within 0.3 s")
+    assert "speaks over standard output" in row.advice
     await place.hub.aclose()
 
 
