@@ -166,6 +166,7 @@ WRONG = {
     "huge number": lambda lines: entry_line(lines, 6)["entry"].update(id=2**40),
     "negative tokens": lambda lines: entry_line(lines, 2)["entry"].update(tokens=-4),
     "endless tokens": lambda lines: entry_line(lines, 2)["entry"].update(tokens=10**40),
+    "a time to come": lambda lines: entry_line(lines, 2)["entry"].update(created_at=2**45),
     "unknown kind": lambda lines: entry_line(lines, 2)["entry"].update(kind="spell"),
     "wrong type": lambda lines: entry_line(lines, 1)["entry"].update(parts="text"),
     "label of nothing": lambda lines: next(line for line in lines if line["type"] == "label").update(entry=99),

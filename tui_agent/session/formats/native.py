@@ -17,6 +17,7 @@ from tui_agent.session.entries import Entry, EntryAdapter
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_session_id
 from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.ids import now
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import blobs_of
 
@@ -26,6 +27,7 @@ FORMAT = "tui-agent"
 VERSION = 1
 _MAX_ID = 2**32 - 1
 _MAX_NUMBER = 2**53
+_DAY = 24 * 3600 * 1000
 
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
@@ -185,7 +187,8 @@ class _Reader:
             raise node.refuse("it is nested too deeply") from None
         if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:
             raise node.refuse(f"#{entry.id} can't be the number of another entry")
-        if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < _MAX_NUMBER):
+        # A time to come would make the provider's cache look warm, and the head of the file's writer be used for long.
+        if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < now() + _DAY):
             raise node.refuse("its tokens or its time can't be right")
         if session.entries and entry.id <= session.entries[-1].id:
             raise node.refuse(f"#{entry.id} has to come before #{session.entries[-1].id}")
