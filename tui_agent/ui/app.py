@@ -21,6 +21,7 @@ from textual.screen import Screen
 
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
+from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
@@ -109,6 +110,10 @@ class TuiAgentApp(App[int]):
         self.theme = terminal.default_theme() if self._follows_terminal else str(settings.theme)
 
     # -- start and end ----------------------------------------------------------------------------------------
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the theme's variables, with colours of text that can be read."""
+        return readable_variables(super().get_css_variables())
 
     def get_default_screen(self) -> Screen[object]:
         """Show the main screen from the first frame on."""

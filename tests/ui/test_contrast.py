@@ -1,0 +1,49 @@
+"""Text can be read in every theme: 4.5 to 1 on the background, and on the rows of diffs in the default ones."""
+
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES
+
+from tests.support.ui_app import make_stage
+from tui_agent.ui.contrast import contrast, readable, readable_variables
+
+DECORATION = {"rule", "quote-bar", "focus", "user-bar", "match", "match-current"}
+ROWS = ("added", "removed", "added added-part", "removed removed-part")
+SYNTAX = ("comment", "keyword", "string", "constant", "definition", "name")
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    assert contrast(Color(0, 0, 0), Color(255, 255, 255)) == pytest.approx(21)
+    assert contrast(Color(118, 118, 118), Color(255, 255, 255)) == pytest.approx(4.54, abs=0.01)
+    blue = Color(90, 170, 255)
+    assert readable(blue, Color(18, 18, 18)) == blue
+
+
+@pytest.mark.parametrize("name", [name for name, theme in BUILTIN_THEMES.items() if not theme.ansi])
+def test_coloured_text_can_be_read_in_every_theme(name: str) -> None:
+    variables = readable_variables(BUILTIN_THEMES[name].to_color_system().generate())
+    background = Color.parse(variables["background"])
+    for colour in ("primary", "secondary", "accent", "success", "warning", "error"):
+        assert contrast(Color.parse(variables[f"text-{colour}"]), background) >= 4.5
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+async def test_all_text_of_the_conversation_can_be_read(tmp_path: Path, theme: str) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.app.theme = theme
+        await pilot.pause()
+        palette = stage.view.transcript._palette
+        keys = {name.removeprefix("transcript--") for name in stage.view.transcript.COMPONENT_CLASSES} - DECORATION
+        keys |= {f"{base} syntax-{name}" for base in ("output", "code") for name in SYNTAX}
+        keys |= {f"output syntax-{name} {row}" for name in SYNTAX for row in ROWS} | {f"output {row}" for row in ROWS}
+        keys |= {"line-number added", "line-number removed", "added added-sign", "removed removed-sign"}
+        poor = {}
+        for key in sorted(keys):
+            style = palette[key]
+            ratio = contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
+            if ratio < 4.5:
+                poor[key] = round(ratio, 2)
+        assert poor == {}
