@@ -152,21 +152,21 @@ class Compactor:
             return SummaryAnswer()
         return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
-    async def weigh(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
+    async def weigh(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
-        measures, overhead = self._measures(order.model), self._overhead(order.model, path)
+        measures, overhead = self._measures(model), self._overhead(model, path)
         return await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
 
-    async def commit(self, draft: Draft, order: Order, summary: str | None = None) -> Commit | Refusal:
+    async def commit(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
             # What was appended meanwhile is weighed with it.
             leaf = self._session.leaf
-            commit = await self.weigh(draft, order, summary)
+            commit = await self.weigh(draft, model, summary)
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
         return commit
@@ -184,7 +184,7 @@ class Compactor:
             if isinstance(drafted, SummaryFailure):
                 return Outcome(drafted.reason)
             draft = drafted
-        commit = await self.commit(draft, order)
+        commit = await self.commit(draft, order.model)
         return Outcome(commit.message) if isinstance(commit, Refusal) else Outcome(steps=commit.steps)
 
     def _refused(self, refusal: Refusal) -> Outcome:

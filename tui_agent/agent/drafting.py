@@ -23,8 +23,8 @@ class Drafting:
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would do; ``summary`` is the user's edit of it."""
-        return await self._context.compactor.weigh(draft, self._context.order("manual", None), summary)
+        return await self._context.compactor.weigh(draft, self._context.model, summary)
 
     async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction; refused with the reason when it would not help."""
-        return await self._context.compactor.commit(draft, self._context.order("manual", None), summary)
+        return await self._context.compactor.commit(draft, self._context.model, summary)
