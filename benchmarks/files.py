@@ -49,7 +49,7 @@ async def _measured(directory: Path, *, repository: bool) -> list[Row]:
         watch.cancel()
     note = f"before and after; the loop stood still {max(stalls.seen) * 1000:.0f} ms at most"
     rows.append(Row(NAME, f"around a command, {where}", milliseconds(around), "ms", 300, note))
-    recorder.close()
+    await recorder.aclose()
     store.close()
     rows += await _restored(directory, where)
     return rows

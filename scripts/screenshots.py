@@ -73,7 +73,7 @@ class Scene:
 
     async def say(self, text: str, until: type[object], *, keys: tuple[str, ...] = ()) -> None:
         """Send a message, press a key for each question, and wait for an event after the last."""
-        await self._after(PermissionAsked if keys else until, lambda: self.app.main.send(text))
+        await self._after(PermissionAsked if keys else until, lambda: self.app.main.outbox.send(text))
         for position, key in enumerate(keys, start=1):
             event = PermissionAsked if position < len(keys) else until
             await self._after(event, lambda key=key: self.pilot.press(key))
@@ -122,7 +122,7 @@ async def tree(scene: Scene) -> None:
     agent.session.label(agent.session.leaf or 0, "fixed")
     await agent.carry_out(agent.plan_move(fork), focus="")
     await scene.say("show markdown", RunEnded)
-    agent.move(fork)
+    await agent.move(fork)
     await scene.say("run the tests", RunEnded, keys=("y",))
     await scene.opened("ctrl+t", TreeScreen)
 

@@ -15,6 +15,7 @@ from tests.support.agents import Harness, make_agent
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.checkpoints import manifest, plan, recorder
+from tui_agent.agent.checkpoints.images import digest_of
 from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.events import Notice
 from tui_agent.session.entries import CheckpointEntry, CompactionEntry
@@ -282,6 +283,31 @@ async def test_more_changes_than_are_read_are_counted(
     assert (await harness.agent.files.plan(None)).omitted == 2
 
 
+async def test_what_takes_too_much_room_at_once_is_listed_and_stays(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "MAX_BYTES", 3_000)
+    harness = rewinding(tmp_path, (bash("head -c 2000 /dev/zero > n1; head -c 2000 /dev/zero > n2"),))
+    await harness.say("do it")
+    wanted = await harness.agent.files.plan(None)
+    assert [step.path for step in wanted.steps] == ["n1"]
+    assert [(conflict.path, conflict.reason) for conflict in wanted.conflicts] == [
+        ("n2", "no image of it is kept: too much changed at once")
+    ]
+
+
+async def test_an_edit_during_a_command_in_an_empty_project_is_recorded_once(tmp_path: Path) -> None:
+    write = call("write", path="made.py", content="made\n")
+    harness = rewinding(tmp_path, (write,))
+    watch = harness.agent.files.recorder
+    assert watch is not None
+    async with watch.around(None):
+        await harness.say("write it")
+    await harness.agent.files.plan(None)
+    assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["made.py"]
+    await harness.agent.aclose()
+
+
 async def test_images_dropped_for_room_can_not_be_restored(tmp_path: Path, project: Path) -> None:
     (project / "a.py").write_bytes(os.urandom(5_000))
     harness = rewinding(tmp_path, (bash("echo y >> a.py"),), (bash("echo 1 > b.py"),))
@@ -435,3 +461,19 @@ async def _random_work(tmp_path: Path, work: list[list[tuple[str, str, int]]]) -
     assert tree(root) == last
     await harness.agent.aclose()
     harness.store.close()
+
+
+async def test_images_are_trimmed_to_the_limit_while_one_works(tmp_path: Path, project: Path) -> None:
+    trimmed = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    kept: dict[str, bytes] = {}
+    keeping = Keeping(
+        lambda data: kept.setdefault(digest_of(data), data) and digest_of(data),
+        kept.get,
+        lambda: loop.call_soon_threadsafe(trimmed.set),
+    )
+    harness = rewinding(tmp_path, (bash("echo y >> a.py"),), checkpoints=keeping)
+    await harness.say("do it")
+    await harness.agent.files.plan(None)
+    await asyncio.wait_for(trimmed.wait(), 10)
+    await harness.agent.aclose()

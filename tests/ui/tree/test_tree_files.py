@@ -152,7 +152,9 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         await pilot.press("escape")
         await stage.highlight(pilot, "leaf")
         await pilot.press("d")
-        await until(lambda: any("changed no file" in note.message for note in stage.stage.app._notifications), pilot)
+        await until(
+            lambda: any("No change of a file" in note.message for note in stage.stage.app._notifications), pilot
+        )
 
 
 async def test_rows_of_a_turn_tell_the_files_it_changed(tmp_path: Path) -> None:

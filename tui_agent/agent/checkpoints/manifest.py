@@ -22,7 +22,14 @@ Manifest = dict[str, Stamp]
 
 
 class TooLargeError(Exception):
-    """The project can't be watched; the message is one sentence for a person."""
+    """The project can't be watched; the message is one sentence for a person.
+
+    ``for_good`` is false where it may go better the next time.
+    """
+
+    def __init__(self, why: str, *, for_good: bool) -> None:
+        super().__init__(f"This project {why}: what shell commands change in it can't be taken back, only edits can.")
+        self.for_good = for_good
 
 
 async def manifest_of(root: Path) -> Manifest:
@@ -36,7 +43,7 @@ async def manifest_of(root: Path) -> Manifest:
         async with asyncio.timeout(LIST_SECONDS):
             names = await _names(root)
     except TimeoutError:
-        raise TooLargeError(_sentence(f"takes longer than {LIST_SECONDS:.0f} s to look through")) from None
+        raise TooLargeError(f"takes longer than {LIST_SECONDS:.0f} s to look through", for_good=False) from None
     return await asyncio.to_thread(_stamped, root, names)
 
 
@@ -58,7 +65,7 @@ async def _names(root: Path) -> list[str]:
 
 def _stamped(root: Path, names: list[str]) -> Manifest:
     if len(names) > MAX_FILES:
-        raise TooLargeError(_sentence(f"has more than {MAX_FILES:,} files"))
+        raise TooLargeError(f"has more than {MAX_FILES:,} files", for_good=True)
     found: Manifest = {}
     prefix = f"{root}{os.sep}"
     for name in names:
@@ -69,7 +76,3 @@ def _stamped(root: Path, names: list[str]) -> Manifest:
         if stat.S_ISREG(state.st_mode):
             found[name] = Stamp.of(state)
     return found
-
-
-def _sentence(why: str) -> str:
-    return f"This project {why}: what shell commands change in it can't be taken back, only edits can."

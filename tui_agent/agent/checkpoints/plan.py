@@ -129,8 +129,8 @@ def decide(
 
 
 def _reason(difference: Difference, now: Image) -> str:
-    if difference.there.problem:
-        return f"no image of it is kept: {difference.there.problem}"
+    if problem := difference.there.problem or difference.here.problem:
+        return f"no image of it is kept: {problem}"
     if now.problem:
         return now.problem
     if now != difference.here:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from tui_agent.agent.checkpoints.images import NOT_A_FILE, Image, Reading, read_image
+from tui_agent.agent.checkpoints.images import MAX_FILE_BYTES, NOT_A_FILE, Image, Reading, Stamp, read_image
 from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, manifest_of
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.shelf import Shelf
@@ -29,6 +29,9 @@ MAX_CHANGES = 1_000
 
 MAX_BYTES = 50_000_000
 """What images of one command's changes may take; files beyond that have none."""
+
+PATIENCE = 3
+"""A project that took too long to list so often is not watched any more."""
 
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
@@ -81,8 +84,10 @@ class Recorder:
         self._lock = asyncio.Lock()
         self._told: set[str] = set()
         self._watched = True
+        self._failures = 0
         self._bytes = 0
         self._trimmed = False
+        self._trimming: asyncio.Future[object] | None = None
         self._unstored = ""
         self._looking: set[asyncio.Future[None]] = set()
 
@@ -137,12 +142,15 @@ class Recorder:
                 now = await self._look()
                 await self._see_jobs(now)
                 await self._copy(now)
-            if self._changes.files and (not self._trimmed or self._bytes > MAX_BYTES):
+            if self._bytes and (not self._trimmed or self._bytes > MAX_BYTES):
                 self._trimmed, self._bytes = True, 0
-                await self._guarded(asyncio.to_thread(self._keeping.trim))
+                # Nobody waits for it: a large store takes a while to look through.
+                self._trimming = asyncio.ensure_future(self._guarded(asyncio.to_thread(self._keeping.trim)))
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of copies."""
+        if self._trimming is not None:
+            await self._trimming
         if self._shelf is not None:
             self._shelf.close()
             self._shelf = None
@@ -166,8 +174,8 @@ class Recorder:
             changed = await self._guarded(asyncio.to_thread(self._keep, pairs))
             self._note(changed or [])
             for manifest in (self._window.seen, self._window.beside_jobs):
-                for name, reading in after.items() if manifest is not None else ():
-                    _follow(manifest or {}, name, reading)
+                if manifest is not None:
+                    _follow(manifest, after)
 
     # -- commands that may change any file ------------------------------------------------------------------------
 
@@ -205,7 +213,8 @@ class Recorder:
         try:
             return await manifest_of(self._root)
         except TooLargeError as error:
-            self._watched = False
+            self._failures += 1
+            self._watched = not error.for_good and self._failures < PATIENCE
             self._say(str(error))
         except OSError as error:
             self._say(f"The project can't be looked through, so commands can't be taken back: {error}.")
@@ -232,6 +241,7 @@ class Recorder:
     def _changes_of(self, changed: Sequence[str], before: Manifest, after: Manifest) -> list[FileChange]:
         if self._shelf is None:
             return []
+        changed, unread = _within(MAX_BYTES, changed, before, after)
         were = self._shelf.images([(path, before[path]) for path in changed if path in before])
         # Files that a changed ignore file let in were there already.
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
@@ -245,7 +255,8 @@ class Recorder:
             elif path not in after and now.stamp == before[path]:
                 continue
             pairs.append((path, were[path], now))
-        return self._keep(pairs)
+        lost = [_change(path, _unread(before.get(path)), _unread(after.get(path))) for path in unread]
+        return [*self._keep(pairs), *lost]
 
     # -- keeping --------------------------------------------------------------------------------------------------
 
@@ -313,16 +324,33 @@ class Recorder:
             self._tell(sentence)
 
 
+def _within(room: int, changed: Sequence[str], before: Manifest, after: Manifest) -> tuple[list[str], list[str]]:
+    """Return the files whose images fit into some bytes together, and the others."""
+    fitting: list[str] = []
+    others: list[str] = []
+    for path in changed:
+        sizes = [manifest[path].size for manifest in (before, after) if path in manifest]
+        needed = sum(size for size in sizes if size <= MAX_FILE_BYTES)
+        (fitting if needed <= room else others).append(path)
+        room -= needed if needed <= room else 0
+    return fitting, others
+
+
+def _unread(stamp: Stamp | None) -> Image:
+    return Image() if stamp is None else Image(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
+
+
 def _differing(before: Manifest, after: Manifest) -> list[str]:
     return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 
 
-def _follow(manifest: Manifest, name: str, reading: Reading) -> None:
-    """Take a file's state into a manifest: what was done to it is recorded already."""
-    if reading.stamp is not None:
-        manifest[name] = reading.stamp
-    else:
-        manifest.pop(name, None)
+def _follow(manifest: Manifest, known: dict[str, Reading]) -> None:
+    """Take files as they are into a manifest: what was done to them is recorded already."""
+    for name, reading in known.items():
+        if reading.stamp is not None:
+            manifest[name] = reading.stamp
+        else:
+            manifest.pop(name, None)
 
 
 def _change(path: str, before: Image, after: Image) -> FileChange:

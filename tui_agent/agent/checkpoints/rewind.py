@@ -44,6 +44,7 @@ class FileRewind:
         keeping = ports.checkpoints
         if keeping is not None and not session.read_only:
             self.recorder = Recorder(ports.project, keeping, self._warn, around.jobs)
+        if keeping is not None:
             self._restorer = Restorer(ports.project, keeping.get, keeping.put)
 
     def get_ready(self) -> None:
@@ -68,7 +69,7 @@ class FileRewind:
         """Keep what was changed last, and let go of copies."""
         if self.recorder is not None:
             await self.settle()
-            self.recorder.close()
+            await self.recorder.aclose()
 
     def _warn(self, sentence: str) -> None:
         self._around.emit(Notice(sentence, "warning"))

@@ -116,7 +116,7 @@ class TreeMoves:
         if diff:
             self._screen.app.push_screen(ViewerScreen(f"Files from #{entry_id} to here", diff))
         else:
-            self._screen.say("The session changed no file between this entry and here.")
+            self._screen.say("No change of a file is recorded between this entry and here.")
 
     def open_subagent(self, entries: Sequence[Entry]) -> None:
         """Open the session of the subagent that one of some entries is the result of."""
