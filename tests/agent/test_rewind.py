@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -438,11 +439,13 @@ async def _random_work(tmp_path: Path, work: list[list[tuple[str, str, int]]]) -
     harness = rewinding(tmp_path, *commands)
     states, leaves = [tree(root)], [harness.session.leaf]
     touched: set[str] = set()
+    numbers = count()
     for turn in work:
         for action, name, number in turn:
             if action == "user":
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(f"the user's {number}\n")
+                # Never twice the same: what equals a state that the session left is the session's to change.
+                (root / name).write_text(f"the user's {next(numbers)} {number}\n")
                 touched.add(name)
         await harness.say("go on")
         states.append(tree(root))

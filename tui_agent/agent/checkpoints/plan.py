@@ -14,6 +14,7 @@ from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
 CHANGED_SINCE = "changed since"
 CHANGED_BETWEEN = "changed by somebody else in between"
 BESIDE_JOB = "changed while a background job ran, perhaps by you"
+MOVED = "it was moved here and can't go back"
 DROPPED = "its image was dropped to save room"
 
 
@@ -114,6 +115,7 @@ def decide(
     """
     steps: list[Step] = []
     conflicts: list[Conflict] = []
+    stuck: set[str] = set()
     for difference in found:
         now, there = current(difference.path), difference.there
         if now == there and not there.problem:
@@ -123,9 +125,13 @@ def decide(
             reason = DROPPED
         if reason:
             conflicts.append(Conflict(difference.path, reason))
+            stuck.update(filter(None, [there.digest]))
         else:
             steps.append(Step(difference.path, now, there))
-    return tuple(steps), tuple(conflicts)
+    # A file that was moved and can't go back is not deleted where it is: it would be nowhere.
+    moved = [step for step in steps if not step.wanted.exists and step.now.digest in stuck]
+    conflicts += [Conflict(step.path, MOVED) for step in moved]
+    return tuple(step for step in steps if step not in moved), tuple(conflicts)
 
 
 def _reason(difference: Difference, now: Image) -> str:
