@@ -297,3 +297,19 @@ async def test_what_a_notice_offers_is_a_command(tmp_path: Path) -> None:
     offered = {notice.action for notice in harness.of(Notice) if notice.action}
     assert offered
     assert offered <= {"context", "compact", "undo"}  # the names of commands
+
+
+async def test_an_overflow_does_not_compact_where_compaction_is_off(tmp_path: Path) -> None:
+    overflow = ModelError(ErrorKind.CONTEXT_OVERFLOW, "prompt is too long: 21000 tokens > 20000 maximum", window=20_000)
+    talk = Reply("word " * 4_000, usage=None)
+    client = ScriptedClient([talk, talk, talk, Reply("", error=overflow)])
+    off = ContextSettings(compaction=CompactionSettings(auto=False))
+    harness = make_agent(tmp_path, client, settings=off)
+    for text in ("one", "two", "three"):
+        await harness.say(text)
+    ended = await harness.say("four")
+    assert ended.reason == "stopped"
+    assert "Automatic compaction is off." in (ended.error or "")
+    assert "/compact" in (ended.error or "")
+    assert "compaction" not in harness.kinds()
+    assert not any(is_summary_call(request) for request in client.requests)

@@ -121,6 +121,12 @@ class Terminal:
         return "\n".join(self.lines)
 
     @property
+    def cursor(self) -> tuple[int, int]:
+        """Column and row of the terminal's own cursor, shown or not."""
+        self._draw()
+        return self._screen.cursor.x, self._screen.cursor.y
+
+    @property
     def title(self) -> str:
         """The window title."""
         self._draw()

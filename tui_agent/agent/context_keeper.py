@@ -153,7 +153,7 @@ class ContextKeeper:
             raise ContextFullError(error.message)
         held = self._hold("overflow")
         outcome = Outcome(held.value) if held else await self.compact("overflow")
-        if outcome.problem and not outcome.cancelled:
+        if outcome.problem and not outcome.cancelled and held is not Hold.OFF:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
             raise ContextFullError(f"{error.message} {outcome.problem}")

@@ -1,10 +1,12 @@
 """Notices that the model repeats itself: pure, from the entries of the path, so it survives a restart.
 
 A call's key is its tool and its arguments as canonical JSON. What counts is the run of calls since the user last
-said something. Progress is told from a loop by the results: the same call with a new result is polling.
+said something. Progress is told from a loop by the results: the same call with a new result is polling. A result
+that differs in nothing but times is not new.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -15,16 +17,19 @@ from tui_agent.context.arguments import parse_object
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, ToolStatus, UserEntry
 
 IDENTICAL_CALLS = 3
-"""The call that asks when all results so far were the same."""
-CHANGING_CALLS = 5
-"""The call (or round of a cycle) that asks when results differ."""
+"""The call that asks when the results before it were the same."""
+CHANGING_CALLS = 20
+"""Every so many calls (or rounds of a cycle) are asked about when results differ: polling ends before, as a rule."""
 CYCLE_ROUNDS = 3
 """The round of a repeating cycle that asks when each of its calls keeps giving the same result."""
 CYCLE_LENGTHS = (2, 3)
 PARSE_FAILURES = 3
 """The unreadable call of one tool that asks."""
-LOOK_BACK = 64
-"""Calls looked at; the longest pattern needs far fewer, the rest counts what was refused."""
+LOOK_BACK = 80
+"""Calls looked at: a multiple of ``CHANGING_CALLS``, so that what goes on for longer is asked about each time."""
+
+_TIMES = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
+"""Durations and times of day: that a command took longer than before is no news."""
 
 
 class LoopKind(StrEnum):
@@ -174,7 +179,9 @@ def _digest(result: ToolResultEntry | None) -> str | None:
     if result is None or result.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
         return None
     images = " ".join(image.blob for image in result.attachments)
-    return sha256(f"{result.status} {images} {result.output}".encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(
+        f"{result.status} {images} {_TIMES.sub('', result.output)}".encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
 def _detect(calls: Sequence[_Call], allowed: AbstractSet[str]) -> DoomLoop | None:
@@ -200,21 +207,33 @@ def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
 
 def _identical(calls: Sequence[_Call]) -> DoomLoop | None:
     rounds = _rounds(calls, 1)
-    if rounds >= IDENTICAL_CALLS and _same_results(calls, 1, rounds):
-        return DoomLoop(LoopKind.IDENTICAL, calls[-1].tool, (calls[-1].key,), rounds)
-    if rounds >= CHANGING_CALLS:
-        return DoomLoop(LoopKind.CHANGING, calls[-1].tool, (calls[-1].key,), rounds)
-    return None
+    key = (calls[-1].key,)
+    if _stale_rounds(calls, 1, rounds) >= IDENTICAL_CALLS:
+        return DoomLoop(LoopKind.IDENTICAL, calls[-1].tool, key, rounds)
+    return DoomLoop(LoopKind.CHANGING, calls[-1].tool, key, rounds) if _too_long(rounds) else None
 
 
 def _cycle(calls: Sequence[_Call]) -> DoomLoop | None:
     for length in CYCLE_LENGTHS:
-        rounds = _rounds(calls, length)
-        needed = CYCLE_ROUNDS if _same_results(calls, length, rounds) else CHANGING_CALLS
         keys = tuple(call.key for call in calls[-length:])
-        if rounds >= needed and len(set(keys)) > 1:
+        if len(set(keys)) == 1:
+            continue
+        rounds = _rounds(calls, length)
+        if _stale_rounds(calls, length, rounds) >= CYCLE_ROUNDS or _too_long(rounds):
             return DoomLoop(LoopKind.CYCLE, calls[-1].tool, keys, rounds)
     return None
+
+
+def _too_long(rounds: int) -> bool:
+    return rounds > 0 and rounds % CHANGING_CALLS == 0
+
+
+def _stale_rounds(calls: Sequence[_Call], length: int, rounds: int) -> int:
+    """Return how many of the last rounds, the pending one included, brought nothing new."""
+    stale = 0
+    while stale < rounds and _same_results(calls, length, stale + 1):
+        stale += 1
+    return stale
 
 
 def _rounds(calls: Sequence[_Call], length: int) -> int:

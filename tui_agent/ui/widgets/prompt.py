@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual import events, on
+from textual.actions import parse
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -92,6 +93,17 @@ class Prompt(TextArea):
         self._restored = ""
         self.last_typed = float("-inf")
         """When a key last changed the text, in the clock's seconds."""
+
+    def on_mount(self) -> None:
+        """Keep the terminal's own cursor at the caret: an input method shows there what is being composed."""
+        self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
+
+    def _place_cursor(self, _screen: object = None) -> None:
+        """Follow the prompt when it was moved without a key of its own: by a resize, a notice, a line that went."""
+        if self.has_focus and self.app.cursor_position != self.cursor_screen_offset:
+            self.app.cursor_position = self.cursor_screen_offset
+            # The cursor goes where it belongs with what is drawn next.
+            self.refresh()
 
     # -- content ----------------------------------------------------------------------------------------------
 
@@ -187,14 +199,25 @@ class Prompt(TextArea):
         self.last_typed = self._clock()
         # Here and not as priority bindings: those overtake the keys typed before that still wait their turn.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
-        if act is None:
+        if act is not None:
+            act()
+        elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
                 self._make_room_for_command()
             await super()._on_key(event)
             return
         event.stop()
         event.prevent_default()
-        act()
+
+    async def _run_own(self, key: str) -> bool:
+        """Do what a key of the prompt does, now: Textual does it later, after characters typed since then."""
+        for binding in self._bindings.key_to_bindings.get(key, ()):
+            namespace, action, parameters = parse(binding.action)
+            if namespace or binding.priority:
+                return False
+            if self.check_action(action, parameters) and await self.app.run_action(binding.action, self):
+                return True
+        return False
 
     def _make_room_for_command(self) -> None:
         """Put a restored text that nobody touched into the history: what begins now is a command, not its end."""
