@@ -46,6 +46,8 @@ class Prompt(TextArea):
         Binding("escape", "close_completion", "close list", show=False),
         Binding("ctrl+e", "edit_outside", "editor", show=False),
         Binding("ctrl+d", "delete_or_quit", "delete or quit", show=False),
+        # A text area selects a line with it.
+        Binding("f6", "screen.command('redo')", "redo", show=False),
         Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
         Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
     ]
