@@ -471,19 +471,20 @@ async def test_undo_and_redo_are_a_chain_of_keys_or_commands(tmp_path: Path) -> 
     async with stage.run() as pilot:
         remembered(stage)
         await pilot.press("f5")
-        assert (stage.main.prompt.text, stage.agent.session.leaf) == ("and the README", 2)
+        await until(lambda: stage.main.prompt.text == "and the README", pilot)
+        assert stage.agent.session.leaf == 2
         await write(pilot, "/undo")
         await pilot.press("enter")
-        await until(lambda: stage.agent.session.leaf == 1, pilot)
-        assert stage.main.prompt.text == "write a test for it"
+        await until(lambda: stage.main.prompt.text == "write a test for it", pilot)
+        assert stage.agent.session.leaf == 1
         await write(pilot, "/redo")
         await pilot.press("enter")
         await until(lambda: stage.agent.session.leaf == 2, pilot)
-        assert stage.main.prompt.text == ""
+        await until(lambda: stage.main.prompt.text == "", pilot)
         await pilot.press("up", "up")
         assert stage.main.prompt.text == "write a test for it", "what made room for a command is in the history"
         await pilot.press("f6")
-        assert stage.agent.session.leaf == 4
+        await until(lambda: stage.agent.session.leaf == 4, pilot)
 
 
 async def test_a_restored_text_that_was_touched_is_the_users(tmp_path: Path) -> None:
@@ -491,9 +492,11 @@ async def test_a_restored_text_that_was_touched_is_the_users(tmp_path: Path) -> 
     async with stage.run() as pilot:
         remembered(stage)
         await pilot.press("f5")
+        await until(lambda: stage.main.prompt.text == "and the README", pilot)
         await write(pilot, " or/and more")
         assert stage.main.prompt.text == "and the README or/and more"
         await pilot.press("f6")
+        await until(lambda: stage.agent.session.leaf == 4, pilot)
         assert stage.main.prompt.text == "and the README or/and more"
 
 

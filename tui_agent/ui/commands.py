@@ -107,7 +107,7 @@ COMMANDS: tuple[Command, ...] = (
         "Permissions",
         needs=PermittingAgent,
     ),
-    Command("undo", "take back the last turn, move, compaction or prune", handlers.undo, "Undo", key="f5"),
+    Command("undo", "undo the last turn, move, compaction or prune", handlers.undo, "Undo", key="f5"),
     Command("redo", "undo the last /undo", handlers.redo, "Redo", key="f6"),
     Command("retry", "send the last request again", handlers.retry, "Retry", key="ctrl+r"),
     Command(
