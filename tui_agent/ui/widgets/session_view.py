@@ -16,6 +16,7 @@ from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.errors import SessionHeld, StoreError
 from tui_agent.ui.cold_cache import ColdCache, tell_missed
 from tui_agent.ui.event_map import apply
+from tui_agent.ui.format import plural
 from tui_agent.ui.inbox import AgentEvents
 from tui_agent.ui.run_state import RunState
 from tui_agent.ui.services import AgentPort, AppServices, OpenHow, OpenRequest
@@ -102,6 +103,7 @@ class SessionView(Container):
             self.call_after_refresh(self.show_entry, request.entry)
         self._cold_cache.forget()
         self.look_at_cache()
+        self._tell_damage(agent)
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
@@ -131,6 +133,17 @@ class SessionView(Container):
             self.hints.offer(self._main.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
+
+    def _tell_damage(self, agent: AgentPort) -> None:
+        """Say how much of a session whose file was damaged is there; what is not read yet is not looked at."""
+        if lost := agent.session.damaged:
+            stored = agent.session.info.entry_count
+            what = plural(lost, "entry")
+            self._main.say(
+                f"Recovered {max(0, stored - lost):,} of {stored:,} entries: {what} could not be read or placed. "
+                "Everything else is there.",
+                "warning",
+            )
 
     def look_at_cache(self) -> None:
         """Say when the next request is going to be read anew."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
-from tui_agent.ui.widgets.transcript.build import SILENT_KINDS, Surroundings, blocks_of
+from tui_agent.ui.widgets.transcript.build import SILENT_KINDS, Surroundings, blocks_of, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
@@ -170,7 +170,12 @@ class TranscriptModel:
         entries = self._entries(places)
         for place in wanted:
             entry = entries.get(place)
-            if entry is not None and place not in self._cache:
+            if place in self._cache:
+                continue
+            if entry is None:
+                lost = notice_block("damaged", f"#{self.ids[place]} could not be read; the rest is there", "warning")
+                self._cache.put(place, Item(self.ids[place], self.kinds[place], [lost]))
+            else:
                 self._put(place, entry, [entries[result] for result in results.get(place, ()) if result in entries])
 
     def _needs_loading(self, index: int) -> bool:
@@ -182,8 +187,9 @@ class TranscriptModel:
     def _entries(self, places: Sequence[int]) -> dict[int, Entry]:
         if self._source is None or not places:
             return {}
-        entries = self._source.load([self.ids[place] for place in places])
-        return dict(zip(places, entries, strict=True))
+        # What is damaged is left out.
+        loaded = {entry.id: entry for entry in self._source.load([self.ids[place] for place in places])}
+        return {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
 
     def _results_of(self, index: int) -> list[int]:
         found: list[int] = []
