@@ -14,7 +14,7 @@ from tui_agent.session.entries import ToolResultEntry, ToolStatus
 ALL = (Rule("*", "*", Action.ALLOW, "flag"),)
 
 
-def recall(what: str, **more: int) -> Call:
+def recall(what: str, **more: object) -> Call:
     return Call("recall", json.dumps({"what": what, **more}))
 
 
@@ -66,3 +66,25 @@ async def test_recall_does_not_find_its_own_results(tmp_path: Path) -> None:
     found = SessionArchive(harness.session, harness.store.blob).search("xylophone", 10)
     assert all("recall" not in hit.snippet for hit in found)
     assert len(found) >= 1
+
+
+async def test_one_looks_into_a_cut_output_by_range_and_by_text(tmp_path: Path) -> None:
+    script = [Reply(calls=(Call("bash", '{"command": "seq 1 30000"}'),))]
+    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
+    harness = make_agent(tmp_path, client, rules=ALL)
+    await harness.say("count")
+    address = f"#{results(harness)[0].id}"
+    script[:] = [
+        Reply(calls=(recall(address, offset=15_000, limit=2),)),
+        Reply(calls=(recall(address, grep="2999", limit=3),)),
+        Reply(calls=(recall(address, grep="pepper"),)),
+    ]
+    await harness.say("and the middle?")
+    ranged, found, missing = results(harness)[-3:]
+    assert ranged.output == "15000\n15001\n[Lines 15000-15001 of 30001. Go on with offset=15002.]"
+    assert found.output.startswith(
+        "2999: 2999\n12999: 12999\n22999: 22999\n[3 of 13 lines that hold it, of 30001 in all."
+    )
+    assert found.output.endswith("Go on with offset=23000.]")
+    assert missing.status is ToolStatus.ERROR
+    assert "holds 'pepper'" in missing.output

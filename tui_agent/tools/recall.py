@@ -19,6 +19,8 @@ class RecallInput(ToolInput):
 
     what: str = Field(description="#number of an entry, or words to search for")
     offset: int = Field(default=1, ge=1, description="First line")
+    limit: int | None = Field(default=None, ge=1, description="Lines")
+    grep: str = Field(default="", description="Only the lines of the entry that hold this text")
 
 
 class RecallTool(Tool[RecallInput]):
@@ -44,7 +46,7 @@ class RecallTool(Tool[RecallInput]):
         if context.archive is None:
             raise ToolError("There is no session to recall from.")
         if address := _ADDRESS.fullmatch(arguments.what):
-            return await self._entry(int(address[1]), arguments.offset, context)
+            return await self._entry(int(address[1]), arguments, context)
         found = await asyncio.to_thread(context.archive.search, arguments.what, HITS)
         if not found:
             raise ToolError(f"Nothing in this session matches {arguments.what!r}; try fewer or other words.")
@@ -58,24 +60,34 @@ class RecallTool(Tool[RecallInput]):
         return await finish(Output("\n".join(lines), title, footer=footer, metadata=metadata, stored=False), context)
 
     @staticmethod
-    async def _entry(entry_id: int, offset: int, context: ToolContext) -> ToolResult:
+    async def _entry(entry_id: int, wanted: RecallInput, context: ToolContext) -> ToolResult:
         archive = context.archive
         text = await asyncio.to_thread(archive.text, entry_id) if archive is not None else None
         if text is None:
             raise ToolError(f"There is no entry #{entry_id} in this session.")
-        lines = text.split("\n")
+        lines, offset = text.split("\n"), wanted.offset
         if offset > len(lines):
             raise ToolError(f"#{entry_id} has {counted(len(lines), 'line')}; offset {offset} is beyond its end.")
         total = len(lines)
+        numbers = [at for at in range(offset, total + 1) if wanted.grep.lower() in lines[at - 1].lower()]
+        if not numbers:
+            raise ToolError(f"No line of #{entry_id} from {offset} on holds {wanted.grep!r}; it has {total}.")
+        given = numbers[: wanted.limit]
+
+        def footer(shown: int) -> str:
+            if wanted.grep:
+                rest = f" Go on with offset={given[max(shown, 1) - 1] + 1}." if shown < len(numbers) else ""
+                return f"[{shown} of {counted(len(numbers), 'line')} that hold it, of {total} in all.{rest}]"
+            return f"[Lines {offset}-{offset - 1 + shown} of {total}. Go on with offset={offset + shown}.]"
 
         def hint(cut: object) -> str:
-            shown = offset - 1 + getattr(cut, "kept_lines", 0)
-            return f"[Lines {offset}-{shown} of {total}. Go on with offset={shown + 1}.]"
+            return footer(getattr(cut, "kept_lines", 0))
 
         output = Output(
-            "\n".join(lines[offset - 1 :]),
+            "\n".join(f"{at}: {lines[at - 1]}" if wanted.grep else lines[at - 1] for at in given),
             f"#{entry_id}",
             cut_hint=hint,
+            footer=footer(len(given)) if wanted.grep or len(given) < len(numbers) else "",
             metadata=ToolMetadata(count=total),
             stored=False,
         )
