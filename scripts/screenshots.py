@@ -203,6 +203,7 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
             blob=store.blob,
             environment={"PATH": f"{programs}:/usr/bin:/bin"},
             clock=lambda: NOW * 1000,
+            parallel_calls=1,  # else the order of results depends on the machine
         )
         agents.append(Agent(session, ports, model=DEMO_MODEL))
         return agents[-1]

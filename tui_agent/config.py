@@ -61,6 +61,9 @@ class Config(BaseModel):
         default="build", description="The mode of a new session: build asks, auto-edit edits unasked, plan only reads."
     )
     max_steps: int = Field(default=200, ge=1, description="Requests a message may cause before a forced wrap-up.")
+    parallel_calls: int = Field(
+        default=8, ge=1, description="Reading tools and subagents that run side by side; 1 for one after the other."
+    )
     instructions: tuple[str, ...] = Field(
         default=(), description="More instructions for the model: files, globs and URLs."
     )

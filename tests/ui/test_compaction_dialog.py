@@ -7,9 +7,11 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_scr
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionStarted
+from tui_agent.context.compaction import CompactionPlan
+from tui_agent.context.ladder import Commit
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import CompactionEntry, PruneEntry
+from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
 from tui_agent.ui.run_state import Phase as RunPhase
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.compact import CompactScreen, Phase
@@ -142,13 +144,47 @@ async def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
         assert stage.screen is stage.main
 
 
-async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> None:
+async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
     settings = ContextSettings(compaction=CompactionSettings(target_of_before=0.01))
     stage = a_stage(tmp_path, settings=settings)
     async with stage.run() as pilot:
         before = await worked(stage, pilot)
-        await drafted(stage, pilot)
-        assert "are the goal" in stage.text()
+        asked = len(stage.client.requests)
+        await pilot.press("f4")
+        await stage.until_text("are the goal", pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert len(stage.client.requests) == asked
+        assert ids(stage) == before
+
+
+async def test_what_is_foretold_adds_up(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await worked(stage, pilot)
+        drafting = stage.harness.agent.drafting
+        plan = await drafting.plan()
+        assert isinstance(plan, CompactionPlan)
+        forecast = await drafting.forecast(plan)
+        assert isinstance(forecast, Commit)
+        outcome = await stage.harness.agent.compact()
+        assert outcome.problem is None
+        last = stage.harness.path()[-1]
+        assert isinstance(last, CompactionEntry)
+        assert last.tokens_before == forecast.tokens_before
+        assert last.tokens_after <= forecast.tokens_after + plan.summary_tokens
+
+
+async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        dialog = await drafted(stage, pilot)
+        # What comes in while the summary is edited is no part of the plan and stays.
+        long = UserEntry(parts=(TextPart(text="one two three four five six seven " * 1_500),))
+        before.append(stage.harness.session.append(long).id)
+        dialog.editor.text = "Another summary."
+        await stage.until_text("are the goal", pilot)
         await pilot.press("ctrl+s")
         await pilot.pause()
         assert isinstance(stage.screen, CompactScreen)

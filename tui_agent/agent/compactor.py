@@ -152,6 +152,11 @@ class Compactor:
             return SummaryAnswer()
         return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
+    async def forecast(self, plan: CompactionPlan, model: str) -> Commit | Refusal:
+        """Return what committing a plan would append, with nothing for a summary."""
+        size = self._size(model, self._session.active_path())
+        return await self.weigh(Draft(plan, "", size, None, Spent()), model)
+
     async def weigh(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()

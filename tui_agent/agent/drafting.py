@@ -17,6 +17,10 @@ class Drafting:
         """Return what a compaction would do now, or why there is none. No model is called."""
         return await self._context.compactor.plan(self._context.order("manual", None))
 
+    async def forecast(self, plan: CompactionPlan) -> Commit | Refusal:
+        """Return what carrying out a plan comes to, less the summary that is still to be written."""
+        return await self._context.compactor.forecast(plan, self._context.model)
+
     async def draft(self, focus: str | None = None) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise; ``focus`` says what the summary should keep. Cancelling changes nothing."""
         return await self._context.compactor.draft(self._context.order("manual", focus))

@@ -74,6 +74,8 @@ class AgentPorts:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     rules: tuple[Rule, ...] = ()
     max_steps: int = 200
+    parallel_calls: int = 8
+    """Calls of one answer that run side by side, where they may."""
     agents: tuple[AgentSpec, ...] = ()
     """Kinds of subagents that can be given tasks."""
     open_child: OpenChild | None = None

@@ -156,7 +156,13 @@ class ToolRunner:
         return tools if chosen is None else chosen.choose(tools)
 
     async def _run_together(self, calls: list[_Call]) -> None:
-        tasks = [asyncio.ensure_future(self._run_one(call)) for call in calls]
+        places = asyncio.Semaphore(self._ports.parallel_calls)
+
+        async def run(call: _Call) -> None:
+            async with places:
+                await self._run_one(call)
+
+        tasks = [asyncio.ensure_future(run(call)) for call in calls]
         try:
             await asyncio.gather(*tasks)
         finally:

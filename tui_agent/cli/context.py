@@ -158,9 +158,10 @@ def _preview_text(draft: Draft, commit: Commit | Refusal, kept: tuple[Entry, ...
         else f"would be refused: {commit.message}"
     )
     first = f"#{kept[0].id}" if kept else "nothing"
+    goes = len(plan.history) + len(plan.turn_prefix)
     return "\n".join(
         [
-            f"Goes:  {len(plan.history) + len(plan.turn_prefix)} entries, {plan.tokens_summarised:,} tokens",
+            f"Goes:  {goes} entries, summarised from {plan.tokens_summarised:,} tokens",
             f"Stays: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
             f"After: {result}",
             "",

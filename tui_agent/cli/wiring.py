@@ -280,6 +280,7 @@ class Wiring:
             retry=RetryPolicy.of(config.retry),
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(cwd), *self.flag_rules),
             max_steps=config.max_steps,
+            parallel_calls=config.parallel_calls,
             knowledge=knowledge,
             small_model=config.small_model,
             titles=getattr(self.arguments, "print", None) is None,

@@ -21,22 +21,25 @@ LISTED = 6
 """Outputs named one by one; the rest is counted."""
 
 
-def compaction_text(plan: CompactionPlan) -> str:
-    """Return what a compaction takes out, what it keeps, and what it comes to at most."""
+def compaction_text(plan: CompactionPlan, forecast: Commit) -> str:
+    """Return what a compaction takes out, what it keeps, and what it comes to at most.
+
+    ``forecast`` is what it comes to without the model's summary.
+    """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if is_message(entry)]
-    settings = plan.settings.compaction
-    carried = settings.anchors_tokens(plan.budget) + settings.user_messages_tokens(plan.budget)
-    most = min(plan.tokens_before, plan.tokens_kept + plan.summary_tokens + carried)
+    before, carried = forecast.tokens_before, max(0, forecast.tokens_after - plan.tokens_kept)
+    most = min(before, forecast.tokens_after + plan.summary_tokens)
     rows = [
-        ("Goes", f"{_counts(goes)} · {tokens(plan.tokens_summarised)} tokens{_first(goes)}"),
+        ("Goes", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{_first(goes)}"),
         ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
-        ("Carried", "your messages, pins, files, to-dos, facts"),
-        ("After", f"{tokens(plan.tokens_before)} → at most {tokens(most)} tokens of history"),
+        ("Carried", f"your messages, pins, files, to-dos, facts · {tokens(carried)} tokens"),
+        ("Written", f"a summary of at most {tokens(plan.summary_tokens)} tokens"),
+        ("After", f"{tokens(before)} → at most {tokens(most)} tokens of history"),
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
-        rows.insert(2, ("Pruned", f"{plural(count, 'old output')} of what stays; recall brings them back"))
+        rows.insert(2, ("Pruned", f"{plural(count, 'old output')}; recall brings them back"))
     return "\n".join(f"{name:<9}{text}" for name, text in rows)
 
 

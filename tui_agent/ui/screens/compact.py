@@ -16,7 +16,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static, TextArea
 
 from tui_agent.agent.events import AgentEvent, CompactionProgress
-from tui_agent.context.compaction import CompactionPlan, Refusal
+from tui_agent.context.compaction import Refusal
 from tui_agent.context.ladder import Commit
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.errors import StoreError
@@ -105,10 +105,14 @@ class CompactScreen(ModalScreen[None]):
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
         plan = await self._agent.drafting.plan()
+        forecast = plan if isinstance(plan, Refusal) else await self._agent.drafting.forecast(plan)
         if isinstance(plan, Refusal):
             self._refuse(plan)
+        elif isinstance(forecast, Refusal):
+            self._refuse(forecast)
         else:
-            self._show_plan(plan)
+            self.heading.update(plans.compaction_text(plan, forecast))
+            self._enter(Phase.PLAN)
 
     def on_unmount(self) -> None:
         """Stop listening, and stop the summary."""
@@ -139,10 +143,6 @@ class CompactScreen(ModalScreen[None]):
         self.line.update(text)
         self.line.display = bool(text)
         self.line.set_classes(f"-{severity}" if severity else "")
-
-    def _show_plan(self, plan: CompactionPlan) -> None:
-        self.heading.update(plans.compaction_text(plan))
-        self._enter(Phase.PLAN)
 
     def _refuse(self, refusal: Refusal) -> None:
         self._refusal = refusal
