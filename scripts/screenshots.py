@@ -165,7 +165,7 @@ PICTURES: dict[str, tuple[tuple[int, int], Callable[[Scene], Awaitable[None]]]] 
     "permission-80x24": (SMALL, permission),
     "markdown": (WIDE, markdown),
     "doom-loop": (WIDE, doom_loop),
-    "tree": (WIDE, tree),
+    "tree": ((120, 24), tree),
     "context-map": (WIDE, context_map),
     "markers": (WIDE, markers),
     "compaction": (WIDE, compaction),

@@ -35,7 +35,8 @@ ORDERS_A_MONTH = 58
 """Lines of one file of orders: a little under what a single output may take of the demo's window."""
 
 MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
 )  # fmt: skip
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 
