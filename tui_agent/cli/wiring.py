@@ -317,7 +317,9 @@ class Wiring:
         settings, store = self.loaded.config.checkpoints, self.store
         if not settings.enabled:
             return None
-        return Keeping(store.put_blob, store.blob, lambda: store.trim_file_images(settings.megabytes * 1_000_000))
+        limit = settings.megabytes * 1_000_000
+        own = tuple(path.resolve() for path in (data_dir(), log_dir(), runtime_dir(), cache_dir()))
+        return Keeping(store.put_blob, store.blob, lambda: store.trim_file_images(limit), own)
 
     def sandbox(self) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""

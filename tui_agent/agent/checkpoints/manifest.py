@@ -3,6 +3,9 @@
 import asyncio
 import os
 import stat
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.images import Stamp
@@ -17,8 +20,25 @@ LIST_SECONDS = 2.0
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 
-Manifest = dict[str, Stamp]
-"""Stamps by path, relative to the project."""
+SLACK = 2_000_000_000
+"""Nanoseconds by which the clock of a file system may differ from that of the program."""
+
+
+class Manifest(dict[str, Stamp]):
+    """Stamps by path, relative to the project."""
+
+    began = 0
+    """When it was begun to be made."""
+
+    def had(self, stamp: Stamp) -> bool:
+        """Whether a file that is new since was among these under another name, or has been written since."""
+        if stamp.modified >= self.began - SLACK:
+            return True
+        return (stamp.inode, stamp.modified, stamp.size) in self._contents
+
+    @cached_property
+    def _contents(self) -> set[tuple[int, int, int]]:
+        return {(stamp.inode, stamp.modified, stamp.size) for stamp in self.values()}
 
 
 class TooLargeError(Exception):
@@ -32,19 +52,26 @@ class TooLargeError(Exception):
         self.for_good = for_good
 
 
-async def manifest_of(root: Path) -> Manifest:
+async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
     """Return what is in a project now: ignored files, links and repositories' own data are left out.
+
+    Args:
+        root: the project.
+        apart: directories that are none of the project's business.
 
     Raises:
         TooLargeError: there is too much of it.
         OSError: it can't be listed.
     """
+    began = time.time_ns()
     try:
         async with asyncio.timeout(LIST_SECONDS):
             names = await _names(root)
     except TimeoutError:
         raise TooLargeError(f"takes longer than {LIST_SECONDS:.0f} s to look through", for_good=False) from None
-    return await asyncio.to_thread(_stamped, root, names)
+    found = await asyncio.to_thread(_stamped, root, names, apart)
+    found.began = began
+    return found
 
 
 async def _names(root: Path) -> list[str]:
@@ -63,12 +90,16 @@ async def _names(root: Path) -> list[str]:
     return names
 
 
-def _stamped(root: Path, names: list[str]) -> Manifest:
+def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
     if len(names) > MAX_FILES:
         raise TooLargeError(f"has more than {MAX_FILES:,} files", for_good=True)
-    found: Manifest = {}
+    found = Manifest()
     prefix = f"{root}{os.sep}"
+    without = tuple(f"{place.relative_to(root).as_posix()}/" for place in apart if place.is_relative_to(root))
+    without += tuple(_bare_repositories(names))
     for name in names:
+        if name.startswith(without):
+            continue
         try:
             state = os.lstat(prefix + name)
         except OSError:
@@ -76,3 +107,12 @@ def _stamped(root: Path, names: list[str]) -> Manifest:
         if stat.S_ISREG(state.st_mode):
             found[name] = Stamp.of(state)
     return found
+
+
+def _bare_repositories(names: list[str]) -> Iterator[str]:
+    """Yield the directories that are repositories without files of their own, with a slash at the end."""
+    places = [name.removesuffix("HEAD") for name in names if f"/{name}".endswith("/HEAD")]
+    known = set(names) if places else set()
+    for place in places:
+        if f"{place}config" in known and not known.isdisjoint((f"{place}description", f"{place}packed-refs")):
+            yield place

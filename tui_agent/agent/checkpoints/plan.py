@@ -7,6 +7,7 @@ conflict and stays as it is: what somebody changed since, or between two changes
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import PurePosixPath
 
 from tui_agent.agent.checkpoints.images import Image
 from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
@@ -15,6 +16,7 @@ CHANGED_SINCE = "changed since"
 CHANGED_BETWEEN = "changed by somebody else in between"
 BESIDE_JOB = "changed while a background job ran, perhaps by you"
 MOVED = "it was moved here and can't go back"
+SAME_FILE = "its other spelling may be the same file"
 DROPPED = "its image was dropped to save room"
 
 
@@ -116,9 +118,12 @@ def decide(
     steps: list[Step] = []
     conflicts: list[Conflict] = []
     stuck: set[str] = set()
+    standing: dict[str, Image] = {}
     for difference in found:
         now, there = current(difference.path), difference.there
         if now == there and not there.problem:
+            if there.exists and not difference.here.exists:
+                standing[difference.path.casefold()] = there
             continue
         reason = difference.reason or _reason(difference, now)
         if not reason and there.digest is not None and not kept(there.digest):
@@ -129,9 +134,33 @@ def decide(
         else:
             steps.append(Step(difference.path, now, there))
     # A file that was moved and can't go back is not deleted where it is: it would be nowhere.
-    moved = [step for step in steps if not step.wanted.exists and step.now.digest in stuck]
-    conflicts += [Conflict(step.path, MOVED) for step in moved]
-    return tuple(step for step in steps if step not in moved), tuple(conflicts)
+    # Nor is one whose name differs in case from one that is there: many file systems take the two for one.
+    kept_back = {
+        step.path: MOVED if step.now.digest in stuck else SAME_FILE
+        for step in steps
+        if not step.wanted.exists and (step.now.digest in stuck or standing.get(step.path.casefold()) == step.now)
+    }
+    conflicts += [Conflict(path, reason) for path, reason in kept_back.items()]
+    return tuple(step for step in steps if step.path not in kept_back), tuple(conflicts)
+
+
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """Return steps so that what is cut short loses nothing: files are made before others are deleted.
+
+    What stands where a file or its directory is needed goes before that.
+    """
+    made: list[Step] = []
+    deleted: list[Step] = []
+    for step in steps:
+        (made if step.wanted.exists else deleted).append(step)
+    places = {step.path for step in made}
+    needed = {str(parent) for path in places for parent in PurePosixPath(path).parents}
+    first: list[Step] = []
+    last: list[Step] = []
+    for step in deleted:
+        in_the_way = step.path in needed or any(str(parent) in places for parent in PurePosixPath(step.path).parents)
+        (first if in_the_way else last).append(step)
+    return [*first, *made, *last]
 
 
 def _reason(difference: Difference, now: Image) -> str:

@@ -36,15 +36,20 @@ PATIENCE = 3
 TOO_MUCH = "too much changed at once"
 NOT_STORED = "it could not be stored"
 WAS_IGNORED = "it may have been there before, ignored"
+IS_OLDER = "it is older than the command: perhaps it was moved here"
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Where images go. ``trim`` drops the oldest ones where all of them take too much room."""
+    """Where images go. ``trim`` drops the oldest ones where all of them take too much room.
+
+    What is in the directories ``apart`` is neither recorded nor restored: the store must not keep itself.
+    """
 
     put: Callable[[bytes], str]
     get: Callable[[str], bytes | None]
     trim: Callable[[], object] = lambda: None
+    apart: tuple[Path, ...] = ()
 
 
 @dataclass(slots=True)
@@ -159,7 +164,7 @@ class Recorder:
 
     def _name(self, path: Path) -> str | None:
         """Return the name of a file in records; None for one outside the project or in a repository's own data."""
-        if not path.is_relative_to(self._root):
+        if not path.is_relative_to(self._root) or any(map(path.is_relative_to, self._keeping.apart)):
             return None
         relative = path.relative_to(self._root)
         return None if ".git" in relative.parts else relative.as_posix()
@@ -211,7 +216,7 @@ class Recorder:
     async def _look(self) -> Manifest | None:
         """Return what is in the project; None when it can't be watched."""
         try:
-            return await manifest_of(self._root)
+            return await manifest_of(self._root, self._keeping.apart)
         except TooLargeError as error:
             self._failures += 1
             self._watched = not error.for_good and self._failures < PATIENCE
@@ -251,7 +256,9 @@ class Recorder:
             if path in after and now.image.problem == NOT_A_FILE:
                 continue
             if path not in before:
-                were[path] = Reading(Image(problem=WAS_IGNORED) if unsure else Image())
+                # What was moved here from where nobody looks is not deleted: it would be nowhere.
+                problem = WAS_IGNORED if unsure else "" if before.had(after[path]) else IS_OLDER
+                were[path] = Reading(Image(problem=problem))
             elif path not in after and now.stamp == before[path]:
                 continue
             pairs.append((path, were[path], now))

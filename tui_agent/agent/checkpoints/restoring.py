@@ -4,7 +4,7 @@ What is overwritten or deleted is in the store before it is touched, so that res
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,15 @@ from tui_agent.agent.checkpoints.images import Image, Reading, place_in, read_im
 from tui_agent.agent.checkpoints.plan import (
     CHANGED_SINCE,
     DROPPED,
+    MOVED,
     Conflict,
     Difference,
     RestorePlan,
     Step,
     decide,
+    in_order,
 )
+from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.session.errors import StoreError
 from tui_agent.tools.text_files import replace_file
 
@@ -35,10 +38,11 @@ class Restored:
 class Restorer:
     """Restores files of one project. Everything here reads or writes files: call it in a thread."""
 
-    def __init__(self, project: Path, blob: Callable[[str], bytes | None], put: Callable[[bytes], str]) -> None:
+    def __init__(self, project: Path, keeping: Keeping) -> None:
         self._root = Path(os.path.realpath(project))
-        self._blob = blob
-        self._put = put
+        self._blob = keeping.get
+        self._put = keeping.put
+        self._apart = keeping.apart
 
     def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
         """Return what restoring would do now; nothing is changed."""
@@ -52,8 +56,11 @@ class Restorer:
         """Restore the files of a plan, each as long as it still is what it was when the plan was made."""
         done: list[str] = []
         failed: list[Conflict] = []
-        # A file may stand where a directory is needed.
-        for step in sorted(plan.steps, key=lambda step: step.wanted.exists):
+        stuck: set[str] = set()
+        for step in in_order(plan.steps):
+            if not step.wanted.exists and step.now.digest in stuck:
+                failed.append(Conflict(step.path, MOVED))
+                continue
             try:
                 problem = self._restore(step)
             except OSError as error:
@@ -62,14 +69,19 @@ class Restorer:
                 problem = error.message
             if problem:
                 failed.append(Conflict(step.path, problem))
+                stuck.update(filter(None, [step.wanted.digest]))
             else:
                 done.append(step.path)
         return Restored(tuple(done), tuple(failed))
 
     def current(self, path: str) -> Reading:
         """Return a file as it is now."""
-        place = place_in(self._root, path)
+        place = self._place(path)
         return Reading(Image(problem=ELSEWHERE)) if place is None else read_image(place)
+
+    def _place(self, path: str) -> Path | None:
+        place = place_in(self._root, path)
+        return None if place is None or any(map(place.is_relative_to, self._apart)) else place
 
     def content(self, image: Image) -> bytes | None:
         """Return the bytes of an image; None for an absent file and where they are not kept."""
@@ -77,7 +89,7 @@ class Restorer:
 
     def _restore(self, step: Step) -> str:
         """Restore one file; returns why not."""
-        place = place_in(self._root, step.path)
+        place = self._place(step.path)
         if place is None:
             return ELSEWHERE
         reading = read_image(place)
@@ -94,8 +106,8 @@ class Restorer:
             if data is None:
                 return DROPPED
             place.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(place, data)
-        if step.wanted.mode:
+            replace_file(place, data, mode=step.wanted.mode or None)
+        elif step.wanted.mode:
             place.chmod(step.wanted.mode)
         return ""
 

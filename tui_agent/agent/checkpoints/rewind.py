@@ -45,7 +45,7 @@ class FileRewind:
         if keeping is not None and not session.read_only:
             self.recorder = Recorder(ports.project, keeping, self._warn, around.jobs)
         if keeping is not None:
-            self._restorer = Restorer(ports.project, keeping.get, keeping.put)
+            self._restorer = Restorer(ports.project, keeping)
 
     def get_ready(self) -> None:
         """Look through the project while the model thinks, so that the first command does not wait for it."""
@@ -101,7 +101,9 @@ class FileRewind:
             named = ", ".join(f"{conflict.path} ({conflict.reason})" for conflict in stay[:_NAMED])
             more = f" and {len(stay) - _NAMED} more" if len(stay) > _NAMED else ""
             sentence += f" {_count(len(stay))} as before: {named}{more}."
-        self._around.emit(Notice(sentence, "warning" if stay else "information"))
+        if plan.omitted:
+            sentence += f" {plan.omitted:,} more files changed and stay: there were too many to keep."
+        self._around.emit(Notice(sentence, "warning" if stay or plan.omitted else "information"))
         return done
 
     def remember(self, one: int | None, other: int | None, *, along: bool) -> None:

@@ -23,6 +23,7 @@ from tui_agent.agent.checkpoints.images import (
     read_image,
 )
 from tui_agent.agent.checkpoints.manifest import Manifest
+from tui_agent.tools.shell.steered import repository_runs_programs
 
 MAX_SHELF_BYTES = 100_000_000
 """What copies may take on disk while the program runs."""
@@ -35,7 +36,11 @@ COPY_SECONDS = 1.0
 
 GIT_SECONDS = 5.0
 NOT_COPIED = "there was no time or room to copy it before the command"
-_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_GIT = (
+    *("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
+    # A file with another time of change is another file, whatever the repository's settings say.
+    *("-c", "core.trustctime=true", "-c", "core.checkStat=default"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +168,18 @@ class Shelf:
 
     def _unmodified(self) -> dict[str, str]:
         """Return git's names of the contents of files that are as they are in its index; none without git."""
-        staged = self._git("ls-files", "-s", "-z")
+        if repository_runs_programs(self._root):
+            return {}
+        staged = self._git("ls-files", "-s", "-v", "-z")
         differing = self._git("diff-files", "--name-only", "--relative", "-z")
         if staged is None or differing is None:
             return {}
         objects: dict[str, str] = {}
         for row in staged.split(b"\0"):
             facts, _, path = row.partition(b"\t")
-            mode, name, stage = [*facts.split(), b"", b"", b""][:3]
-            if mode in {b"100644", b"100755"} and stage == b"0":
+            tag, mode, name, stage = [*facts.split(), b"", b"", b"", b""][:4]
+            # Other tags: git was told not to look whether the file is modified.
+            if tag == b"H" and mode in {b"100644", b"100755"} and stage == b"0":
                 objects[os.fsdecode(path)] = name.decode()
         for row in differing.split(b"\0"):
             objects.pop(os.fsdecode(row), None)

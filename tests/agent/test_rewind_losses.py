@@ -1,0 +1,222 @@
+"""Going back never leaves a content nowhere: what could be the user's stays, what is cut short can be gone on with."""
+
+import errno
+import os
+import resource
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.agent.test_rewind import bash, checkpoints, commit, restore, rewinding, tree
+from tui_agent.agent.checkpoints import recorder, restoring
+from tui_agent.agent.checkpoints.images import ABSENT, Image, digest_of, place_in
+from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, Step, decide, in_order
+from tui_agent.agent.checkpoints.recorder import IS_OLDER, Keeping
+from tui_agent.agent.events import Notice
+from tui_agent.tools.text_files import replace_file
+
+LONG_AGO = (1_000_000_000, 1_000_000_000)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.py").write_bytes(b"one\n")
+    (root / "run.sh").write_bytes(b"#!/bin/sh\n")
+    (root / "run.sh").chmod(0o700)
+    return root
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mv ../mine.txt y.txt", "mv notes.secret y.txt", "echo '!*.secret' > .ignore", "cp -p ../mine.txt y.txt"],
+)
+async def test_what_was_there_before_where_nobody_looked_is_not_deleted(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    (project / ".gitignore").write_text("*.secret\n")
+    for place in (tmp_path / "mine.txt", project / "notes.secret"):
+        place.write_text("precious\n")
+        os.utime(place, LONG_AGO)
+    harness = rewinding(tmp_path, (bash(f"{command}; echo new > made.txt"),))
+    await harness.say("do it")
+    wanted = await harness.agent.files.plan(None)
+    assert [conflict.reason for conflict in wanted.conflicts] == [f"no image of it is kept: {IS_OLDER}"]
+    await restore(harness, None)
+    assert not (project / "made.txt").exists()
+    assert "precious\n" in {
+        (project / name).read_text() for name in ("y.txt", "notes.secret") if (project / name).exists()
+    }
+    await harness.agent.aclose()
+
+
+async def test_an_old_file_that_was_only_renamed_goes_back(tmp_path: Path, project: Path) -> None:
+    os.utime(project / "a.py", LONG_AGO)
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash("mkdir d && mv a.py d/b.py"),))
+    await harness.say("do it")
+    await restore(harness, None)
+    assert tree(project) == before
+    await harness.agent.aclose()
+
+
+async def test_a_moved_file_that_finds_no_room_stays_where_it_is(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    harness = rewinding(tmp_path, (bash("mv a.py moved.py"),))
+    await harness.say("do it")
+    monkeypatch.setattr(restoring, "replace_file", full)
+    done = await restore(harness, None)
+    assert {conflict.path for conflict in done.failed} == {"a.py", "moved.py"}
+    assert (project / "moved.py").read_text() == "one\n"
+    await harness.agent.aclose()
+
+
+def test_files_are_made_before_others_are_deleted_unless_those_are_in_the_way() -> None:
+    one = Image("1", 0o644)
+    made = [Step(path, ABSENT, one) for path in ("deep/er/x", "flat")]
+    gone = [Step(path, one, ABSENT) for path in ("deep", "flat/y", "other", "deeper")]
+    assert [step.path for step in in_order([*gone, *made])] == [
+        "deep",
+        "flat/y",
+        "deep/er/x",
+        "flat",
+        "other",
+        "deeper",
+    ]
+
+
+def test_a_name_in_another_case_may_be_the_same_file() -> None:
+    one = Image("1", 0o644)
+    # As a file system without regard to case tells it after `mv readme.md README.md`.
+    found = [Difference("README.md", one, ABSENT), Difference("readme.md", ABSENT, one)]
+    assert decide(found, lambda _path: one, lambda _digest: True) == ((), (Conflict("README.md", SAME_FILE),))
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+async def test_what_git_was_told_not_to_look_at_is_read_from_the_disk(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    commit(project)
+    subprocess.run(["git", "update-index", flag, "a.py"], cwd=project, check=True)
+    (project / "a.py").write_bytes(b"two\n")
+    harness = rewinding(tmp_path, (bash("echo gone > a.py"),))
+    await harness.say("do it")
+    await restore(harness, None)
+    assert (project / "a.py").read_bytes() == b"two\n"
+    await harness.agent.aclose()
+
+
+async def test_looking_runs_no_program_that_a_repository_names(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    commit(project)
+    (project / ".gitattributes").write_text("* filter=evil\n")
+    for name, value in (
+        ("filter.evil.clean", "touch ../ran; cat"),
+        ("core.trustctime", "false"),
+        ("core.checkStat", "minimal"),
+    ):
+        subprocess.run(["git", "config", name, value], cwd=project, check=True)
+    # As old as the index is, so that git compares contents to be sure.
+    index = (project / ".git" / "index").stat().st_mtime_ns
+    os.utime(project / "a.py", ns=(index, index))
+    harness = rewinding(tmp_path, (bash("echo gone > a.py"),))
+    await harness.say("do it")
+    assert not (tmp_path / "ran").exists()
+    await restore(harness, None)
+    assert (project / "a.py").read_bytes() == b"one\n"
+    await harness.agent.aclose()
+
+
+async def test_a_repository_without_files_of_its_own_is_left_alone(tmp_path: Path, project: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", "server.git"], cwd=project, check=True)
+    commit(project)
+    harness = rewinding(tmp_path, (bash("git push -q server.git HEAD:refs/heads/main; echo y >> a.py"),))
+    await harness.say("do it")
+    assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
+    await harness.agent.aclose()
+
+
+async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(tmp_path: Path, project: Path) -> None:
+    own = project / ".local" / "share"
+    own.mkdir(parents=True)
+    kept: dict[str, bytes] = {}
+    keeping = Keeping(lambda data: kept.setdefault(digest := digest_of(data), data) and digest, kept.get, apart=(own,))
+    harness = rewinding(tmp_path, (bash("echo x > .local/share/sessions.db; echo y >> a.py"),), checkpoints=keeping)
+    await harness.say("do it")
+    assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
+    assert harness.agent.files._restorer is not None
+    assert harness.agent.files._restorer.current(".local/share/sessions.db").image.problem
+    await harness.agent.aclose()
+
+
+@pytest.mark.parametrize(
+    "path", [".GIT/hooks/x", "sub/.Git/config", ".g\u200cit/config", "git~1/config", ".git./config"]
+)
+def test_no_spelling_leads_into_a_repositorys_data(tmp_path: Path, path: str) -> None:
+    assert place_in(tmp_path, path) is None
+    assert place_in(tmp_path, ".gitignore") is not None
+
+
+async def test_a_file_that_comes_back_never_has_other_permissions(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = rewinding(tmp_path, (bash("rm run.sh"),))
+    await harness.say("do it")
+    seen: list[int] = []
+    replaced = os.replace
+
+    def watch(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        seen.append(stat.S_IMODE(os.stat(source, dir_fd=src_dir_fd).st_mode))
+        replaced(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr("tui_agent.tools.text_files.os.replace", watch)
+    await restore(harness, None)
+    assert seen == [0o700]
+    await harness.agent.aclose()
+
+
+async def test_what_was_too_much_to_keep_is_told_after_restoring(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "MAX_CHANGES", 3)
+    harness = rewinding(tmp_path, (bash("touch n1 n2 n3 n4 n5"),))
+    await harness.say("do it")
+    await restore(harness, None)
+    assert [notice.message for notice in harness.of(Notice)] == [
+        "Restored 3 files. 2 more files changed and stay: there were too many to keep."
+    ]
+    await harness.agent.aclose()
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room can't be reserved here")
+def test_a_file_with_two_names_is_whole_when_the_disk_is_full(tmp_path: Path) -> None:
+    place = tmp_path / "one"
+    place.write_text("old\n")
+    os.link(place, tmp_path / "other")
+    # A limit for files stands for the disk: it holds for this process alone.
+    code = (
+        "import pathlib, resource, signal, sys\n"
+        "from tui_agent.tools.text_files import replace_file\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))\n"
+        "try:\n    replace_file(pathlib.Path(sys.argv[1]), b'x' * 100000)\n"
+        "except OSError as error:\n    print(type(error).__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(place)], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "OSError", done.stderr
+    assert place.read_text() == "old\n"
+    replace_file(place, b"n")
+    assert (tmp_path / "other").read_text() == "n"
