@@ -30,9 +30,9 @@ from tui_agent.agent.agent import Agent  # noqa: E402
 from tui_agent.agent.events import PermissionAsked, RunEnded  # noqa: E402
 from tui_agent.agent.model_directory import CatalogDirectory  # noqa: E402
 from tui_agent.agent.ports import AgentPorts  # noqa: E402
-from tui_agent.cli.wiring import DemoCatalog  # noqa: E402
 from tui_agent.context.tokens import TokenCounter  # noqa: E402
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace  # noqa: E402
+from tui_agent.model.demo_catalog import DemoCatalog  # noqa: E402
 from tui_agent.resources import prompt  # noqa: E402
 from tui_agent.session.session import Session  # noqa: E402
 from tui_agent.session.store import Store  # noqa: E402

@@ -18,7 +18,15 @@ from pydantic.fields import FieldInfo
 from tui_agent.agent.checkpoints.settings import CheckpointSettings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings, TruncationSettings
+from tui_agent.context.settings import (
+    CacheSettings,
+    CompactionSettings,
+    ContextSettings,
+    ImageSettings,
+    ModelContextSettings,
+    PruneSettings,
+    TruncationSettings,
+)
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
@@ -42,6 +50,7 @@ class UiTable(BaseModel):
 
     theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
     reduced_motion: bool = Field(default=False, description="No animations.")
+    cursor_blink: bool = Field(default=False, description="The prompt's cursor blinks; an idle program then wakes.")
     permission_grace: float = Field(
         default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."
     )
@@ -72,6 +81,8 @@ class Config(BaseModel):
     compaction: CompactionSettings = Field(default_factory=CompactionSettings)
     prune: PruneSettings = Field(default_factory=PruneSettings)
     truncation: TruncationSettings = Field(default_factory=TruncationSettings)
+    images: ImageSettings = Field(default_factory=ImageSettings)
+    cache: CacheSettings = Field(default_factory=CacheSettings)
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
     retry: RetrySettings = Field(default_factory=RetrySettings)
     host: HostSettings = Field(default_factory=HostSettings)
@@ -88,7 +99,19 @@ class Config(BaseModel):
     @property
     def context(self) -> ContextSettings:
         """The settings of the context engine together."""
-        return ContextSettings(compaction=self.compaction, prune=self.prune, truncation=self.truncation)
+        return ContextSettings(
+            compaction=self.compaction,
+            prune=self.prune,
+            truncation=self.truncation,
+            images=self.images,
+            cache=self.cache,
+            models={
+                name: ModelContextSettings(
+                    threshold=model.threshold, reserved=model.reserved, keep_recent=model.keep_recent
+                )
+                for name, model in self.models.items()
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True)

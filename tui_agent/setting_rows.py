@@ -20,6 +20,39 @@ UNSET = "—"
 """How a value that is not set is shown."""
 
 
+_SESSION = "from the next session on"
+_COUNTS_LATER = {
+    "model": _SESSION,
+    "mode": _SESSION,
+    "instructions": _SESSION,
+    "webfetch": _SESSION,
+    "checkpoints.enabled": _SESSION,
+    "hooks": _SESSION,
+    "mcp": "with /mcp reload",
+    "host.keep_warm": "from the next start on",
+}
+"""Settings and tables that a running program doesn't follow at once."""
+
+
+def counts(key: str) -> str:
+    """Return from when on a changed setting counts in a running program, "" when it does at once."""
+    return next((when for name, when in _COUNTS_LATER.items() if key == name or key.startswith(f"{name}.")), "")
+
+
+def changed_keys(before: Config, after: Config) -> tuple[str, ...]:
+    """Return the settings that differ, named as in the file; of a table of names all that is in it is one."""
+    return tuple(_changed(before, after, ""))
+
+
+def _changed(before: BaseModel, after: BaseModel, prefix: str) -> Iterator[str]:
+    for name in type(before).model_fields:
+        old, new = getattr(before, name), getattr(after, name)
+        if isinstance(old, BaseModel) and isinstance(new, BaseModel):
+            yield from _changed(old, new, f"{prefix}{name}.")
+        elif old != new:
+            yield f"{prefix}{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class SettingRow:
     """One setting. ``key`` is dotted, as in the file; ``value`` is as one would write it there."""

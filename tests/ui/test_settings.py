@@ -15,6 +15,7 @@ from tui_agent.ui.reports import help_text, rebindable_actions
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.report import ReportScreen
 from tui_agent.ui.screens.settings import SettingsScreen
+from tui_agent.ui.services import Reread
 
 
 def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Path]:
@@ -72,7 +73,8 @@ async def test_a_value_is_edited_and_saved(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert tomllib.loads(path.read_text()) == {"unknown_key": 3, "compaction": {"keep_recent": 5000}}
-        assert "It counts from the next start on." in screen_text(stage)
+        assert "Saved." in screen_text(stage)
+        assert "counts" not in screen_text(stage)
         assert "5000" in screen_text(stage)
         await pilot.press("ctrl+r")
         await pilot.pause()
@@ -183,3 +185,69 @@ def test_the_help_page_names_every_key_that_can_be_changed() -> None:
     assert "context.drop" in text
     assert any(action.id == "transcript.copy" for action in rebindable_actions())
     assert ContextScreen.BINDINGS
+
+
+# -- following ----------------------------------------------------------------------------------------------------
+
+
+def following(path: Path, read: list[tuple[str, ...]]) -> Any:
+    """Return what reads the file anew and tells which settings changed."""
+
+    def reread() -> Reread:
+        config = load_config(path, environ={}).config
+        changed = read.pop() if read else ()
+        ui = replace(STILL, theme=config.ui.theme, reduced_motion=config.ui.reduced_motion, keys=config.keys)
+        return Reread(ui, changed)
+
+    return reread
+
+
+async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    stage, path = a_stage(
+        tmp_path, reread_settings=following(path, [("mcp",), ("keys", "ui.reduced_motion", "ui.theme")])
+    )
+    async with stage.run() as pilot:
+        path.write_text('[ui]\ntheme = "dracula"\nreduced_motion = false\n[keys]\nhelp = "f8"\n')
+        await stage.main.run_command("settings", "reload")
+        await pilot.pause()
+        assert stage.main.notice.message == "Read anew. keys, ui.reduced_motion, ui.theme count now."
+        assert stage.app.theme == "dracula"
+        assert stage.app.animation_level != "none"
+        await pilot.press("f8")
+        await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
+        await pilot.press("escape")
+        path.write_text("")
+        await stage.main.run_command("settings", "reload")
+        assert stage.main.notice.message == "Read anew. mcp counts with /mcp reload."
+        await pilot.press("f8")
+        await pilot.pause()
+        assert not isinstance(stage.app.screen, ReportScreen)
+        await pilot.press("f1")
+        await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
+
+
+async def test_what_is_saved_is_followed_and_what_counts_later_says_when(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    read: list[tuple[str, ...]] = []
+    reread = following(path, read)
+    times: list[int] = []
+    stage, path = a_stage(tmp_path, reread_settings=lambda: (times.append(1), reread())[1])
+    async with stage.run() as pilot:
+        await opened(stage, pilot, "host.keep_warm")
+        before = len(times)
+        assert "A change counts from the next start on." in screen_text(stage)
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert "Saved. A change counts from the next start on." in screen_text(stage)
+        assert len(times) == before + 1
+
+
+async def test_a_mistake_in_the_file_is_told(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    stage, path = a_stage(tmp_path, reread_settings=following(path, []))
+    async with stage.run() as pilot:
+        path.write_text("max_steps = 0\n")
+        await stage.main.run_command("settings", "reload")
+        await pilot.pause()
+        assert "max_steps = 0 is not accepted" in stage.main.notice.message

@@ -34,7 +34,7 @@ from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.named import Named, all_named, load_named
 from tui_agent.agent.navigator import NavigationError, Navigator
 from tui_agent.agent.permissions import Rule, resumed_mode
-from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.preparing import Prepared, prepare_command
 from tui_agent.agent.shell import INTERRUPTED, run_shell
 from tui_agent.agent.subagents import Parent, Subagents
@@ -257,6 +257,11 @@ class Agent:
         if mode != self.mode:
             self._context.mode = mode
             self._append(ModeChangeEntry(mode=mode))
+
+    def adopt(self, adjusted: Adjustable) -> None:
+        """Follow changed settings from the next request on; what is going on ends as it began."""
+        self.ports.adopt(adjusted)
+        self.gate.remove_again()
 
     @property
     def gate(self) -> Gate:

@@ -266,12 +266,12 @@ class ContextKeeper:
         return self._ports.settings.for_model(model)
 
     def _meter(self) -> Meter:
-        """Return the meter of the path; it is kept while model, window and calibration stay the same."""
-        directory = self._ports.directory
+        """Return the meter of the path; it is kept while model, window, calibration and settings stay the same."""
+        directory, settings = self._ports.directory, self.settings()
         limits, counter = directory.limits(self.model), directory.counter(self.model)
         known = self._known_meter
-        if known is None or (known.limits, known.counter) != (limits, counter):
-            known = self._known_meter = Meter(limits, self.settings(), counter)
+        if known is None or (known.limits, known.counter, known.settings) != (limits, counter, settings):
+            known = self._known_meter = Meter(limits, settings, counter)
         return known
 
     def _view(self) -> ContextView:

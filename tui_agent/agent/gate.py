@@ -73,6 +73,11 @@ class Gate:
         else:
             self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
 
+    def remove_again(self) -> None:
+        """Take out what was removed from rules that were read anew. Those of the user's file are as the file says."""
+        gone = {rule for rule in self._places if rule.source != "user"}
+        self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
+
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
         """Return the rule that decides a need now."""
         return decide_in_mode(need, self.rules(), self._mode(), tool)

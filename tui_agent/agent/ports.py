@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,6 +51,19 @@ class ModelDirectory(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Adjustable:
+    """What of the ports follows the user's settings while the program runs. Each is described at ``AgentPorts``."""
+
+    settings: ContextSettings
+    retry: RetryPolicy
+    rules: tuple[Rule, ...]
+    max_steps: int
+    parallel_calls: int
+    small_model: str | None
+    sandbox: Sandbox | None
+
+
 @dataclass(slots=True)
 class AgentPorts:
     """Everything an agent works with besides its session.
@@ -95,3 +108,8 @@ class AgentPorts:
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
+
+    def adopt(self, adjusted: Adjustable) -> None:
+        """Follow changed settings: whoever works with these ports asks them each time."""
+        for changed in fields(adjusted):
+            setattr(self, changed.name, getattr(adjusted, changed.name))

@@ -15,7 +15,7 @@ from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
-from tui_agent.config import load_config, set_value
+from tui_agent.config import set_value
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
@@ -31,6 +31,7 @@ from tui_agent.ui.services import (
     ModelRow,
     OpenHow,
     OpenRequest,
+    Reread,
     SessionPort,
     Start,
     UiSettings,
@@ -62,7 +63,6 @@ class ScreenWiring:
     def services(self) -> AppServices:
         """Return the application's ports."""
         wiring = self._wiring
-        ui = wiring.loaded.config.ui
         return AppServices(
             store=wiring.store,
             open_session=self.open,
@@ -70,14 +70,9 @@ class ScreenWiring:
             cwd=wiring.cwd,
             clock=time.time,
             close_session=self.close,
-            settings=UiSettings(
-                theme=ui.theme,
-                reduced_motion=ui.reduced_motion,
-                permission_grace=ui.permission_grace,
-                typing_pause=ui.typing_pause,
-                keys=wiring.loaded.config.keys,
-            ),
-            settings_rows=lambda: setting_rows(load_config()),
+            settings=self.ui_settings(),
+            settings_rows=lambda: setting_rows(wiring.read_config()),
+            reread_settings=self.reread_settings,
             save_setting=lambda key, value: void(set_value(key, value)),
             config_path=wiring.loaded.path,
             state_dir=data_dir(),
@@ -96,6 +91,29 @@ class ScreenWiring:
             transfer=FileTransfer(wiring.store),
             on_ready=self.on_ready,
         )
+
+    def ui_settings(self) -> UiSettings:
+        """Return the interface's settings."""
+        config = self._wiring.loaded.config
+        return UiSettings(
+            theme=config.ui.theme,
+            reduced_motion=config.ui.reduced_motion,
+            permission_grace=config.ui.permission_grace,
+            typing_pause=config.ui.typing_pause,
+            cursor_blink=config.ui.cursor_blink,
+            keys=config.keys,
+        )
+
+    def reread_settings(self) -> Reread:
+        """Read the settings anew; the agent of the open session follows at once.
+
+        Raises:
+            ConfigError: they can't be used; everything stays as it was.
+        """
+        changed = self._wiring.reload()
+        if self._agent is not None:
+            self._agent.adopt(self._wiring.adjustable(self._agent.ports))
+        return Reread(self.ui_settings(), changed)
 
     def start(self) -> Start:
         """Return what is shown first."""

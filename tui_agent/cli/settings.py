@@ -47,7 +47,7 @@ def _print_all() -> None:
 
 def _check_model(model: str) -> None:
     """Save no name that can be no model's, and warn of one the catalog doesn't have."""
-    from tui_agent.cli.wiring import DemoCatalog
+    from tui_agent.model.demo_catalog import DemoCatalog
     from tui_agent.model.naming import require
 
     config = load_config().config

@@ -1,7 +1,6 @@
 """Wires the real parts together: configuration, sessions, models, tools. The screen and the headless run share it."""
 
 import asyncio
-import logging
 import os
 import tempfile
 import time
@@ -24,17 +23,18 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
-from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
 from tui_agent.cli.arguments import MODES, UsageError
 from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.logs import start_logging
 from tui_agent.cli.sessions import DATABASE, open_store
-from tui_agent.config import LoadedConfig, load_config
+from tui_agent.config import ConfigError, LoadedConfig, load_config
 from tui_agent.context.templates import Templates
-from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.client import HostClient
-from tui_agent.model.demo import DEMO_MAX_OUTPUT, DEMO_MODEL, DEMO_WINDOW, DemoClient, create_demo_workspace
+from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
+from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.naming import require
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
@@ -45,13 +45,12 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.setting_rows import changed_keys
 from tui_agent.tools.environment import safe_environment
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.sandbox import Sandbox
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
-
-log = logging.getLogger(__name__)
 
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
@@ -65,20 +64,6 @@ DEFAULT_MODELS = (
 """What is used when no model is configured: the first whose provider has a key."""
 
 
-class DemoCatalog(Catalog):
-    """The catalog with the demo model in it."""
-
-    def info(self, model: str) -> ModelInfo:
-        """Return what is known of a model."""
-        if model == DEMO_MODEL:
-            return ModelInfo(DEMO_MODEL, "demo", DEMO_WINDOW, DEMO_MAX_OUTPUT)
-        return super().info(model)
-
-    def knows(self, model: str) -> bool:
-        """Tell whether anything is known of a model."""
-        return model == DEMO_MODEL or super().knows(model)
-
-
 class Wiring:
     """The program's parts for one run of it. Use as an asynchronous context manager."""
 
@@ -86,9 +71,7 @@ class Wiring:
         self.arguments = arguments
         self.cwd: Path = arguments.cwd.resolve()
         self.trust = TrustStore(data_dir() / "trust.json")
-        self.project_state: ProjectState = project_state(
-            find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=bool(getattr(arguments, "trust", False))
-        )
+        self.project_state: ProjectState = self._state_now()
         self.flag_rules = (
             *(parse_rule(text, Action.ALLOW) for text in arguments.allow),
             *(parse_rule(text, Action.DENY) for text in arguments.deny),
@@ -116,23 +99,55 @@ class Wiring:
             raise UsageError(f"There is no mode or primary agent “{name}”. There are: {', '.join([*MODES, *own])}.")
         return found
 
+    def read_config(self) -> LoadedConfig:
+        """Return the settings as they are in files, environment and arguments now.
+
+        Raises:
+            ConfigError: a value is wrong.
+        """
+        project = project_config(find_project(self.cwd)) if self.project_state.trusted else None
+        return load_config(flags=_flags(self.arguments), project=project)
+
+    def _take(self, loaded: LoadedConfig) -> None:
+        self.loaded = loaded
+        self.user_rules: tuple[Rule, ...] = (
+            *rules_from_table(loaded.config.permissions, "user"),
+            *rules_from_table(loaded.project_permissions, "project"),
+        )
+
+    def reload(self) -> tuple[str, ...]:
+        """Read the settings anew; returns those that changed. Agents follow when they are given ``adjustable``.
+
+        Raises:
+            ConfigError: a value is wrong, or the project is not as the user trusted it; nothing changed.
+        """
+        if self.project_state.trusted and not self._state_now().trusted:
+            raise ConfigError("What this project brings along changed since you trusted it: start anew to be asked.")
+        before, loaded = self.loaded.config, self.read_config()
+        self._take(loaded)
+        config = loaded.config
+        self.router.use(config.models, config.providers)
+        self.host.settings = config.host
+        return changed_keys(before, config)
+
     def _configure(self) -> None:
         """Read the settings that hold and build what depends on them; nothing is started."""
-        project = project_config(find_project(self.cwd)) if self.project_state.trusted else None
-        self.loaded: LoadedConfig = load_config(flags=_flags(self.arguments), project=project)
+        self._take(self.read_config())
         config = self.loaded.config
-        self.user_rules: tuple[Rule, ...] = (
-            *rules_from_table(config.permissions, "user"),
-            *rules_from_table(self.loaded.project_permissions, "project"),
-        )
         self.catalog = DemoCatalog(config.models, config.providers)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
         router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
         self.router = router
         self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json", Templates.load(prompt))
-        host = HostClient(router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir())
-        self.client = RoutedClient(host, DemoClient())
+        self.host = HostClient(
+            router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir()
+        )
+        self.client = RoutedClient(self.host, DemoClient())
+
+    def _state_now(self) -> ProjectState:
+        assumed = bool(getattr(self.arguments, "trust", False))
+        return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=assumed)
 
     def answer_trust(self, answer: Answer | None) -> None:
         """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
@@ -275,14 +290,7 @@ class Wiring:
             put_blob=self.store.put_blob,
             blob=self.store.blob,
             environment=safe_environment(os.environ),
-            sandbox=self.sandbox(),
-            settings=config.context,
-            retry=RetryPolicy.of(config.retry),
-            rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(cwd), *self.flag_rules),
-            max_steps=config.max_steps,
-            parallel_calls=config.parallel_calls,
             knowledge=knowledge,
-            small_model=config.small_model,
             titles=getattr(self.arguments, "print", None) is None,
             agents=builtin_specs(prompt),
             open_child=open_child,
@@ -290,6 +298,7 @@ class Wiring:
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(),
         )
+        ports.adopt(self.adjustable(ports))
         wanted, chosen = getattr(self.arguments, "mode", None), self.chosen
         model = DEMO_MODEL if demo else self.default_model()
         agent = Agent(session, ports, model=model, mode=wanted or config.mode)
@@ -300,6 +309,21 @@ class Wiring:
         if self.arguments.model and not demo and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
         return agent
+
+    def adjustable(self, ports: AgentPorts) -> Adjustable:
+        """Return what the settings say now to the agent with these ports."""
+        config, sandbox = self.loaded.config, ports.sandbox
+        if sandbox is None or sandbox.settings != config.sandbox:
+            sandbox = self.sandbox()
+        return Adjustable(
+            settings=config.context,
+            retry=RetryPolicy.of(config.retry),
+            rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
+            max_steps=config.max_steps,
+            parallel_calls=config.parallel_calls,
+            small_model=config.small_model,
+            sandbox=sandbox,
+        )
 
     def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:
         """Return the rules of the settings; those of a project hold in that project only."""
@@ -314,12 +338,15 @@ class Wiring:
 
     def _keeping(self) -> Keeping | None:
         """Return where images of changed files go; None when they are not wanted."""
-        settings, store = self.loaded.config.checkpoints, self.store
-        if not settings.enabled:
+        store = self.store
+        if not self.loaded.config.checkpoints.enabled:
             return None
-        limit = settings.megabytes * 1_000_000
         own = tuple(path.resolve() for path in (data_dir(), log_dir(), runtime_dir(), cache_dir()))
-        return Keeping(store.put_blob, store.blob, lambda: store.trim_file_images(limit), own)
+
+        def trim() -> object:
+            return store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000)
+
+        return Keeping(store.put_blob, store.blob, trim, own)
 
     def sandbox(self) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""
@@ -354,24 +381,6 @@ class Wiring:
         directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
         create_demo_workspace(directory)
         return directory
-
-
-def start_logging(*, debug: bool) -> None:
-    """Log to a file, never to the screen; secrets are taken out."""
-    from logging.handlers import RotatingFileHandler
-
-    from tui_agent.model.redaction import RedactingFormatter
-
-    directory = log_dir()
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handler: logging.Handler = RotatingFileHandler(
-            directory / "tui-agent.log", maxBytes=2_000_000, backupCount=2, encoding="utf-8", delay=True
-        )
-    except OSError:
-        handler = logging.NullHandler()
-    handler.setFormatter(RedactingFormatter())
-    logging.basicConfig(level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True)
 
 
 def _flags(arguments: Namespace) -> dict[str, Any]:

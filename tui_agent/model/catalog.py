@@ -98,6 +98,11 @@ class Catalog:
         """Read the file now; safe to call from another thread, so that nothing waits for it later."""
         len(self._rows)
 
+    def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
+        """Know models and providers from now on as the user set them up."""
+        self._settings, self._providers = dict(models), dict(providers)
+        self._infos.clear()
+
     def add(self, model: str, settings: ModelSettings) -> None:
         """Know a model from now on as the user set it up."""
         self._settings[model] = settings

@@ -59,7 +59,8 @@ class HostClient:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._router = router
-        self._host = host or HostSettings()
+        self.settings = host or HostSettings()
+        """Waits count from the next request on, ``keep_warm`` from the next start of the process."""
         self._log_path = log_path
         self._runtime_dir = runtime_dir
         self._now = now
@@ -146,7 +147,7 @@ class HostClient:
         """Return the next event. A host that says nothing for long is asked for a sign of life, then ended."""
         while True:
             try:
-                return await asyncio.wait_for(inbox.get(), self._host.answer_timeout)
+                return await asyncio.wait_for(inbox.get(), self.settings.answer_timeout)
             except HostGoneError as error:
                 raise self._gone(str(error)) from None
             except TimeoutError:
@@ -154,7 +155,7 @@ class HostClient:
 
     async def _check(self, link: Link) -> None:
         try:
-            await asyncio.wait_for(link.ping(next(self._numbers)), self._host.answer_timeout)
+            await asyncio.wait_for(link.ping(next(self._numbers)), self.settings.answer_timeout)
         except HostGoneError as error:
             raise self._gone(str(error)) from None
         except TimeoutError:
@@ -164,9 +165,9 @@ class HostClient:
 
     def _limits(self, route: Route) -> dict[str, Any]:
         return {
-            "connect": self._host.connect_timeout,
-            "first_byte": self._host.first_byte_timeout,
-            "stall": self._host.stall_timeout,
+            "connect": self.settings.connect_timeout,
+            "first_byte": self.settings.first_byte_timeout,
+            "stall": self.settings.stall_timeout,
             "lenient": route.is_small_server,
         }
 
@@ -232,7 +233,7 @@ class HostClient:
         return link
 
     async def _begin(self) -> Link:
-        if self._runtime_dir is not None and self._host.keep_warm > 0:
+        if self._runtime_dir is not None and self.settings.keep_warm > 0:
             for _ in range(_MEETINGS):
                 # A shared host may be ending just when it is found.
                 with contextlib.suppress(HostGoneError):
@@ -240,11 +241,11 @@ class HostClient:
         return await self._wait_ready(await start_private(self._router.environ, self._log_path))
 
     async def _join(self, directory: Path) -> Link:
-        return await join_shared(self._router.environ, self._log_path, directory, self._host.keep_warm)
+        return await join_shared(self._router.environ, self._log_path, directory, self.settings.keep_warm)
 
     async def _wait_ready(self, link: Link) -> Link:
         try:
-            facts = await asyncio.wait_for(link.wait_ready(), self._host.start_timeout)
+            facts = await asyncio.wait_for(link.wait_ready(), self.settings.start_timeout)
         except BaseException:
             link.kill()
             raise
@@ -252,7 +253,7 @@ class HostClient:
         return link
 
     def _no_start(self, error: Exception) -> ModelError:
-        why = f"not ready within {self._host.start_timeout:.0f} s" if isinstance(error, TimeoutError) else str(error)
+        why = f"not ready within {self.settings.start_timeout:.0f} s" if isinstance(error, TimeoutError) else str(error)
         words = last_words(self._log_path)
         where = f" See {self._log_path}." if self._log_path is not None else ""
         said = f": {words}" if words else ""

@@ -54,6 +54,12 @@ class Router:
         self._providers = dict(providers or {})
         self.keys = Keys(self.environ, providers=self._providers, models=self._models)
 
+    def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
+        """Know models and providers from now on as the user set them up, while the program runs."""
+        self._models, self._providers = dict(models), dict(providers)
+        self._catalog.use(models, providers)
+        self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+
     def add(self, model: str, settings: ModelSettings) -> None:
         """Know a model from now on as the user set it up, while the program runs."""
         self._models[model] = settings

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from tui_agent.context.settings import Threshold, Tokens
+
 
 class _Table(BaseModel):
     """A table of the configuration: frozen, unknown keys are the configuration module's business."""
@@ -34,6 +36,9 @@ class ModelSettings(_Table):
     cache_read_price: float | None = Field(default=None, ge=0, description="Dollars per million cached tokens.")
     cache_write_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens cached.")
     headers: dict[str, str] = Field(default_factory=dict, description="Headers sent with every request.")
+    threshold: Threshold = Field(default=None, description="As compaction.threshold, for this model.")
+    reserved: Tokens | None = Field(default=None, description="As compaction.reserved, for this model.")
+    keep_recent: Tokens | None = Field(default=None, description="As compaction.keep_recent, for this model.")
     options: dict[str, Any] = Field(default_factory=dict, description="Further parameters, such as temperature.")
 
 

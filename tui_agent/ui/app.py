@@ -91,7 +91,7 @@ class TuiAgentApp(App[int]):
         super().__init__(css_path=[style_path(name) for name in STYLES], ansi_color=colourless)
         terminal.know_enter_keys()
         background.know_answers()
-        self.main = MainScreen()
+        self.main = MainScreen(self.look_like)
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
@@ -101,13 +101,20 @@ class TuiAgentApp(App[int]):
         else:
             self._load = services
         self._last_ctrl_c = float("-inf")
-        self._look_like(settings or UiSettings())
+        self._animations = self.animation_level
+        self._terminals_theme = terminal.default_theme()
+        self._chosen: str | None = ""
+        self._follows_terminal = False
+        self.look_like(settings or UiSettings())
 
-    def _look_like(self, settings: UiSettings) -> None:
-        if settings.reduced_motion:
-            self.animation_level = "none"
+    def look_like(self, settings: UiSettings) -> None:
+        """Follow the settings that concern every screen; a theme chosen meanwhile stays until they name another."""
+        self.animation_level = "none" if settings.reduced_motion else self._animations
+        if settings.theme == self._chosen:
+            return
+        self._chosen = settings.theme
         self._follows_terminal = settings.theme not in self.available_themes
-        self.theme = terminal.default_theme() if self._follows_terminal else str(settings.theme)
+        self.theme = self._terminals_theme if self._follows_terminal else str(settings.theme)
 
     # -- start and end ----------------------------------------------------------------------------------------
 
@@ -132,8 +139,9 @@ class TuiAgentApp(App[int]):
 
     def on_background_known(self, message: background.BackgroundKnown) -> None:
         """Look like the terminal does, unless the user chose a theme meanwhile."""
+        self._terminals_theme = terminal.theme_for(light=message.light)
         if self._follows_terminal and self.theme == terminal.default_theme():
-            self.theme = terminal.theme_for(light=message.light)
+            self.theme = self._terminals_theme
 
     @work(group="start")
     async def _bring_in(self) -> None:

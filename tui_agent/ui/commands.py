@@ -78,14 +78,14 @@ COMMANDS: tuple[Command, ...] = (
     Command("rename", "give this session a title", handlers.rename, "Rename session", argument="TITLE"),
     Command(
         "export",
-        "write this session to a file: Markdown, HTML, JSON lines",
+        "write this session to a file: md, html, jsonl",
         transfer_handlers.export,
         "Export session",
         argument="[FILE]",
     ),
     Command(
         "import",
-        "take in sessions of tui-agent, Pi, Claude Code, OpenCode",
+        "take in sessions, other programs' too",
         transfer_handlers.import_,
         "Import sessions",
         argument="[FILE]",
@@ -94,7 +94,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("model", "use another model", handlers.model, "Model", key="f2", argument="[ID]"),
     Command(
         "mode",
-        "what runs unasked: build, auto-edit, plan, yolo",
+        "what runs unasked, from plan to yolo",
         permission_handlers.mode,
         "Mode",
         key="shift+tab",
@@ -157,7 +157,13 @@ COMMANDS: tuple[Command, ...] = (
     Command("cost", "tokens and dollars spent", handlers.cost, "Cost"),
     Command("copy", "copy the last answer", handlers.copy, "Copy last answer", key="f3"),
     Command("theme", "change the colours", handlers.theme, "Theme", argument="[NAME]"),
-    Command("settings", "look at and change every setting", context_handlers.settings, "Settings"),
+    Command(
+        "settings",
+        "look at and change every setting",
+        context_handlers.settings,
+        "Settings",
+        argument="[reload]",
+    ),
     Command("help", "commands and keys", handlers.show_help, "Help", key="f1", hint="help", aliases=("keys",)),
     Command("quit", "leave", handlers.leave, "Quit", aliases=("exit",)),
 )

@@ -76,11 +76,21 @@ async def panel(main: MainScreen, _argument: str) -> None:
         main.view.toggle_panel()
 
 
-async def settings(main: MainScreen, _argument: str) -> None:
-    """Show every setting."""
+async def settings(main: MainScreen, argument: str) -> None:
+    """Show every setting as it is in the file, and follow that; with ``reload`` say only what changed."""
+    from tui_agent.config import ConfigError
+    from tui_agent.ui import following
     from tui_agent.ui.screens.settings import SettingsScreen
 
-    main.app.push_screen(SettingsScreen(main))
+    try:
+        told = following.told(following.follow(main))
+    except ConfigError as error:
+        told = str(error)
+        main.notify(told, severity="error", markup=False)
+    if argument == "reload":
+        main.say(told)
+    else:
+        main.app.push_screen(SettingsScreen(main))
 
 
 async def jump(main: MainScreen, entry_id: int) -> None:

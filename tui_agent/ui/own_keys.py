@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 def use_keys(main: MainScreen, keymap: Mapping[str, str]) -> Mapping[str, str]:
     """Take the keys that can be used, say what is wrong with the others, and return those taken."""
     if not keymap:
+        if main.keymap:
+            main.app.set_keymap({})
         return {}
     from tui_agent.ui.keymap import checked
     from tui_agent.ui.reports import rebindable_actions, writing_keys

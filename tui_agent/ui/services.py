@@ -231,6 +231,14 @@ class UiSettings:
     """The user's own keys, by the id of what they do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """The settings were read anew: the interface's, and the keys of all that changed since they were read last."""
+
+    ui: UiSettings
+    changed: tuple[str, ...] = ()
+
+
 async def _no_files(_root: Path) -> Sequence[str]:
     return ()
 
@@ -245,6 +253,11 @@ async def _no_servers() -> Sequence[LocalServer]:
 
 def _keep_nothing(_key: str, _value: object) -> None:
     """Settings are not kept."""
+
+
+def _nothing_to_read() -> Reread | None:
+    """There is no file."""
+    return None
 
 
 def _do_nothing() -> None:
@@ -315,6 +328,8 @@ class AppServices:
     """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
     settings_rows: Callable[[], Sequence[SettingRow]] = _no_settings
     """Every setting as it is in the file and the environment now."""
+    reread_settings: Callable[[], Reread | None] = _nothing_to_read
+    """Reads the settings anew and has the open session's agent follow them; what can't be read is a ``ConfigError``."""
     config_path: Path = Path("config.toml")
     state_dir: Path | None = None
     """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""

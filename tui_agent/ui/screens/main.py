@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,10 +17,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
-from tui_agent.ui import knowledge_handlers
+from tui_agent.ui import following, knowledge_handlers
 from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
 from tui_agent.ui.format import one_line, short_path
-from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.outbox import Outbox
 from tui_agent.ui.prompting.sources import FileSource, sources
@@ -35,11 +34,15 @@ from tui_agent.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
     from tui_agent.ui.handlers import Undone
-    from tui_agent.ui.services import AgentPort, AppServices
+    from tui_agent.ui.services import AgentPort, AppServices, UiSettings
     from tui_agent.ui.widgets.session_view import SessionView
 
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
+
+
+def _look_as_it_is(_settings: UiSettings) -> None:
+    """Nobody follows the settings."""
 
 
 class MainScreen(Screen[None]):
@@ -65,8 +68,10 @@ class MainScreen(Screen[None]):
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
 
-    def __init__(self) -> None:
+    def __init__(self, look_like: Callable[[UiSettings], None] = _look_as_it_is) -> None:
+        """Make the screen; ``look_like`` has the application take the settings that concern every screen."""
         super().__init__()
+        self.look_like = look_like
         self.undone: list[Undone] = []
         """What ``/undo`` did since the last message, newest last."""
         self.view: SessionView | None = None
@@ -96,9 +101,7 @@ class MainScreen(Screen[None]):
         from tui_agent.ui.widgets.session_view import SessionView
 
         self._services = services
-        settings = services.settings
-        self.keymap = use_keys(self, settings.keys)
-        self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
+        following.use(self, services.settings)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
         # Textual tells a widget its first size only if nobody has looked at the screen's map between mounting and

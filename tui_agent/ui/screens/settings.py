@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.model.naming import Standing
+from tui_agent.ui import following
 from tui_agent.ui.format import one_line, short_path, visible
 from tui_agent.ui.handlers import choose_model
 from tui_agent.ui.screens.picker import PickerScreen, Row
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
     from tui_agent.setting_rows import SettingRow
     from tui_agent.ui.screens.main import MainScreen
 
-AT_ONCE = frozenset({"model", "ui.theme"})
-"""Settings that count as soon as they are saved; the others count from the next start on."""
-
-
 MODELS = frozenset({"model", "small_model", "compaction.model"})
 """Settings that name a model."""
+
+
+def _when(key: str) -> str:
+    """Return a sentence when a change does not count at once."""
+    from tui_agent.setting_rows import counts
+
+    when = counts(key)
+    return f" A change counts {when}." if when else ""
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -90,7 +95,7 @@ class SettingsScreen(PickerScreen[None]):
     def highlight(self, key: str | None) -> None:
         """Say what the setting is about."""
         row = self._rows.get(key or "")
-        about = f"{row.description}\nAccepts {row.accepts}." if row is not None else ""
+        about = f"{row.description}\nAccepts {row.accepts}.{_when(row.key)}" if row is not None else ""
         self._say(f"{self._saved[1]}\n{about}" if self._saved is not None and self._saved[0] == key else about)
 
     def _say(self, text: str, severity: str = "") -> None:
@@ -103,7 +108,8 @@ class SettingsScreen(PickerScreen[None]):
         """Change a setting: the next of two values, otherwise in the field."""
         row = self._rows[key]
         if not row.editable:
-            self._say(f"{row.description}\nIt is a table: write it in {short_path(self._main.services.config_path)}.")
+            path = short_path(self._main.services.config_path)
+            self._say(f"{row.description}\nIt is a table: write it in {path}; /settings reload has it count.")
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
         else:
@@ -149,7 +155,7 @@ class SettingsScreen(PickerScreen[None]):
         """Save a model's name when there may be such a model."""
         if key == "model":
             if await choose_model(self._main, name):
-                self._told(key)
+                self._told(key, "Saved.")
             else:
                 self._say(self._main.notice.message, "error")
             return
@@ -160,8 +166,14 @@ class SettingsScreen(PickerScreen[None]):
         self._main.services.save_setting(key, name)
         self._told(key)
 
-    def _told(self, key: str) -> None:
-        self._saved = key, "Saved." if key in AT_ONCE else "Saved. It counts from the next start on."
+    def _told(self, key: str, saved: str = "") -> None:
+        """Have what was saved count as far as it can, and say from when on it does."""
+        when = _when(key)
+        try:
+            following.follow(self._main)
+        except ConfigError as error:
+            when = f" It does not count yet. {error}"
+        self._saved = key, saved or f"Saved.{when}"
         self._end_editing()
         self._read()
         self.refill(self.field.value.strip())

@@ -61,7 +61,7 @@ class PermissionChoices(OptionList):
             has_draft: Whether the prompt holds text; then letters go on with it, and only digits answer.
         """
         super().__init__(compact=True)
-        self._hold = hold
+        self.hold = hold
         self._has_draft = has_draft
         self._held = ""
         self.touched = False
@@ -101,9 +101,9 @@ class PermissionChoices(OptionList):
         if self._held or answer is None or (not character.isdigit() and self._has_draft()):
             held, self._held = self._held, ""
             self.post_message(self.Typed(held + character))
-        elif self._hold:
+        elif self.hold:
             self._held = character
-            self.set_timer(self._hold, self._answer_held)
+            self.set_timer(self.hold, self._answer_held)
         else:
             self.action_answer(answer)
 

@@ -72,6 +72,11 @@ class PermissionPrompt(VerticalGroup):
         )
         self.display = False
 
+    def wait_for(self, *, grace: float, typing_pause: float) -> None:
+        """Wait so many seconds from the next question on before keys are taken."""
+        self._grace, self._typing_pause = grace, typing_pause
+        self._choices.hold = min(HOLD, grace)
+
     def compose(self) -> ComposeResult:
         """Title, details, answers, note."""
         yield self._title

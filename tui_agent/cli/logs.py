@@ -1,0 +1,23 @@
+"""Where the log goes: a file, never the screen."""
+
+import logging
+
+from tui_agent.paths import log_dir
+
+
+def start_logging(*, debug: bool) -> None:
+    """Log to a file, never to the screen; secrets are taken out."""
+    from logging.handlers import RotatingFileHandler
+
+    from tui_agent.model.redaction import RedactingFormatter
+
+    directory = log_dir()
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handler: logging.Handler = RotatingFileHandler(
+            directory / "tui-agent.log", maxBytes=2_000_000, backupCount=2, encoding="utf-8", delay=True
+        )
+    except OSError:
+        handler = logging.NullHandler()
+    handler.setFormatter(RedactingFormatter())
+    logging.basicConfig(level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True)
