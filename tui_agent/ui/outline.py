@@ -12,6 +12,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.records import EntryHeader
 from tui_agent.tools.jobs import JobState
 from tui_agent.tools.todo import current_todos
+from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 SHOWN_FILES = 12
@@ -71,7 +72,7 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
         return list(rows) if leaf is not None else []
     depth = leaf.depth
     earlier = [replace(row, is_leaf=False) if row.is_leaf else row for row in rows if not row.is_passing]
-    text = "Compacted" if entry.kind == "compaction" else entry.preview or entry.kind.replace("_", " ")
+    text = _text(entry)
     return [*earlier, OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=entry.kind not in _TOLD)]
 
 
@@ -112,10 +113,10 @@ def _branch(headers: Sequence[EntryHeader], count: int, depth: int, labels: Mapp
     return OutlineRow(first.id, _text(first), depth, on_path=False, is_branch=True, label=label, count=count)
 
 
-def _text(header: EntryHeader) -> str:
+def _text(header: EntryHeader | Entry) -> str:
     if header.kind == "compaction":
         return "Compacted"
-    return header.preview or header.kind.replace("_", " ")
+    return plain_preview(header.kind, header.preview) or header.kind.replace("_", " ")
 
 
 def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:

@@ -559,7 +559,7 @@ async def test_the_keys_at_the_bottom_can_be_clicked(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.stage.run((120, 24)) as pilot:
         await stage.open(pilot)
-        text = str(stage.screen.keys.content)
+        text = str(stage.screen.keys.render())
         await pilot.press("end")
         await pilot.click("#tree-keys", offset=(text.index("fold") + 1, 0))
         assert stage.tree.outline.total == 12

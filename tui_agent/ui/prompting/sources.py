@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.ui.abilities import MentioningAgent
 from tui_agent.ui.format import age, one_line
+from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.prompting.completion import LIMIT, Candidate, Source, rank_files, rank_labels, with_directories
 
 if TYPE_CHECKING:
@@ -95,5 +96,5 @@ class EntrySource:
 
 def _entry(header: EntryHeader, now: float, score: int) -> Candidate:
     who = _WHO.get(header.kind, header.kind.replace("_", " "))
-    label = f"#{header.id:<5} {who:<10} {one_line(header.preview, _SHOWN)}"
+    label = f"#{header.id:<5} {who:<10} {one_line(plain_preview(header.kind, header.preview), _SHOWN)}"
     return Candidate(f"#{header.id} ", label, age(header.created_at, now), score=float(score))

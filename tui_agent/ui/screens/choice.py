@@ -12,6 +12,8 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui_agent.ui.widgets.key_line import KeyLine
+
 
 class ChoiceScreen(ModalScreen[str | None]):
     """Dismissed with the key of an answer, None for Escape."""
@@ -31,6 +33,7 @@ class ChoiceScreen(ModalScreen[str | None]):
             if self._details:
                 yield Static(self._details, classes="dialog-text", markup=False)
             yield OptionList(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
+            yield KeyLine("enter choose  esc back", classes="dialog-keys")
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -9,9 +9,7 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
-from textual.content import Content
 from textual.screen import ModalScreen
-from textual.style import Style
 from textual.timer import Timer
 from textual.widgets import Input, Static, TextArea
 
@@ -22,10 +20,12 @@ from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.errors import StoreError
 from tui_agent.ui import plans
 from tui_agent.ui.format import plural
+from tui_agent.ui.widgets.hanging import HangingText
+from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from textual.worker import Worker
 
@@ -74,7 +74,7 @@ class CompactScreen(ModalScreen[None]):
     scroll = getters.query_one(VerticalScroll)
     editor = getters.query_one(TextArea)
     line = getters.query_one("#line", Static)
-    keys = getters.query_one("#keys", Static)
+    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, agent: DraftingAgent) -> None:
         super().__init__()
@@ -96,12 +96,12 @@ class CompactScreen(ModalScreen[None]):
         # What a container composes may come later than this; what is mounted here is there.
         await self.query_exactly_one(".dialog").mount(
             Static("Compact the history", classes="dialog-title", markup=False),
-            Static("", id="told", markup=False),
+            HangingText("", id="told", markup=False),
             Input(placeholder="What matters most? May be left empty.", id="focus", compact=True),
             VerticalScroll(Static("", id="stream", markup=False), can_focus=False),
             TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus"),
             Static("", id="line", markup=False),
-            Static("", id="keys", markup=False),
+            KeyLine(id="keys"),
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
         plan = await self._agent.drafting.plan()
@@ -130,7 +130,7 @@ class CompactScreen(ModalScreen[None]):
         hints = list(KEYS[phase])
         if phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
             hints.insert(0, ("enter", "prune old outputs instead", "screen.summarise"))
-        self.keys.update(_hints(hints))
+        self.keys.show(hints)
         match phase:
             case Phase.PLAN:
                 self.field.focus()
@@ -257,12 +257,3 @@ class CompactScreen(ModalScreen[None]):
     def _focus_given(self, event: Input.Submitted) -> None:
         event.stop()
         self.action_summarise()
-
-
-def _hints(hints: Sequence[tuple[str, str, str]]) -> Content:
-    """Return keys with what they do; a click does the same."""
-    pieces: list[str | tuple[str, Style]] = []
-    for key, label, action in hints:
-        press = Style.from_meta({"@click": action})
-        pieces += ["   " if pieces else "", (key, press + Style(bold=True)), (f" {label}", press)]
-    return Content.assemble(*pieces)

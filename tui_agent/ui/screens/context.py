@@ -24,6 +24,7 @@ from tui_agent.ui.widgets.context_map.block_list import BlockList
 from tui_agent.ui.widgets.context_map.preview import BlockPreview
 from tui_agent.ui.widgets.context_map.price import Action, Edit
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
+from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 MemberT = TypeVar("MemberT", bound=StrEnum)
 
-KEYS = "s sort  g group  p pin  d drop  m mask  r restore  u undo  enter read  j json  esc back"
+KEYS = "p pin  d drop  m mask  r restore  u undo  s sort  g group  enter read  j json  esc back"
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
 
@@ -88,7 +89,7 @@ class ContextScreen(Screen[None]):
         yield Static("", id="facts", markup=False)
         yield Container(id="parts")
         yield Static("", id="line", markup=False)
-        yield Static(KEYS, id="keys", markup=False)
+        yield KeyLine(KEYS, id="keys")
 
     async def on_mount(self) -> None:
         """Look, and look again whenever something happens to the session."""

@@ -16,6 +16,7 @@ from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
 from tui_agent.agent.mcp.records import Login, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.config import ConfigError
 from tui_agent.ui.format import one_line, plural, short_path, tokens, visible
+from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.mcp_list import McpList
 
@@ -68,7 +69,7 @@ class McpScreen(Screen[None]):
         yield McpList()
         yield Static("", id="about", markup=False)
         yield Static("", id="line", markup=False)
-        yield Static(KEYS, id="keys", markup=False)
+        yield KeyLine(KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Look, and again whenever a server changes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
@@ -18,7 +19,7 @@ class PermissionsScreen(PickerScreen[None]):
     """Rules in the order in which they are asked, the strongest source first."""
 
     HEADING = "Permissions: stronger sources first, in each the last rule that matches counts; a denial stays"
-    KEYS = "↑↓ move   enter remove or keep   ctrl+z take a removal back   escape back"
+    KEYS = "↑↓ move  enter remove or keep  ctrl+z take a removal back  esc back"
     EMPTY = "No rule matches."
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "undo", "take back", priority=True, show=False)]
@@ -50,15 +51,16 @@ class PermissionsScreen(PickerScreen[None]):
     def refill(self, query: str) -> None:
         """Show the rules that hold the query."""
         wanted = query.lower().split()
-        rows: list[Row] = []
         self._shown = {}
         # The same rule may be given twice; a row stands for one of them.
         for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._rules())))):
             origin = STORED[rule.source]
             if all(word in f"{rule} {origin}".lower() for word in wanted):
                 self._shown[str(place)] = rule
-                rows.append(Row(str(place), self._row(rule, origin)))
-        self.show(rows)
+        kinds = max((len(_kind(rule)) for rule in self._shown.values()), default=0)
+        room = max(12, self.app.size.width * 2 // 5)
+        patterns = min(room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0))
+        self.show([Row(key, self._row(rule, kinds, patterns)) for key, rule in self._shown.items()])
 
     def action_undo(self) -> None:
         """Put back the rule that was removed last."""
@@ -70,10 +72,12 @@ class PermissionsScreen(PickerScreen[None]):
         self.notify(f"Back: {one_line(str(rule), 160)}.", markup=False)
         self.refill(self.field.value)
 
-    def _row(self, rule: Rule, origin: str) -> Content:
+    def _row(self, rule: Rule, kinds: int, patterns: int) -> Content:
         action = self.styled(f"{rule.action.value:<6}", "strong")
-        text = f"{one_line(rule.permission, 24):<20} {one_line(rule.pattern, 120)}"
-        return Content.assemble(action, text, "  ", self.styled(origin, "faint"))
+        pattern = _pattern(rule)
+        gap = " " * max(2, patterns + 2 - cell_len(pattern))
+        origin = self.styled(STORED[rule.source], "faint")
+        return Content.assemble(action, f"{_kind(rule):<{kinds}}  {pattern}{gap}", origin)
 
     def pick(self, key: str) -> None:
         """Ask what to do with a rule."""
@@ -96,3 +100,11 @@ class PermissionsScreen(PickerScreen[None]):
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))
         self.app.push_screen(ChoiceScreen(one_line(str(rule), 200), answers), answered)
+
+
+def _kind(rule: Rule) -> str:
+    return one_line(rule.permission, 24)
+
+
+def _pattern(rule: Rule) -> str:
+    return one_line(rule.pattern, 120)

@@ -13,6 +13,8 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui_agent.ui.widgets.key_line import KeyLine
+
 ResultT = TypeVar("ResultT")
 
 SHOWN = 200
@@ -33,7 +35,7 @@ class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
     HEADING: ClassVar[str] = ""
     PLACEHOLDER: ClassVar[str] = "Type to filter"
     EMPTY: ClassVar[str] = "Nothing matches."
-    KEYS: ClassVar[str] = "↑↓ move   enter pick   escape back"
+    KEYS: ClassVar[str] = "↑↓ move  enter pick  esc back"
 
     AUTO_FOCUS = "Input"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"picker--strong", "picker--faint", "picker--match", "picker--good"}
@@ -55,7 +57,7 @@ class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
         yield Input(placeholder=self.PLACEHOLDER, id="filter", compact=True)
         yield OptionList(id="rows", compact=True)
         yield Static(self.EMPTY, id="empty", markup=False)
-        yield Static(self.KEYS, id="keys", markup=False)
+        yield KeyLine(self.KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Show everything at first."""

@@ -9,6 +9,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tui_agent.ui.widgets.hanging import HangingText
+from tui_agent.ui.widgets.key_line import KeyLine
+
 
 class ReportScreen(ModalScreen[None]):
     """Shows a title and content; Escape, q or Enter closes."""
@@ -25,5 +28,5 @@ class ReportScreen(ModalScreen[None]):
         with VerticalGroup(classes="dialog"):
             yield Static(self._title, classes="dialog-title", markup=False)
             with VerticalScroll():
-                yield Static(self._content)
-            yield Static("escape close", classes="dialog-keys", markup=False)
+                yield HangingText(self._content)
+            yield KeyLine("esc close", classes="dialog-keys")

@@ -52,7 +52,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     HEADING = "Sessions"
     PLACEHOLDER = "/ searches everything that was said"
     EMPTY = "No session matches."
-    KEYS = "enter open  / search  r rename  f fork  e export  dd delete  u undo  a here"
+    KEYS = "enter open  / search  r rename  f fork  e export  dd delete  u undo  a here  esc back"
 
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -17,6 +17,7 @@ from tui_agent.ui import following
 from tui_agent.ui.format import one_line, short_path, visible
 from tui_agent.ui.handlers import choose_model
 from tui_agent.ui.screens.picker import PickerScreen, Row
+from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
     from tui_agent.setting_rows import SettingRow
@@ -39,13 +40,13 @@ class SettingsScreen(PickerScreen[None]):
 
     HEADING = "Settings"
     EMPTY = "No setting has this name."
-    KEYS = "↑↓ move   enter change   ctrl+r back to the default   esc back"
-    EDIT_KEYS = "enter save   esc leave it"
+    KEYS = "↑↓ move  enter change  ctrl+r back to the default  esc back"
+    EDIT_KEYS = "enter save  esc leave it"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+r", "reset", "default", show=False, priority=True)]
 
     value = getters.query_one("#value", Input)
     about = getters.query_one("#about", Static)
-    keys = getters.query_one("#keys", Static)
+    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, main: MainScreen) -> None:
         super().__init__()
@@ -117,7 +118,7 @@ class SettingsScreen(PickerScreen[None]):
             self.value.display = True
             self.value.value = "" if row.value == "—" else row.value
             self.value.focus()
-            self.keys.update(self.EDIT_KEYS)
+            self.keys.show(self.EDIT_KEYS)
 
     @on(Input.Submitted, "#value")
     def _submitted(self, event: Input.Submitted) -> None:
@@ -186,7 +187,7 @@ class SettingsScreen(PickerScreen[None]):
     def _end_editing(self) -> None:
         self._editing = None
         self.value.display = False
-        self.keys.update(self.KEYS)
+        self.keys.show(self.KEYS)
         self.field.focus()
 
     def action_back(self) -> None:

@@ -15,6 +15,7 @@ from tui_agent.agent.events import AgentEvent, PermissionAsked, PermissionSettle
 from tui_agent.ui.format import one_line, plural, short_model
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.services import OpenHow, OpenRequest
+from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.events import LiveAnswer
     from tui_agent.ui.screens.main import MainScreen
 
-KEYS = "esc back to the parent   f go on in a copy   j k blocks   space fold   y copy"
+KEYS = "j/k blocks  space fold  y copy  f go on in a copy  esc back to the parent"
 
 
 class Watched(Protocol):
@@ -91,7 +92,7 @@ class SubagentScreen(Screen[None]):
         yield Static("", id="heading", markup=False)
         yield Static("", id="facts", markup=False)
         yield Transcript()
-        yield Static(KEYS, id="keys", markup=False)
+        yield KeyLine(KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Show what there is, and what comes."""

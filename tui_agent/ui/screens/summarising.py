@@ -23,6 +23,7 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.format import plural
 from tui_agent.ui.screens.file_choice import files_text
+from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -63,7 +64,7 @@ class SummaryDialog(ModalScreen[bool]):
     growing = getters.query_one("#growing", Static)
     files = getters.query_one("#files", Static)
     problem = getters.query_one("#problem", Static)
-    keys = getters.query_one(".dialog-keys", Static)
+    keys = getters.query_one(".dialog-keys", KeyLine)
 
     class Ended(Message):
         """The work is over; ``problem`` says why it failed."""
@@ -105,15 +106,15 @@ class SummaryDialog(ModalScreen[bool]):
             yield Static(id="files", markup=False)
             yield Static(id="growing", markup=False)
             yield Static(id="problem", markup=False)
-            yield Static(classes="dialog-keys", markup=False)
+            yield KeyLine(classes="dialog-keys")
 
     def on_mount(self) -> None:
         """Ask."""
         self._ask()
 
     def _ask(self, problem: str = "") -> None:
-        files = "   f files" if self._files.steps else ""
-        self._show(options=True, problem=problem, keys=f"1-{len(self._answers)} or enter choose{files}   escape back")
+        files = "  f files" if self._files.steps else ""
+        self._show(options=True, problem=problem, keys=f"1-{len(self._answers)} choose{files}  esc back")
         self._show_files()
         self.options.focus()
 
@@ -124,7 +125,7 @@ class SummaryDialog(ModalScreen[bool]):
         self.files.display = options and bool(self._files)
         self.problem.display = bool(problem)
         self.problem.update(sanitize.line(problem))
-        self.keys.update(keys)
+        self.keys.show(keys)
 
     def _show_files(self) -> None:
         if not self._files.steps:
@@ -159,7 +160,7 @@ class SummaryDialog(ModalScreen[bool]):
         """Do what an answer says; the focus is asked for first."""
         match self._answers[number]:
             case Answer.FOCUS:
-                self._show(field=True, keys="enter summarise   escape back")
+                self._show(field=True, keys="enter summarise  esc back")
                 self.field.focus()
             case answer:
                 self._begin(None if answer is Answer.NOTHING else "")
@@ -191,7 +192,7 @@ class SummaryDialog(ModalScreen[bool]):
 
     def _begin(self, focus: str | None) -> None:
         self._text = ""
-        self._show(growing=True, keys="escape cancel: nothing changes")
+        self._show(growing=True, keys="esc cancel: nothing changes")
         self.set_focus(None)
         self._paint()
         if self.app.animation_level != "none":

@@ -9,7 +9,7 @@ class ThemePicker(PickerScreen[str]):
     """Dismissed with the name of a theme; going back restores the one before."""
 
     HEADING = "Theme"
-    KEYS = "↑↓ preview   enter keep   escape back"
+    KEYS = "↑↓ preview  enter keep  esc back"
 
     def __init__(self) -> None:
         super().__init__()

@@ -20,10 +20,11 @@ from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnde
 from tui_agent.session.entries import Entry
 from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
+from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits
-from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree, hints
+from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree
 from tui_agent.ui.widgets.tree.hit_steps import hit_from
 from tui_agent.ui.widgets.tree.outline import Outline, View
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
@@ -58,7 +59,7 @@ class TreeScreen(Screen[None]):
 
     AUTO_FOCUS = "SessionTree"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as inherited
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"tree--title", "tree--key"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"tree--title"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+t", "back", "back", show=False),
         Binding("slash", "search", "search", show=False),
@@ -85,7 +86,7 @@ class TreeScreen(Screen[None]):
     entry = getters.query_one("#tree-entry", Horizontal)
     field_name = getters.query_one("#tree-field-name", Static)
     field = getters.query_one("#tree-field", Input)
-    keys = getters.query_one("#tree-keys", Static)
+    keys = getters.query_one("#tree-keys", KeyLine)
 
     @dataclass
     class Found(Message):
@@ -120,7 +121,7 @@ class TreeScreen(Screen[None]):
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
-        yield Static(id="tree-keys")
+        yield KeyLine(id="tree-keys", keep=2)
 
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
@@ -166,8 +167,7 @@ class TreeScreen(Screen[None]):
 
     def _show_keys(self) -> None:
         typed = LABEL_HINTS if self._labelling is not None else SEARCH_HINTS
-        style = self.get_visual_style("tree--key", partial=True)
-        self.keys.update(hints(self.app.size.width - 2, style, typed if self.entry.display else HINTS))
+        self.keys.show(typed if self.entry.display else HINTS)
 
     @on(SessionTree.Highlighted)
     def _highlighted(self) -> None:

@@ -13,6 +13,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.agent.trust import Item, Untrusted
 from tui_agent.ui.format import one_line, plural, short_path
+from tui_agent.ui.widgets.key_line import KeyLine
 
 
 class TrustScreen(ModalScreen[str | None]):
@@ -37,6 +38,7 @@ class TrustScreen(ModalScreen[str | None]):
                 answers.append(Option("Trust it: they act, until one of them changes", id="trusted"))
             answers.append(Option("Never: work here without them and don't ask again", id="refused"))
             yield OptionList(*answers, compact=True)
+            yield KeyLine("enter choose  esc not now", classes="dialog-keys")
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -9,11 +9,12 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui_agent.ui.format import one_line, plural
+from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.text_lines import TextLines
 
 SHOWN = 5_000_000
 """Characters shown; the rest is named at the end."""
-KEYS = "↑↓ scroll   / search   n next   y copy all   esc close"
+KEYS = "↑↓ scroll  / search  n next  y copy all  esc close"
 
 
 class ViewerScreen(Screen[None]):
@@ -29,7 +30,7 @@ class ViewerScreen(Screen[None]):
 
     text = getters.query_one(TextLines)
     field = getters.query_one("#search", Input)
-    keys = getters.query_one("#keys", Static)
+    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
@@ -43,7 +44,7 @@ class ViewerScreen(Screen[None]):
         yield Static(one_line(self._title), id="heading", markup=False)
         yield TextLines(self._text[:SHOWN] + tail)
         yield Input(placeholder="Search", id="search", compact=True)
-        yield Static(KEYS, id="keys", markup=False)
+        yield KeyLine(KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Search only when asked to."""
@@ -63,7 +64,7 @@ class ViewerScreen(Screen[None]):
         self.field.value = ""
         self.text.find("")
         self.text.focus()
-        self.keys.update(KEYS)
+        self.keys.show(KEYS)
 
     def action_copy(self) -> None:
         """Copy all of it."""
@@ -73,9 +74,7 @@ class ViewerScreen(Screen[None]):
     def _searched(self, event: Input.Changed) -> None:
         event.stop()
         count = self.text.find(event.value)
-        self.keys.update(
-            f"{plural(count, 'place')}   enter, n next   p previous   esc end the search" if event.value else KEYS
-        )
+        self.keys.show(f"{plural(count, 'place')}  n next  p previous  esc end the search" if event.value else KEYS)
 
     @on(Input.Submitted, "#search")
     def _go_on(self, event: Input.Submitted) -> None:

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.ui.format import one_line, plural, short_path
 from tui_agent.ui.services import AppServices, LocalServer
+from tui_agent.ui.widgets.key_line import KeyLine
 
 KEYS_SHOWN = 6
 """Providers listed; the rest are counted."""
@@ -59,7 +60,7 @@ class WelcomeScreen(Screen[WelcomeChoice | None]):
             yield Static("", id="news", markup=False)
             yield OptionList(compact=True)
             yield Static(self._advice())
-        yield Static("↑↓ move   enter choose   escape skip", id="keys", markup=False)
+        yield KeyLine("↑↓ move  enter choose  esc skip", id="keys")
 
     def on_mount(self) -> None:
         """Offer the ways to go on."""

@@ -23,7 +23,7 @@ from tui_agent.ui.prompting.mentions import pasted_path
 from tui_agent.ui.prompting.paste import PasteStore, is_large
 from tui_agent.ui.widgets.completion import CompletionPopup
 
-PLACEHOLDER = "Ask anything · / commands · @ files · # entries · ! shell"
+PLACEHOLDER = "Ask anything · / command · @ file · # entry · ! shell"
 """Shown while the prompt is empty."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")

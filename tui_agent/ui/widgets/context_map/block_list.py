@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 
 from tui_agent.context.context_map import Block, ContextMap
 from tui_agent.ui.format import plural, tokens
+from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.widgets.context_map.arrange import (
     Grouping,
     Listed,
@@ -167,7 +168,7 @@ class BlockList(LineList):
             ("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"),
             (f"{address:>7}  ", "faint"),
             (f"{_what(block)} ", "faint" if quiet else "strong"),
-            (sanitize.line(_label(block)), "faint" if quiet else "text"),
+            (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),
         ]
         return spread(left, _state(block), width)
 

@@ -1,18 +1,11 @@
 """What stands around the tree: its facts above, the keys below, and the page of all keys."""
 
-from collections.abc import Sequence
-
-from textual.content import Content
-from textual.style import Style
-
 from tui_agent.ui.format import money, tokens
+from tui_agent.ui.widgets.key_line import Hint
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
-
-Hint = tuple[str, str, str]
-"""Key, what it does, and the action of a click."""
 
 SEARCH_HINTS: tuple[Hint, ...] = (
     ("enter", "keep", "app.simulate_key('enter')"),
@@ -61,22 +54,8 @@ d                        how files differ between the entry and here
 o                        open the session of a subagent
 y                        copy
 u, ctrl+r                undo and redo the last move, files too
-escape                   back, nothing changed"""
+esc                      back, nothing changed"""
 """All keys, for the help page."""
-
-
-def hints(room: int, style: Style, keys: Sequence[Hint] = HINTS) -> Content:
-    """Return the keys that fit, each to be clicked too; ``style`` is that of a key."""
-    shown, last = list(keys[:-2]), list(keys[-2:])
-    width = sum(len(key) + len(label) + 3 for key, label, _ in [*shown, *last])
-    while shown and width > room:
-        key, label, _ = shown.pop()
-        width -= len(key) + len(label) + 3
-    parts: list[Content] = []
-    for key, label, action in (*shown, *last):
-        press = Style.from_meta({"@click": action})
-        parts.append(Content.assemble((key, style + press), (f" {label}", press)))
-    return Content("  ").join(parts)
 
 
 def facts_of_tree(tree: SessionTree) -> list[str]:

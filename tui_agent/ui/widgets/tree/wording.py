@@ -8,6 +8,7 @@ from datetime import datetime
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.records import EntryHeader
 from tui_agent.ui import format as wording
+from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import Run, cells, crop
 from tui_agent.ui.widgets.tree.outline import Line, What
@@ -17,7 +18,6 @@ HERE = "◀ here"
 """Stands at the session's leaf."""
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
-_MARKUP = re.compile(r"^#+ |\*\*")
 _PATH = re.compile(r"^\S*/(\S+)$")
 _DAY_MS = 86_400_000
 
@@ -86,7 +86,7 @@ class Words:
             case "user":
                 return "You: ", "user", text or "(attachments)"
             case "assistant":
-                return "Assistant: ", "assistant", _MARKUP.sub("", text) or "(empty)"
+                return "Assistant: ", "assistant", plain_preview(header.kind, text) or "(empty)"
             case "tool_result":
                 return "● ", "tool", _call(text)
             case "shell":
@@ -94,7 +94,7 @@ class Words:
             case "compaction":
                 return "", "faint", f"[{self._compaction(header)}]"
             case "branch_summary":
-                return "[branch summary] ", "faint", _HEADING.sub("", text)
+                return "[branch summary] ", "faint", plain_preview(header.kind, _HEADING.sub("", text))
             case "prune":
                 return "", "faint", f"[{self._prune(header)}]"
             case "system":

@@ -1,0 +1,49 @@
+"""What the model wrote in one line without the marks of Markdown, for lists that show a line of it."""
+
+import re
+from typing import Final
+
+_LEAD: Final = re.compile(r"^(?:#{1,6}\s+|>\s+|[-*+]\s+(?:\[[ xX]\]\s+)?)+")
+_FENCE: Final = re.compile(r"```\w*\s*|~~~\w*\s*")
+_HEADING: Final = re.compile(r"(?<=\s)#{2,6}\s+(?=\S)")
+_LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
+_STRONG: Final = re.compile(r"(\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS: Final = re.compile(r"(?<![\w*/])([*_])(?=\w)([^*_]+?)(?<=[\w.,;:!?)])\1(?![\w*/])")
+_OPEN: Final = re.compile(r"(?<!\S)\*\*(?=\w)")
+_CODE: Final = re.compile(r"(`+)(.+?)\1")
+_CALL: Final = re.compile(r'(^| · )(\w+) \{(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?')
+
+
+def plain(text: str) -> str:
+    """Return a line of Markdown as it reads when it is rendered; what is in backticks stays as it is."""
+    text = _FENCE.sub("", _LEAD.sub("", text.strip()))
+    parts: list[str] = []
+    at = 0
+    for code in _CODE.finditer(text):
+        parts += [_prose(text[at : code.start()]), code[2].strip()]
+        at = code.end()
+    joined = "".join([*parts, _prose(text[at:])])
+    # Marks around code were parted by it.
+    return (_STRONG.sub(r"\2", joined) if "**" not in "".join(parts[1::2]) else joined).rstrip()
+
+
+def plain_calls(text: str) -> str:
+    """Return the preview of an answer that is only calls, each with the first of its arguments: ``read views.py``."""
+    return _CALL.sub(lambda call: f"{call[1]}{call[2]} {call[3] or ''}".rstrip(), text)
+
+
+def plain_preview(kind: str, text: str) -> str:
+    """Return the preview of an entry of a kind: the model's words as they read, all others as they are."""
+    match kind:
+        case "assistant":
+            return plain_calls(plain(text)) if " {" in text else plain(text)
+        case "compaction" | "branch_summary":
+            return plain(text)
+        case _:
+            return text
+
+
+def _prose(text: str) -> str:
+    text = _LINK.sub(r"\1", _HEADING.sub("", text))
+    text = _EMPHASIS.sub(r"\2", _STRONG.sub(r"\2", text))
+    return _OPEN.sub("", text)

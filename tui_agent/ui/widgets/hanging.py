@@ -1,0 +1,54 @@
+"""Text in two columns that stays so when it wraps: what goes on stands under the second column."""
+
+import re
+from typing import Final
+
+from rich.cells import cell_len
+from textual._wrap import compute_wrap_offsets
+from textual.content import Content
+from textual.geometry import Size
+from textual.widgets import Static
+
+_COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
+_LEAST: Final = 16
+"""Cells that a second column needs; with fewer, text goes on a little in from the left."""
+
+
+def hung(text: Content, width: int) -> Content:
+    """Return a text wrapped to ``width`` cells, each line's continuation under its second column."""
+    return Content("\n").join(
+        part for line in text.split("\n", allow_blank=True) for part in _wrapped(line, max(width, 1))
+    )
+
+
+def _wrapped(line: Content, width: int) -> list[Content]:
+    if line.cell_length <= width:
+        return [line]
+    column = _COLUMN.match(line.plain)
+    start = column.end(1) if column else len(line.plain) - len(line.plain.lstrip())
+    indent = cell_len(line.plain[:start])
+    if width - indent < _LEAST:
+        indent, start = 0, 0
+    offsets = compute_wrap_offsets(line.plain[start:], width - indent, 4)
+    first, *others = line.divide([start + offset for offset in offsets])
+    return [first.rstrip(), *(Content.assemble(" " * indent, other.rstrip()) for other in others)]
+
+
+class HangingText(Static):
+    """A static text that wraps so."""
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
+        """Return the cells of the longest line, and one for the scroll bar of what it is in."""
+        return max(cell_len(line) for line in self._whole.plain.split("\n")) + 1
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
+        """Return the lines of the text at a width."""
+        return len(hung(self._whole, width).plain.split("\n"))
+
+    def render(self) -> Content:
+        """Draw the text for the width there is."""
+        return hung(self._whole, self.size.width)
+
+    @property
+    def _whole(self) -> Content:
+        return self.content if isinstance(self.content, Content) else Content(str(self.content))

@@ -1,0 +1,82 @@
+"""The line of keys at the bottom of a screen or a dialog: as many as fit whole, each to be clicked too."""
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.style import Style
+from textual.widget import Widget
+
+Hint = tuple[str, str, str]
+"""Key, what it does, and the action of a click; none when it is empty."""
+
+_GAP: Final = 2
+_NAMES: Final = {"esc": "escape", "/": "slash", "?": "question_mark"}
+"""Keys as Textual calls them, where they are shown in another way."""
+_PRESSABLE: Final = re.compile(r"[a-z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|slash|question_mark")
+_OBVIOUS: Final = "↑↓"
+"""Left out first: whoever sees a list tries them."""
+
+
+def read_hints(text: str) -> tuple[Hint, ...]:
+    """Return the hints of a text like ``enter open  dd delete  esc back``: two spaces between them, one after a key."""
+    hints: list[Hint] = []
+    for part in re.split(r" {2,}", text.strip()):
+        key, _, label = part.partition(" ")
+        name = _NAMES.get(key, key)
+        hints.append((key, label, f"app.simulate_key('{name}')" if _PRESSABLE.fullmatch(name) else ""))
+    return tuple(hint for hint in hints if hint[0])
+
+
+def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
+    """Return the hints that fit into ``room`` cells, the last ``keep`` of them always."""
+    shown = list(hints)
+    while len(shown) > keep and _width(shown) > room:
+        droppable = shown[: len(shown) - keep]
+        obvious = next((at for at, hint in enumerate(droppable) if hint[0] == _OBVIOUS), None)
+        del shown[len(droppable) - 1 if obvious is None else obvious]
+    return shown
+
+
+def _width(hints: Sequence[Hint]) -> int:
+    return sum(cell_len(key) + bool(label) + cell_len(label) + _GAP for key, label, _ in hints) - _GAP
+
+
+class KeyLine(Widget):
+    """Shows hints; ``show`` changes them."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--label"}
+
+    hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
+    """What is shown where there is room for it, most important first, the way back last."""
+
+    def __init__(self, text: str = "", *, keep: int = 1, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - as inherited
+        super().__init__(id=id, classes=classes)
+        self._keep = keep
+        self.set_reactive(KeyLine.hints, read_hints(text))
+
+    def show(self, hints: str | Sequence[Hint]) -> None:
+        """Show other hints."""
+        self.hints = read_hints(hints) if isinstance(hints, str) else tuple(hints)
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
+        """Return the cells that all hints take."""
+        return max(1, _width(self.hints))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
+        """Return one."""
+        return 1
+
+    def render(self) -> Content:
+        """Draw the hints that fit."""
+        strong, faint = (self.get_visual_style(f"key-line--{name}", partial=True) for name in ("key", "label"))
+        parts = []
+        for key, label, action in fitting(self.hints, self.size.width, self._keep):
+            press = Style.from_meta({"@click": action}) if action else Style()
+            parts.append(Content.assemble((key, strong + press), (f" {label}" if label else "", faint + press)))
+        return Content(" " * _GAP).join(parts)
