@@ -48,6 +48,7 @@ from tui_agent.session.session import Session
 
 PAGE = 50
 """Sessions listed at once."""
+_CURSOR_DIGITS = 10
 
 MODES = {
     "build": "Reading is free, everything else asks first",
@@ -184,7 +185,7 @@ class EditorAgent:
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
         """List sessions that can be loaded, newest first."""
-        offset = int(cursor) if cursor and cursor.isdigit() else 0
+        offset = int(cursor) if cursor and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS else 0
         found = self._workshop.sessions(Path(cwd) if cwd else None, offset, PAGE)
         rows = [
             SessionInfo(

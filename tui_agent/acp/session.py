@@ -44,12 +44,14 @@ class EditorSession:
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._ended: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
+        self._cancels = 0
         self._unsubscribe = agent.subscribe(self._on_event)
         self._warming = asyncio.ensure_future(agent.warm())
 
     async def aclose(self) -> None:
         """End the run and what was told of it; the session itself stays open."""
         self._unsubscribe()
+        self._answer(RunEnded("interrupted"))
         for task in self._asking.values():
             task.cancel()
         for task in (self._telling, self._warming):
@@ -70,7 +72,10 @@ class EditorSession:
         if name == "/compact" and not prompt.attached:
             return await self._compact(rest.strip())
         agent = self.agent
+        cancels = self._cancels
         prepared = await prepare(prompt.text, agent.session, agent.ports)
+        if self._cancels != cancels:
+            return "cancelled"
         if prepared.model is not None:
             agent.change_model(prepared.model)
         if prepared.mode is not None:
@@ -87,7 +92,13 @@ class EditorSession:
         return _STOPS.get(result.reason, "end_turn")
 
     async def _compact(self, focus: str) -> StopReason:
-        outcome = await self.agent.compact(focus or None)
+        cancels = self._cancels
+        try:
+            outcome = await self.agent.compact(focus or None)
+        except asyncio.CancelledError:
+            if self._cancels == cancels:
+                raise
+            return "cancelled"
         if outcome.problem:
             raise RequestError(-32603, str(outcome.problem))
         await self.settle()
@@ -95,6 +106,7 @@ class EditorSession:
 
     def cancel(self) -> None:
         """Stop the run; the prompt that waits for it is answered as cancelled."""
+        self._cancels += 1
         self.agent.interrupt()
 
     async def replay(self) -> None:
@@ -140,12 +152,16 @@ class EditorSession:
             case EntryAppended(entry=ModelChangeEntry()):
                 self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
             case RunEnded():
-                waiting, self._ended = self._ended, []
-                for future in waiting:
-                    if not future.done():
-                        future.set_result(event)
+                self._answer(event)
             case _:
                 pass
+
+    def _answer(self, ended: RunEnded) -> None:
+        """Let every prompt that waits for the end of the run have it."""
+        waiting, self._ended = self._ended, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(ended)
 
     async def _ask(self, request: PermissionRequest) -> None:
         """Ask the editor; without an answer from it the call is refused."""
@@ -160,8 +176,10 @@ class EditorSession:
         await self.settle()
         decision = Decision.DENY
         with contextlib.suppress(RequestError, ConnectionError):
-            response = await self._client.request_permission(self.agent.session.id, call, options_of(request))
-            if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in list(Decision):
+            options = options_of(request)
+            response = await self._client.request_permission(self.agent.session.id, call, options)
+            offered = {option.option_id for option in options}
+            if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
                 decision = Decision(response.outcome.option_id)
         self.agent.answer_permission(request.call_id, PermissionAnswer(decision))
 

@@ -58,8 +58,10 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
 
 
 async def _streams(out: BinaryIO) -> "tuple[StreamReader, StreamWriter]":
+    from tui_agent.acp.lines import MessageLines
+
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    reader = MessageLines(limit=LINE_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

@@ -1,0 +1,125 @@
+"""An editor that behaves badly or cancels at any moment: every prompt is answered, nothing but messages is read."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp.schema import AllowedOutcome, RequestPermissionResponse
+
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.acp import session as module
+from tui_agent.acp.lines import MessageLines, is_message
+from tui_agent.acp.prompts import Prompt
+from tui_agent.acp.session import EditorSession
+
+
+class Editor:
+    """Answers every question with one option, whether it was offered or not."""
+
+    def __init__(self, option: str = "once") -> None:
+        self.option = option
+        self.offered: list[str] = []
+
+    async def session_update(self, session_id: str, update: Any, **_more: Any) -> None:
+        pass
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **_more: Any
+    ) -> RequestPermissionResponse:
+        self.offered = [option.option_id for option in options]
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=self.option))
+
+
+def opened(tmp_path: Path, editor: Any, *replies: Reply) -> EditorSession:
+    harness = make_agent(tmp_path, ScriptedClient(list(replies)), answer=None)
+    return EditorSession(harness.agent, editor)
+
+
+async def test_a_cancel_that_comes_before_the_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = opened(tmp_path, Editor(), Reply("never"))
+    prepare, at, on = module.prepare, asyncio.Event(), asyncio.Event()
+
+    async def slow(*arguments: Any) -> Any:
+        at.set()
+        await on.wait()
+        return await prepare(*arguments)
+
+    monkeypatch.setattr(module, "prepare", slow)
+    prompt = asyncio.ensure_future(session.prompt(Prompt("hello", ())))
+    await at.wait()
+    session.cancel()
+    on.set()
+    assert await asyncio.wait_for(prompt, 10) == "cancelled"
+    assert session.agent.session.path() == []
+    await session.aclose()
+
+
+async def test_a_compaction_that_is_cancelled_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = opened(tmp_path, Editor())
+    at = asyncio.Event()
+
+    async def slow(*_arguments: Any, **_more: Any) -> None:
+        at.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(session.agent._context, "compact", slow)
+    prompt = asyncio.ensure_future(session.prompt(Prompt("/compact", ())))
+    await at.wait()
+    session.cancel()
+    done, _waiting = await asyncio.wait([prompt], timeout=10)
+    assert [task.cancelled() or task.result() for task in done] == ["cancelled"]
+    await session.aclose()
+
+
+async def test_a_prompt_of_a_session_that_is_closed_is_answered(tmp_path: Path) -> None:
+    call = Call("bash", json.dumps({"command": "touch started; sleep 60"}))
+    session = opened(tmp_path, Editor(), Reply("", (call,)))
+    prompt = asyncio.ensure_future(session.prompt(Prompt("hello", ())))
+    async with asyncio.timeout(10):
+        while not (tmp_path / "project" / "started").exists():
+            await asyncio.sleep(0.01)
+        await session.aclose()
+        assert await prompt == "cancelled"
+
+
+async def test_an_answer_that_was_not_offered_refuses(tmp_path: Path) -> None:
+    call = Call("bash", json.dumps({"command": "curl x; touch made"}))
+    editor = Editor("stop")
+    session = opened(tmp_path, editor, Reply("", (call,)), Reply("Went on."))
+    assert await asyncio.wait_for(session.prompt(Prompt("hello", ())), 10) == "end_turn"
+    assert "stop" not in editor.offered
+    # Refused, not stopped: the model had its turn after it.
+    assert [entry.kind for entry in session.agent.session.path()][-2:] == ["tool_result", "assistant"]
+    assert not (tmp_path / "project" / "made").exists()
+    await session.aclose()
+
+
+@pytest.mark.parametrize(
+    "line", [b"[]", b"null", b'"x"', b"5", b'{"method": 5}', b'{"id": []}', b'{"id": 1, "error": "no"}']
+)
+async def test_what_is_no_message_is_passed_over(line: bytes) -> None:
+    good = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize"}\n'
+    reader = MessageLines()
+    reader.feed_data(line + b"\n" + good + line)
+    reader.feed_eof()
+    assert await reader.readuntil() == good
+    with pytest.raises(asyncio.IncompleteReadError) as ended:
+        await reader.readuntil()
+    assert ended.value.partial == b""
+
+
+async def test_a_line_that_comes_in_pieces_is_kept_whole() -> None:
+    reader = MessageLines(limit=100)
+    reader.feed_data(b'{"method": "' + b"x" * 300 + b'", "params": []}\n{}\n')
+    reader.feed_eof()
+    pieces = b""
+    while not pieces.endswith(b"\n"):
+        try:
+            pieces += await reader.readuntil()
+        except asyncio.LimitOverrunError as error:
+            pieces += await reader.readexactly(error.consumed)
+    assert is_message(pieces)
+    assert json.loads(pieces)["method"] == "x" * 300
