@@ -102,10 +102,10 @@ async def _left(stage: TreeStage) -> float:
     """Return the seconds a move to the first message takes, without a summary; then go back."""
     first = next(header.id for header in stage.session.skeleton() if header.kind == "user")
     start = time.process_time()
-    await stage.agent.carry_out(stage.agent.plan_move(first, continue_from_here=True))
+    await stage.agent.navigator.move(stage.agent.navigator.plan(first, continue_from_here=True))
     await _refreshed(stage)
     taken = time.process_time() - start
-    await stage.agent.undo_move()
+    await stage.agent.navigator.undo()
     # Both moves are shown together a little later; what is measured next begins after that.
     async with asyncio.timeout(60):
         while stage.screen.is_refreshing:

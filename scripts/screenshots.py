@@ -120,9 +120,9 @@ async def tree(scene: Scene) -> None:
     fork = agent.session.leaf
     await scene.say("fix the bug", RunEnded, keys=("y", "y", "y"))
     agent.session.label(agent.session.leaf or 0, "fixed")
-    await agent.carry_out(agent.plan_move(fork), focus="")
+    await agent.navigator.move(agent.navigator.plan(fork), focus="")
     await scene.say("show markdown", RunEnded)
-    await agent.move(fork)
+    await agent.navigator.go(fork)
     await scene.say("run the tests", RunEnded, keys=("y",))
     await scene.opened("ctrl+t", TreeScreen)
 

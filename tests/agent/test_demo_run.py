@@ -107,7 +107,7 @@ async def test_filling_the_window_prunes_what_is_old_and_compacting_can_be_undon
     before = harness.agent.context_size().total
     assert (await harness.agent.compact()).problem is None
     assert harness.agent.context_size().total < before
-    await harness.agent.move(leaf)
+    await harness.agent.navigator.go(leaf)
     assert harness.agent.context_size().total == pytest.approx(before, rel=0.2)
 
 

@@ -351,7 +351,7 @@ async def test_going_back_starts_a_branch_and_the_old_one_stays(tmp_path: Path) 
     harness = make_agent(tmp_path, client)
     await harness.say("the left way")
     head = harness.path()[0].id
-    await harness.agent.move(head)
+    await harness.agent.navigator.go(head)
     await harness.say("instead")
     texts = [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)]
     assert texts == ["instead", "Two."]

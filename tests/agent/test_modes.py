@@ -84,10 +84,19 @@ async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: 
     assert [entry.mode for entry in harness.path() if isinstance(entry, ModeChangeEntry)] == ["auto-edit", "yolo"]
     assert opened_again() == "build"
     there = harness.session.leaf
-    await harness.agent.move(before)
+    await harness.agent.navigator.go(before)
     assert harness.agent.mode == "auto-edit"
-    await harness.agent.move(there)
+    await harness.agent.navigator.go(there)
     assert harness.agent.mode == "build"
+
+
+async def test_a_session_begins_in_the_mode_of_the_settings_and_comes_back_to_it(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([]))
+    agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
+    assert agent.mode == "plan"
+    agent.change_mode("auto-edit")
+    await agent.navigator.go(None)
+    assert agent.mode == "plan"
 
 
 async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> None:

@@ -34,11 +34,11 @@ def user(harness: Harness, text: str) -> UserEntry:
 async def test_a_user_message_goes_back_into_the_prompt(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     target = user(harness, "try middleware")
-    plan = harness.agent.plan_move(target.id)
+    plan = harness.agent.navigator.plan(target.id)
     assert plan.leaf == target.parent_id
     assert plan.prompt == target.parts
     assert plan.asks
-    await harness.agent.carry_out(plan)
+    await harness.agent.navigator.move(plan)
     assert harness.session.leaf == target.parent_id
 
 
@@ -52,20 +52,20 @@ async def test_what_is_left_is_read_only_for_a_summary(tmp_path: Path, monkeypat
         return load(ids)
 
     monkeypatch.setattr(harness.session, "load", noted)
-    left, plan = harness.session.leaf, harness.agent.plan_move(user(harness, "try middleware").id)
-    await harness.agent.carry_out(plan)
+    left, plan = harness.session.leaf, harness.agent.navigator.plan(user(harness, "try middleware").id)
+    await harness.agent.navigator.move(plan)
     assert read == []
-    await harness.agent.undo_move()
-    await harness.agent.carry_out(plan, focus="")
+    await harness.agent.navigator.undo()
+    await harness.agent.navigator.move(plan, focus="")
     assert read == [[left]]
 
 
 async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     left = harness.session.leaf
-    plan = harness.agent.plan_move(user(harness, "try middleware").id)
+    plan = harness.agent.navigator.plan(user(harness, "try middleware").id)
     pieces: list[str] = []
-    await harness.agent.carry_out(plan, focus="why it failed", progress=pieces.append)
+    await harness.agent.navigator.move(plan, focus="why it failed", progress=pieces.append)
     entry = harness.path()[-1]
     assert isinstance(entry, BranchSummaryEntry)
     assert entry.from_id == left
@@ -84,7 +84,7 @@ async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path, Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")))
     leaf, count = harness.session.leaf, len(harness.session.skeleton())
     with pytest.raises(NavigationError, match="key was refused"):
-        await harness.agent.carry_out(harness.agent.plan_move(user(harness, "try middleware").id), focus="")
+        await harness.agent.navigator.move(harness.agent.navigator.plan(user(harness, "try middleware").id), focus="")
     assert harness.session.leaf == leaf
     assert len(harness.session.skeleton()) == count
 
@@ -92,24 +92,24 @@ async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
 async def test_moves_can_be_undone_and_redone(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     leaf = harness.session.leaf
-    await harness.agent.move(harness.path()[1].id)
+    await harness.agent.navigator.go(harness.path()[1].id)
     here = harness.session.leaf
-    assert await harness.agent.undo_move() == leaf
-    assert await harness.agent.redo_move() == here
+    assert await harness.agent.navigator.undo() == leaf
+    assert await harness.agent.navigator.redo() == here
 
 
 async def test_a_branch_can_be_merged_back_without_moving(tmp_path: Path) -> None:
     harness = await two_branches(tmp_path)
     other = harness.session.leaf
     assert other is not None
-    await harness.agent.move(user(harness, "try middleware").parent_id)
+    await harness.agent.navigator.go(user(harness, "try middleware").parent_id)
     await harness.say("another way")
     before = harness.session.leaf
-    entry = await harness.agent.merge_branch(other)
+    entry = await harness.agent.navigator.merge(other)
     assert entry.parent_id == before
     assert entry.from_id == other
     with pytest.raises(NavigationError, match="nothing"):
-        await harness.agent.merge_branch(harness.path()[1].id)
+        await harness.agent.navigator.merge(harness.path()[1].id)
 
 
 async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
     harness.agent.submit("two")
     await client.hanging.wait()
     with pytest.raises(NavigationError, match="interrupt"):
-        await harness.agent.move(1)
+        await harness.agent.navigator.go(1)
     with pytest.raises(NavigationError, match="interrupt"):
-        await harness.agent.undo_move()
+        await harness.agent.navigator.undo()
     await harness.agent.aclose()
 
 

@@ -54,7 +54,7 @@ def checkpoints(harness: Harness) -> list[CheckpointEntry]:
 async def restore(harness: Harness, target: int | None) -> Any:
     """Go to an entry with the files."""
     wanted = await harness.agent.files.plan(target)
-    await harness.agent.move(target)
+    await harness.agent.navigator.go(target)
     return await harness.agent.files.restore(wanted)
 
 

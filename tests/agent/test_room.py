@@ -202,7 +202,7 @@ async def test_undoing_a_compaction_is_moving_the_leaf(tmp_path: Path) -> None:
     assert isinstance(compaction, CompactionEntry)
     assert (compaction.trigger, compaction.instructions) == ("manual", "the numbers")
     assert harness.agent.context_size().history < compaction.tokens_before
-    await harness.agent.move(compaction.parent_id)
+    await harness.agent.navigator.go(compaction.parent_id)
     assert harness.session.leaf == before
     await harness.say("still all there?")
     assert "Question 0" in request_bytes(client.requests[-1]).decode()
@@ -268,7 +268,7 @@ async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
     assert isinstance(harness.path()[-1], PruneEntry)
     results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
     assert all("cleared" not in entry.output for entry in results), "outputs themselves never change"
-    await harness.agent.move(leaf)
+    await harness.agent.navigator.go(leaf)
     worker.steps = 0
     await harness.say("go on")
     assert "content cleared" not in request_bytes(worker.requests[-1]).decode()

@@ -196,3 +196,19 @@ async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(tm
     assert asked.request.title == "general: git add a"
     assert asked.request.rules == ("allow bash: git add *",)
     assert [str(rule) for rule in harness.agent.gate.session_rules] == ["allow bash: git add *"]
+
+
+async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path) -> None:
+    write = Call("write", json.dumps({"path": "a.txt", "content": "x"}))
+
+    def script(request: ModelRequest) -> Reply:
+        if any(message.role == "tool" for message in request.messages):
+            return Reply("Done.")
+        return Reply(calls=(write,) if is_child(request) else (task("general", "Write it."),))
+
+    harness, opened = with_subagents(tmp_path, ScriptedClient(script))
+    harness.agent.change_mode("plan")
+    await harness.say("go")
+    (refused,) = [entry for entry in opened[0].path() if isinstance(entry, ToolResultEntry)]
+    assert refused.status is ToolStatus.DENIED
+    assert not (tmp_path / "project" / "a.txt").exists()

@@ -148,14 +148,9 @@ class FakeAgent:
         self.mode = mode
         self.append(ModeChangeEntry(mode=mode))
 
-    async def move(self, target: int | None) -> None:
-        self.session.move(target)
-        self.emit(LeafMoved(target))
-
-    async def undo_move(self) -> int | None:
-        leaf = self.session.undo_move()
-        self.emit(LeafMoved(leaf))
-        return leaf
+    @property
+    def navigator(self) -> "FakeNavigator":
+        return FakeNavigator(self)
 
     def context_size(self) -> ContextSize:
         return self.size
@@ -165,6 +160,22 @@ class FakeAgent:
 
     async def aclose(self) -> None:
         self.calls.append("aclose")
+
+
+@dataclass
+class FakeNavigator:
+    """Moves the leaf, without asking anybody."""
+
+    agent: FakeAgent
+
+    async def go(self, leaf: int | None) -> None:
+        self.agent.session.move(leaf)
+        self.agent.emit(LeafMoved(leaf))
+
+    async def undo(self) -> int | None:
+        leaf = self.agent.session.undo_move()
+        self.agent.emit(LeafMoved(leaf))
+        return leaf
 
 
 class FakeCompactingAgent(FakeAgent):

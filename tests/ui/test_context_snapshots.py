@@ -72,7 +72,7 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
     session, agent = stage.harness.session, stage.harness.agent
     asked = [entry for entry in stage.harness.path() if entry.preview.startswith("Look at")]
     session.label(asked[1].id, "green")
-    await agent.move(asked[3].parent_id)
+    await agent.navigator.go(asked[3].parent_id)
     stage.client._script = [
         Reply("", (Call("todo", '{"todos": "[x] read the view\\n[>] write a test\\n[ ] tell the team"}'),)),
         Reply("", (Call("write", '{"path": "tests/test_redirect.py", "content": "def test():\\n    pass\\n"}'),)),

@@ -106,7 +106,7 @@ async def test_a_branch_summary_leads_to_the_branch(tmp_path: Path) -> None:
         agent = stage.harness.agent
         second = next(entry for entry in stage.harness.path() if entry.preview == "Look at module 1.")
         left = stage.harness.session.leaf
-        await agent.carry_out(agent.plan_move(second.id), focus="")
+        await agent.navigator.move(agent.navigator.plan(second.id), focus="")
         await pilot.pause()
         await last_marker(stage, pilot)
         assert f"Summary of the branch left at #{left} · jump" in stage.text()

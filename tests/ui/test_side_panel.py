@@ -83,7 +83,7 @@ async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_it
         await stage.say("first question", pilot)
         await stage.say("second question", pilot)
         second = next(entry.id for entry in stage.harness.path() if entry.preview == "second question")
-        await stage.harness.agent.move(stage.harness.session.entry(second).parent_id)
+        await stage.harness.agent.navigator.go(stage.harness.session.entry(second).parent_id)
         await stage.say("another way", pilot)
         await settled(stage, pilot)
         view = stage.main.view

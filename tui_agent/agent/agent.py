@@ -1,6 +1,5 @@
 """The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -12,17 +11,15 @@ from tui_agent.agent.checkpoints.rewind import FileRewind, Surroundings
 from tui_agent.agent.compactor import Outcome
 from tui_agent.agent.context_inspector import ContextInspector
 from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.costs import Costs
 from tui_agent.agent.drafting import Drafting
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
-    EntryAppended,
     LiveAnswer,
-    Notice,
     PermissionAnswer,
     PermissionRequest,
     QueueChanged,
-    RunEnded,
 )
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.hooks.payloads import About
@@ -32,22 +29,18 @@ from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.named import Named, all_named, load_named
-from tui_agent.agent.navigator import NavigationError, Navigator
-from tui_agent.agent.permissions import Rule, resumed_mode
+from tui_agent.agent.navigator import Navigator
+from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.preparing import Prepared, prepare_command
-from tui_agent.agent.shell import INTERRUPTED, run_shell
+from tui_agent.agent.runs import Runs
 from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
-from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.pruning import Moment, PrunePlan
-from tui_agent.context.view import DEFAULT_MODE, resolve
 from tui_agent.session.entries import (
-    BranchSummaryEntry,
     ContextEditEntry,
-    Entry,
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
@@ -55,68 +48,74 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.session import Session
-from tui_agent.tools.base import OutputLimits
-
-FEW_ENTRIES = 2_000
-"""Entries whose costs are added up in a moment too short to notice."""
 
 
 class Agent:
-    """Works in one session. Everything is called on the event loop's thread."""
+    """Works in one session. Everything is called on the event loop's thread.
 
-    def __init__(self, session: Session, ports: AgentPorts, *, model: str, mode: str = "build") -> None:
-        self._channel = EventChannel()
-        ports = replace(ports, hooks=ports.hooks.bound(self._about, self._channel.emit))
+    ``model`` and ``mode`` are those of a session that names none yet.
+    """
+
+    def __init__(self, session: Session, ports: AgentPorts, *, model: str, mode: str = Mode.BUILD) -> None:
+        self._channel = channel = EventChannel()
+        ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
         self.session = session
         self.ports = ports
-        self._questions = Questions(self._channel)
-        self._queue = MessageQueue()
-        self._task: asyncio.Task[RunEnded] | None = None
-        self._compacting: asyncio.Future[Outcome] | None = None
-        self._shells: set[asyncio.Task[ShellEntry]] = set()
-        self._costs_are_read = session.info.entry_count <= FEW_ENTRIES
-        view = resolve(session.active_path())
-        mode = resumed_mode(view.mode, mode)
-        self._context = ContextKeeper(session, ports, self._channel, model=view.model or model, mode=mode)
+        self._questions = Questions(channel)
+        self._costs = Costs(session)
+        self._context = ContextKeeper(session, ports, channel, model=model, mode=mode)
+        self._titles = Titles(session, ports, channel, lambda: self.model)
+        self._answerer = Answerer(session, ports, channel)
+        self._tools = ToolRunner(session, ports, channel, self._questions, lambda: self.mode)
         self.inspector = ContextInspector(session, ports, self._context)
         """What a person may ask about the next request."""
         self.drafting = Drafting(self._context)
         """Compactions that are looked at before they are committed."""
-        self._titles = Titles(session, ports, self._channel, lambda: self.model)
-        self._navigator = Navigator(
-            session, ports, self._channel, model=lambda: self.model, refuse=self._refuse_while_running
+        self.navigator = Navigator(session, ports, channel, self._context, running=lambda: self.running)
+        """Moves about in the tree."""
+        self.files = FileRewind(
+            session,
+            ports,
+            Surroundings(
+                append=lambda entry: self._runs.append(entry),  # noqa: PLW0108 - made later
+                leftovers=self._tools.aclose,
+                jobs=lambda: self.jobs.running,
+                emit=channel.emit,
+            ),
         )
-        self._answerer = Answerer(session, ports, self._channel)
-        self._tools = ToolRunner(session, ports, self._channel, self._questions, lambda: self.mode)
-        around = Surroundings(self._append, self._tools.aclose, lambda: self.jobs.running, self._channel.emit)
-        self.files = FileRewind(session, ports, around)
         """The files of the project: what the session changed in them, and how they go along when one moves."""
-        self._subagents: Subagents | None = None
-        if ports.open_child is not None:
-            parent = Parent(
-                session=session,
-                ports=ports,
-                channel=self._channel,
-                questions=self._questions,
-                model=lambda: self.model,
-                mode=lambda: self.mode,
-                session_rules=self._tools.session_rules,
-                recorder=self.files.recorder,
-            )
-            self._subagents = self._tools.subagents = Subagents(parent, ports.open_child)
-        self.jobs = self._tools.jobs = make_jobs(self._channel.emit)
+        self.jobs = self._tools.jobs = make_jobs(channel.emit)
         """The commands that go on in the background; they end with the agent."""
         self.mcp = SessionMcp(
             ports.mcp,
             ports.put_blob,
-            emit=self._channel.emit,
+            emit=channel.emit,
             tell_anew=self._context.tell_of_tools,
             count=lambda schema: ports.directory.counter(self.model).schema(schema),
         )
         """The servers of the Model Context Protocol."""
-        self._loop = Loop(session, ports, self._channel, self._queue, self._context, self._answerer, self._tools)
-        self._loop.recorder = self._tools.recorder = self.files.recorder
+        self._subagents = self._tools.subagents = self._make_subagents()
+        self._tools.recorder = self.files.recorder
         self._tools.on_late_end = self.files.keep_changes
+        loop = Loop(session, ports, channel, MessageQueue(), self._context, self._answerer, self._tools)
+        loop.recorder = self.files.recorder
+        self._runs = Runs(loop, self.files)
+
+    def _make_subagents(self) -> Subagents | None:
+        """Return what starts subagents; None for one that is a subagent itself."""
+        if self.ports.open_child is None:
+            return None
+        parent = Parent(
+            session=self.session,
+            ports=self.ports,
+            channel=self._channel,
+            questions=self._questions,
+            model=lambda: self.model,
+            mode=lambda: self.mode,
+            session_rules=self._tools.session_rules,
+            recorder=self.files.recorder,
+        )
+        return Subagents(parent, self.ports.open_child)
 
     def share_rules(self, rules: list[Rule]) -> None:
         """Use another agent's list of rules made by "always in this session": what is allowed there is allowed here."""
@@ -131,7 +130,7 @@ class Agent:
     @property
     def running(self) -> bool:
         """Whether a run is going on."""
-        return self._task is not None and not self._task.done()
+        return self._runs.running
 
     @property
     def live(self) -> LiveAnswer | None:
@@ -150,7 +149,7 @@ class Agent:
     @property
     def queue(self) -> QueueChanged:
         """The messages that wait for their turn."""
-        return self._queue.snapshot()
+        return self._runs.queue
 
     @property
     def model(self) -> str:
@@ -171,13 +170,8 @@ class Agent:
         return self._context.size()
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent in the session on all branches, with its title and its subagents' work.
-
-        None when no price is known, and for a long session until ``warm`` has added them up.
-        """
-        costs = self.session.costs() if self._costs_are_read else {}
-        spent = [*costs.values(), *filter(None, [self.session.info.side_cost])]
-        return sum(spent) if spent and self._costs_are_read else None
+        """Return the US dollars spent in the session so far, None when they are not known; see ``Costs.total``."""
+        return self._costs.total()
 
     # -- what a user does -------------------------------------------------------------------------------------
 
@@ -185,11 +179,7 @@ class Agent:
         """Send a message: it starts a run, or waits for the next step, with ``follow_up`` for the end of the run."""
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
         self._titles.begin(parts)
-        self._queue.put(parts, follow_up=follow_up and self.running)
-        if self.running:
-            self._channel.emit(self._queue.snapshot())
-        else:
-            self._start()
+        self._runs.submit(parts, follow_up=follow_up)
 
     def commands(self) -> tuple[CommandRow, ...]:
         """Return the user's own commands and skills and the servers' prompts, as they can be typed."""
@@ -215,7 +205,7 @@ class Agent:
     def choose_agent(self, name: str) -> bool:
         """Let another kind of agent go on from the next request on; False when there is none of that name."""
         spec = self.ports.knowledge.primary(name)
-        if spec is None and name != DEFAULT_MODE:
+        if spec is None and name != Mode.BUILD:
             return False
         self.change_mode(name)
         if spec is not None and spec.model is not None:
@@ -224,18 +214,11 @@ class Agent:
 
     def take_back(self) -> str | None:
         """Remove the newest waiting message and return its text."""
-        message = self._queue.take_back()
-        self._channel.emit(self._queue.snapshot())
-        return message.text if message else None
+        return self._runs.take_back()
 
     def interrupt(self) -> None:
         """Stop the run where it is; the session can go on from there."""
-        if self._task is not None:
-            self._task.cancel()
-        if self._compacting is not None:
-            self._compacting.cancel()
-        for task in self._shells:
-            task.cancel()
+        self._runs.interrupt()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
         """Settle the open question; an answer to a question that is no longer open does nothing."""
@@ -243,20 +226,19 @@ class Agent:
 
     def retry(self) -> None:
         """Send the path again after a failure."""
-        if not self.running:
-            self._start()
+        self._runs.start()
 
     def change_model(self, model: str) -> None:
         """Use another model from the next request on."""
         if model != self.model:
             self._context.model = model
-            self._append(ModelChangeEntry(model=model))
+            self._runs.append(ModelChangeEntry(model=model))
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""
         if mode != self.mode:
             self._context.mode = mode
-            self._append(ModeChangeEntry(mode=mode))
+            self._runs.append(ModeChangeEntry(mode=mode))
 
     def adopt(self, adjusted: Adjustable) -> None:
         """Follow changed settings from the next request on; what is going on ends as it began."""
@@ -273,22 +255,11 @@ class Agent:
 
         The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
-        if self.running:
-            self._context.pending = focus or ""
-            self._channel.emit(Notice("The history is compacted before the next step."))
-            return Outcome()
-        self._compacting = asyncio.ensure_future(self._context.compact("manual", focus, for_model=for_model))
-        try:
-            return await self._compacting
-        finally:
-            self._compacting = None
+        return await self._runs.compact(focus, for_model=for_model)
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
-        if self.running:
-            self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
-            return 0
-        return await self._context.prune(Moment(asked=True))
+        return await self._runs.prune()
 
     async def plan_prune(self) -> PrunePlan | None:
         """Return what ``prune`` would do, None when there is nothing to gain."""
@@ -296,105 +267,23 @@ class Agent:
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
-        task = asyncio.ensure_future(
-            run_shell(command, self.ports, self._channel, self.files.recorder, excluded=excluded)
-        )
-        self._shells.add(task)
-        try:
-            await asyncio.wait([task])
-        finally:
-            self._shells.discard(task)
-            task.cancel()
-        stopped = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
-        entry = stopped if task.cancelled() else task.result()
-        self._append(entry)
-        self.files.keep_changes()
-        return entry
-
-    # -- the tree ---------------------------------------------------------------------------------------------
-
-    def plan_move(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return what a move to an entry would do; see ``Navigator.plan``."""
-        return self._navigator.plan(target, continue_from_here=continue_from_here)
-
-    async def carry_out(
-        self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
-    ) -> None:
-        """Move as planned; ``focus`` None without a summary, "" with one, a text says what it should keep.
-
-        Files stay as they are; ``files`` takes them along.
-
-        Raises:
-            NavigationError: a run is going on, or the summary failed; nothing changed.
-        """
-        await self._navigator.move(plan, focus=focus, progress=progress)
-        self._follow_path()
-
-    async def merge_branch(
-        self, leaf: int, *, focus: str = "", progress: Callable[[str], None] | None = None
-    ) -> BranchSummaryEntry:
-        """Append a summary of another branch here, without moving.
-
-        Raises:
-            NavigationError: as ``carry_out``, or there is nothing to tell.
-        """
-        return await self._navigator.merge(leaf, focus=focus, progress=progress)
-
-    async def move(self, target: int | None) -> None:
-        """Make an entry the leaf, without a summary.
-
-        Raises:
-            NavigationError: a run is going on, or a hook cancelled it.
-        """
-        await self._navigator.go(target)
-        self._follow_path()
-
-    async def undo_move(self) -> int | None:
-        """Undo the last move; returns the leaf.
-
-        Raises:
-            NavigationError: a run is going on, or a hook cancelled it.
-            NothingToUndo: there is no move to undo.
-        """
-        leaf = await self._navigator.undo()
-        self._follow_path()
-        return leaf
-
-    async def redo_move(self) -> int | None:
-        """Redo the move undone last; as ``undo_move``."""
-        leaf = await self._navigator.redo()
-        self._follow_path()
-        return leaf
+        return await self._runs.run_shell(command, excluded=excluded)
 
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
         """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""
-        self._append(ContextEditEntry(target=target, action=action))
-
-    def _refuse_while_running(self) -> None:
-        if self.running:
-            raise NavigationError("The agent is working; interrupt it first (Escape).")
-
-    def _follow_path(self) -> None:
-        """Take model and mode from the path one is on now."""
-        view = resolve(self.session.active_path())
-        self._context.model = view.model or self._context.model
-        if view.mode != self._context.mode:
-            self._context.mode = resumed_mode(view.mode, self._context.mode)
+        self._runs.append(ContextEditEntry(target=target, action=action))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
         await self._context.warm()
-        if not self._costs_are_read:
-            await asyncio.to_thread(self.session.costs)
-            self._costs_are_read = True
+        if await self._costs.read():
             self._channel.emit(CostKnown())
         self.mcp.start()
         await self.ports.hooks.warm()
 
     async def wait_idle(self) -> None:
         """Wait until the run that is going on has ended."""
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        await self._runs.wait_idle()
 
     async def aclose(self) -> None:
         """Interrupt the run and end what it started. The session stays open; it is the caller's."""
@@ -407,32 +296,7 @@ class Agent:
         self.mcp.close()
         await self.ports.hooks.aclose()
 
-    # -- runs ---------------------------------------------------------------------------------------------------
-
-    def _start(self) -> None:
-        limits = self.ports.directory.limits(self.model)
-        self._tools.vision = limits.vision
-        truncation = self.ports.settings.truncation
-        self._tools.limits = OutputLimits(
-            truncation.lines, truncation.bytes, truncation.line_chars, truncation.tokens(limits.window)
-        )
-        self.files.get_ready()
-        self._task = asyncio.get_running_loop().create_task(self._loop.run())
-        self._task.add_done_callback(self._announce_end)
-
-    def _announce_end(self, task: "asyncio.Task[RunEnded]") -> None:
-        """Tell that the run ended; whoever hears it finds the agent idle."""
-        ended = RunEnded("interrupted") if task.cancelled() else task.result()
-        self._channel.emit(ended)
-
     def _about(self) -> About:
         """Tell hooks where it happens."""
         info, places = self.session.info, {"cwd": str(self.ports.cwd), "project": str(self.ports.project)}
         return About(session=info.id, parent=info.parent_session, model=self.model, **places)
-
-    def _append(self, entry: Entry) -> None:
-        """Append now, or before the next step, when an entry in between could part a call from its result."""
-        if self.running:
-            self._loop.held_back.append(entry)
-        else:
-            self._channel.emit(EntryAppended(self.session.append(entry)))

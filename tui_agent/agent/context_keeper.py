@@ -13,6 +13,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.compactor import Compactor, Order, Outcome
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.head import Head
+from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead
 from tui_agent.context.cache import CacheState, cache_state
@@ -44,7 +45,7 @@ class ContextFullError(Exception):
 
 
 class ContextKeeper:
-    """The context of one session. ``model`` and ``mode`` are those of the next request."""
+    """The context of one session. It begins with ``model`` and ``mode`` where the path names none."""
 
     def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, *, model: str, mode: str) -> None:
         self._session = session
@@ -56,14 +57,25 @@ class ContextKeeper:
         self._warmed: set[str] = set()
         self._known_meter: Meter | None = None
         self.compactor = Compactor(session, ports, channel)
+        self._first_mode = mode
         self.model = model
+        """The model of the next request."""
         self.mode = mode
+        """The mode of the next request."""
+        self.follow_path()
         self.pending: str | None = None
         """A compaction the user asked for during a run: its focus, "" for none."""
         self.sent: Sent | None = None
         """The last request that went out."""
         self.watch = CacheWatch(session, channel)
         """Tells what the provider's cache missed."""
+
+    def follow_path(self) -> None:
+        """Take model and mode from the path one is on now."""
+        view = self._view()
+        self.model = view.model or self.model
+        if view.mode != self.mode:
+            self.mode = resumed_mode(view.mode, self._first_mode)
 
     # -- requests -------------------------------------------------------------------------------------------
 

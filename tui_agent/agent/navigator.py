@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import cast
 
 from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import EntryAppended, LeafMoved
 from tui_agent.agent.hooks.payloads import AfterTree, SummaryAnswer
 from tui_agent.agent.hooks.preparation import of_move
@@ -34,26 +35,22 @@ class NavigationError(Exception):
 
 
 class Navigator:
-    """Navigates one session. ``model`` names the conversation's model at the time of a call.
-
-    ``refuse`` raises a ``NavigationError`` while nothing may move; asking hooks and summarising take time, so it is
-    called before and after.
-    """
+    """Navigates one session, whose model and mode follow the path. Nothing moves while it is ``running``."""
 
     def __init__(
         self,
         session: Session,
         ports: AgentPorts,
         channel: EventChannel,
+        context: ContextKeeper,
         *,
-        model: Callable[[], str],
-        refuse: Callable[[], None],
+        running: Callable[[], bool],
     ) -> None:
         self._session = session
         self._ports = ports
         self._channel = channel
-        self._model = model
-        self._refuse = refuse
+        self._context = context
+        self._running = running
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
@@ -71,8 +68,10 @@ class Navigator:
     ) -> None:
         """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text says what matters.
 
+        Files stay as they are; ``checkpoints.rewind`` takes them along.
+
         Raises:
-            NavigationError: a hook cancelled it, or the summary failed; nothing changed.
+            NavigationError: a run is going on, a hook cancelled it, or the summary failed; nothing changed.
         """
         self._refuse()
         answer = await self._ask_hooks(plan, focus)
@@ -85,13 +84,14 @@ class Navigator:
         if entry is not None:
             self._append(entry)
         self._tell_hooks(plan.leaf, plan.from_id, None if entry is None else entry.summary)
+        self._context.follow_path()
 
     async def go(self, leaf: int | None) -> None:
         """Make an entry the leaf, without a summary.
 
         Raises:
             EntryNotFound: there is no such entry.
-            NavigationError: a hook cancelled it.
+            NavigationError: a run is going on, or a hook cancelled it.
         """
         self._refuse()
         await self._step(leaf, lambda: self._session.move(leaf))
@@ -101,7 +101,7 @@ class Navigator:
 
         Raises:
             NothingToUndo: there is none.
-            NavigationError: a hook cancelled it.
+            NavigationError: a run is going on, or a hook cancelled it.
         """
         self._refuse()
         await self._step(self._session.move_history.undo_target(), self._session.undo_move)
@@ -112,7 +112,7 @@ class Navigator:
 
         Raises:
             NothingToUndo: there is none.
-            NavigationError: a hook cancelled it.
+            NavigationError: a run is going on, or a hook cancelled it.
         """
         self._refuse()
         await self._step(self._session.move_history.redo_target(), self._session.redo_move)
@@ -127,6 +127,12 @@ class Navigator:
         act()
         self._channel.emit(LeafMoved(self._session.leaf))
         self._tell_hooks(self._session.leaf, old, None)
+        self._context.follow_path()
+
+    def _refuse(self) -> None:
+        """Refuse to move during a run. Asking hooks and summarising take time: call it before and after."""
+        if self._running():
+            raise NavigationError("The agent is working; interrupt it first (Escape).")
 
     def _tell_hooks(self, leaf: int | None, old: int | None, summary: str | None) -> None:
         hooks = self._ports.hooks
@@ -141,7 +147,7 @@ class Navigator:
         hooks = self._ports.hooks
         if not await hooks.wanted("before_tree"):
             return SummaryAnswer()
-        settings = self._ports.settings.for_model(self._model())
+        settings = self._ports.settings.for_model(self._context.model)
         templates = Templates.load(self._ports.prompt)
         given = of_move(plan, await self._left(plan), focus, hooks.about, settings, templates)
         answer = await hooks.before_tree(given)
@@ -155,7 +161,8 @@ class Navigator:
         """Tell the current branch what happened on the way to another leaf, without moving.
 
         Raises:
-            NavigationError: the other branch holds nothing of its own, or the summary failed; nothing changed.
+            NavigationError: a run is going on, the other branch holds nothing of its own, or the summary failed;
+                nothing changed.
         """
         self._refuse()
         plan = plan_merge(self._session.parting(other, self._session.leaf), self._session.entries)
@@ -189,10 +196,13 @@ class Navigator:
 
     async def _plan_summary(self, move: MovePlan, focus: str) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
         directory = self._ports.directory
-        settings = self._ports.settings.for_model(self._model())
-        model = settings.compaction.model or self._model()
+        settings = self._ports.settings.for_model(self._context.model)
+        model = settings.compaction.model or self._context.model
         size = measure(
-            self._session.active_path(), directory.limits(self._model()), settings, directory.counter(self._model())
+            self._session.active_path(),
+            directory.limits(self._context.model),
+            settings,
+            directory.counter(self._context.model),
         )
         window = directory.limits(model)
         limits = SummariserLimits(window.window, max(settings.compaction.summary_tokens(size.budget), 64))

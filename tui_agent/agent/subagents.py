@@ -16,9 +16,8 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.events import AgentEvent, CostKnown, EntryAppended, PermissionAsked, RunEnded, ToolStarted
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
-from tui_agent.agent.permissions import Rule
+from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import AgentPorts, OpenChild
-from tui_agent.context.view import DEFAULT_MODE
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport, ToolError
@@ -115,7 +114,7 @@ class Subagents:
         )
         mode = self._parent.mode()
         if ports.knowledge.primary(mode) is not None:
-            mode = DEFAULT_MODE  # the mode is another agent's name, whose prompt and tools are not this one's
+            mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
         worker = Agent(session, own, model=spec.model or self._parent.model(), mode=mode)
         worker.share_rules(self._parent.session_rules)
         worker.share_recorder(self._parent.recorder)

@@ -24,10 +24,6 @@ from tui_agent.session.entries import (
     ToolResultEntry,
 )
 
-DEFAULT_MODE = "build"
-"""The mode of a path that names none."""
-
-
 MESSAGE_KINDS = frozenset({"user", "assistant", "tool_result", "branch_summary", "compaction"})
 """Kinds of entries that are shown to the model; of ``shell`` entries those that are not excluded are, too."""
 _HEAD_KINDS = frozenset({"system", "model_change", "mode_change"})
@@ -60,7 +56,7 @@ class ContextView:
 
     system: SystemEntry | None
     model: str | None
-    mode: str
+    mode: str | None
     compaction: CompactionEntry | None
     entries: tuple[Entry, ...]
     states: Mapping[int, EntryState] = field(default_factory=dict)
@@ -132,8 +128,8 @@ def _kept(path: Sequence[Entry], at: int) -> Sequence[Entry]:
     return () if start is None else path[start:at]
 
 
-def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str]:
-    """Return the last system entry, and the model and mode that hold at the end of the path."""
+def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | None]:
+    """Return the last system entry, and the model and mode that hold at the end of the path; None: it names none."""
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
@@ -148,7 +144,7 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str]:
                 mode = mode or entry.mode
             case _:
                 pass
-    return None, model, mode or DEFAULT_MODE
+    return None, model, mode
 
 
 @dataclass(slots=True)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.agent.mcp.session import SessionMcp
     from tui_agent.agent.named import Named
+    from tui_agent.agent.navigator import Navigator
     from tui_agent.agent.preparing import Prepared
-    from tui_agent.context.branch_summary import MovePlan
     from tui_agent.context.budget import ContextSize
     from tui_agent.context.pruning import PrunePlan
-    from tui_agent.session.entries import BranchSummaryEntry, UserPart
+    from tui_agent.session.entries import UserPart
 
 
 @runtime_checkable
@@ -71,28 +71,9 @@ class NavigatingAgent(Protocol):
         """Whether a run is going on; nothing moves then."""
         ...
 
-    def plan_move(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return what going to an entry would do."""
-        ...
-
-    async def carry_out(
-        self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
-    ) -> None:
-        """Move as planned; ``focus`` None without a summary of what is left, "" with one."""
-        ...
-
-    async def merge_branch(
-        self, leaf: int, *, focus: str = "", progress: Callable[[str], None] | None = None
-    ) -> BranchSummaryEntry:
-        """Append a summary of another branch, without moving."""
-        ...
-
-    async def undo_move(self) -> int | None:
-        """Undo the last move; returns the leaf."""
-        ...
-
-    async def redo_move(self) -> int | None:
-        """Redo the move undone last; returns the leaf."""
+    @property
+    def navigator(self) -> Navigator:
+        """Plans moves, makes them, and takes them back."""
         ...
 
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:

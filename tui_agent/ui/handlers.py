@@ -161,7 +161,7 @@ async def undo(main: MainScreen, _argument: str) -> None:
     if not main.undone and _moved_here(agent.session):
 
         async def undo_move() -> bool:
-            moved = await _moved(main, agent.undo_move())
+            moved = await _moved(main, agent.navigator.undo())
             if moved:
                 main.undone.append(Undone(leaf, undid_move=True))
             return moved
@@ -212,7 +212,7 @@ async def step_back(main: MainScreen, parent: int | None) -> bool:
     if agent is None:
         return False
     leaf = agent.session.leaf
-    moved = await _moved(main, agent.move(parent))
+    moved = await _moved(main, agent.navigator.go(parent))
     if moved:
         main.undone.append(Undone(leaf))
     return moved
@@ -257,7 +257,7 @@ async def redo(main: MainScreen, _argument: str) -> None:
     done, here = main.undone[-1], agent.session.leaf
 
     async def go() -> bool:
-        moved = await _moved(main, agent.move(done.leaf) if done.undid_move else agent.undo_move())
+        moved = await _moved(main, agent.navigator.go(done.leaf) if done.undid_move else agent.navigator.undo())
         if moved:
             main.undone.pop()
             main.prompt.withdraw()

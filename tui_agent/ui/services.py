@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
+    from tui_agent.agent.navigator import Navigator
     from tui_agent.context.budget import ContextSize
     from tui_agent.model.naming import Verdict
     from tui_agent.session.entries import Entry, UserPart
@@ -138,12 +139,9 @@ class AgentPort(Protocol):
         """Use another mode from here on."""
         ...
 
-    async def move(self, target: int | None) -> None:
-        """Make an entry the leaf, None for the empty conversation; refused during a run."""
-        ...
-
-    async def undo_move(self) -> int | None:
-        """Undo the last move; returns the leaf."""
+    @property
+    def navigator(self) -> Navigator:
+        """Moves about in the tree; refused during a run."""
         ...
 
     def context_size(self) -> ContextSize:

@@ -138,12 +138,12 @@ async def test_before_and_after_tree(start: Start) -> None:
     await harness.say("hi")
     here = harness.session.leaf
     await harness.say("write a file")
-    plan = harness.agent.plan_move(here)
+    plan = harness.agent.navigator.plan(here)
     with pytest.raises(NavigationError, match=r"a\.txt changed there; move with a summary"):
-        await harness.agent.carry_out(plan)
+        await harness.agent.navigator.move(plan)
     assert harness.session.leaf == plan.from_id
     requests = len(harness.agent.ports.client.requests)
-    await harness.agent.carry_out(plan, focus="")
+    await harness.agent.navigator.move(plan, focus="")
     assert len(harness.agent.ports.client.requests) == requests, "no model was asked"
     summary = harness.path()[-1]
     assert isinstance(summary, BranchSummaryEntry)
@@ -161,12 +161,12 @@ async def test_moves_without_a_plan_ask_and_tell_hooks_too(start: Start) -> None
     here = harness.session.leaf
     await harness.say("hi again")
     end = harness.session.leaf
-    await harness.agent.move(here)
-    assert await harness.agent.undo_move() == end
-    assert await harness.agent.redo_move() == here
+    await harness.agent.navigator.go(here)
+    assert await harness.agent.navigator.undo() == end
+    assert await harness.agent.navigator.redo() == here
     await harness.say("write a file")
     written = harness.session.leaf
-    for move in (harness.agent.move(end), harness.agent.undo_move()):
+    for move in (harness.agent.navigator.go(end), harness.agent.navigator.undo()):
         with pytest.raises(NavigationError, match=r"a\.txt changed there"):
             await move
     assert harness.session.leaf == written

@@ -272,8 +272,8 @@ async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: P
     assert compaction.settings["keep_recent"] == 200
 
     left, here = harness.session.leaf, summarised[0].id
-    plan = harness.agent.plan_move(here, continue_from_here=True)
-    await harness.agent.carry_out(plan)
+    plan = harness.agent.navigator.plan(here, continue_from_here=True)
+    await harness.agent.navigator.move(plan)
     move = given[1]
     assert isinstance(move, BeforeTree)
     assert (move.leaf, move.old_leaf, move.common_ancestor, move.wants_summary) == (here, left, here, False)
@@ -297,7 +297,7 @@ async def test_a_summary_nobody_asked_for_is_not_told_when_moving(tmp_path: Path
     hooks = functions({"before_tree": lambda _given: SummaryAnswer(summary="a summary that nobody wanted")})
     harness = await long_talk(tmp_path, hooks)
     first = next(entry for entry in harness.path() if isinstance(entry, UserEntry))
-    await harness.agent.carry_out(harness.agent.plan_move(first.id, continue_from_here=True))
+    await harness.agent.navigator.move(harness.agent.navigator.plan(first.id, continue_from_here=True))
     assert harness.session.leaf == first.id
 
 

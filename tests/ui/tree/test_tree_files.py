@@ -122,7 +122,7 @@ async def test_undo_after_a_restart_asks_because_nobody_knows_what_the_move_did(
     async with stage.stage.run((100, 30)) as pilot:
         await until(lambda: stage.stage.main.agent is not None, pilot)
         plan = await stage.agent.files.plan(stage.names["before"])
-        await stage.agent.move(stage.names["before"])
+        await stage.agent.navigator.go(stage.names["before"])
         await stage.agent.files.restore(plan)
         await stage.open(pilot, "u")
         await asked(stage, pilot, ChoiceScreen)

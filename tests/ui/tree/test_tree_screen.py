@@ -496,7 +496,7 @@ async def test_l_labels_the_entry_and_an_empty_label_removes_it(tmp_path: Path) 
 async def test_u_undoes_a_move_and_ctrl_r_redoes_it(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.stage.run() as pilot:
-        await stage.agent.move(stage.names["fork"])
+        await stage.agent.navigator.go(stage.names["fork"])
         await stage.open(pilot, "u")
         assert stage.session.leaf == stage.names["leaf"]
         assert stage.at() == stage.names["leaf"]
@@ -584,7 +584,7 @@ async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) ->
     stage = tree_stage(tmp_path)
     names = stage.names
     async with stage.stage.run() as pilot:
-        await stage.agent.carry_out(stage.agent.plan_move(names["xylophone"]), focus="")
+        await stage.agent.navigator.move(stage.agent.navigator.plan(names["xylophone"]), focus="")
         summary = stage.session.leaf
         await stage.stage.main.run_command("undo", "")
         assert stage.session.leaf == names["leaf"], "with the summary that came along"
@@ -603,9 +603,9 @@ async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) ->
 async def test_the_conversation_follows_a_move_and_shows_nothing_twice(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.stage.run() as pilot:
-        await stage.agent.merge_branch(stage.names["end"])
+        await stage.agent.navigator.merge(stage.names["end"])
         await until(lambda: texts(stage).count("Summary of the branch") == 1, pilot)
-        await stage.agent.move(stage.names["which"])
+        await stage.agent.navigator.go(stage.names["which"])
         await until(lambda: "Which one?" in texts(stage) and "added tests" not in texts(stage), pilot)
 
 
@@ -621,7 +621,7 @@ async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path
 async def test_nothing_is_undone_while_the_agent_works(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, [Reply("working on", hang=True)])
     async with stage.stage.run() as pilot:
-        await stage.agent.move(stage.names["fork"])
+        await stage.agent.navigator.go(stage.names["fork"])
         stage.agent.submit("go on")
         await stage.client.hanging.wait()
         leaf = stage.session.leaf

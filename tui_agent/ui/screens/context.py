@@ -253,7 +253,7 @@ class ContextScreen(Screen[None]):
             self._say("There is no edit to undo: something else happened since.")
             return
         try:
-            await self._agent.move(target)
+            await self._agent.navigator.go(target)
         except (NavigationError, StoreError) as error:
             self._say(str(error))
             return

@@ -57,7 +57,7 @@ class TreeMoves:
             self._when_idle(lambda: self._go(entry_id, continue_from_here=continue_from_here))
 
     def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
-        plan = self._agent.plan_move(entry_id, continue_from_here=continue_from_here)
+        plan = self._agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
         self._screen.run_worker(self._ask(plan), group="tree-move", exclusive=True)
 
     async def _ask(self, plan: MovePlan) -> None:
@@ -78,7 +78,7 @@ class TreeMoves:
 
     def _ask_about_both(self, plan: MovePlan, files: RestorePlan) -> None:
         async def carry_out(focus: str | None, progress: Callable[[str], None]) -> None:
-            await self._agent.carry_out(plan, focus=focus, progress=progress)
+            await self._agent.navigator.move(plan, focus=focus, progress=progress)
             await self._restore(plan, files if dialog.restores else None)
 
         def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
@@ -91,7 +91,7 @@ class TreeMoves:
 
     async def _carry_out(self, plan: MovePlan, files: RestorePlan | None = None) -> None:
         try:
-            await self._agent.carry_out(plan)
+            await self._agent.navigator.move(plan)
             await self._restore(plan, files)
         except (NavigationError, StoreError) as error:
             self._screen.post_message(Refused(str(error)))
@@ -142,7 +142,7 @@ class TreeMoves:
 
     def _merge(self, tip: int) -> None:
         async def merge(focus: str | None, progress: Callable[[str], None]) -> None:
-            await self._agent.merge_branch(tip, focus=focus or "", progress=progress)
+            await self._agent.navigator.merge(tip, focus=focus or "", progress=progress)
 
         def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
             if done:
@@ -157,7 +157,7 @@ class TreeMoves:
         self._when_idle(lambda: self._fork(entry_id))
 
     def _fork(self, entry_id: int) -> None:
-        plan = self._agent.plan_move(entry_id)
+        plan = self._agent.navigator.plan(entry_id)
         try:
             info = self._main.services.store.fork(self._agent.session.id, plan.leaf)
         except StoreError as error:
@@ -183,12 +183,12 @@ class TreeMoves:
     def undo(self) -> None:
         """Undo the last move."""
         undoable = self._agent.session.move_history.undoable
-        self._change(self._agent.undo_move, *(undoable[-1] if undoable else (None, None)))
+        self._change(self._agent.navigator.undo, *(undoable[-1] if undoable else (None, None)))
 
     def redo(self) -> None:
         """Redo the move undone last."""
         redoable = self._agent.session.move_history.redoable
-        self._change(self._agent.redo_move, *(redoable[-1][::-1] if redoable else (None, None)))
+        self._change(self._agent.navigator.redo, *(redoable[-1][::-1] if redoable else (None, None)))
 
     def _change(self, change: Callable[[], Awaitable[int | None]], target: int | None, other: int | None) -> None:
         """Undo or redo a move, which leads to ``target`` and is one between it and ``other``."""

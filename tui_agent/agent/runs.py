@@ -1,0 +1,125 @@
+"""Starts, interrupts and waits for what goes on in a session: runs, a compaction asked for, the user's own commands."""
+
+import asyncio
+from collections.abc import Sequence
+
+from tui_agent.agent.checkpoints.rewind import FileRewind
+from tui_agent.agent.compactor import Outcome
+from tui_agent.agent.events import EntryAppended, Notice, QueueChanged, RunEnded
+from tui_agent.agent.loop import Loop
+from tui_agent.agent.shell import INTERRUPTED, run_shell
+from tui_agent.context.pruning import Moment
+from tui_agent.session.entries import Entry, ShellEntry, UserPart
+from tui_agent.tools.base import OutputLimits
+
+
+class Runs:
+    """The runs of one session, one at a time, and what a user does beside them."""
+
+    def __init__(self, loop: Loop, files: FileRewind) -> None:
+        self._loop = loop
+        self._files = files
+        self._task: asyncio.Task[RunEnded] | None = None
+        self._compacting: asyncio.Future[Outcome] | None = None
+        self._shells: set[asyncio.Task[ShellEntry]] = set()
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def queue(self) -> QueueChanged:
+        """The messages that wait for their turn."""
+        return self._loop.queue.snapshot()
+
+    def submit(self, parts: Sequence[UserPart], *, follow_up: bool) -> None:
+        """Queue a message for the run that is going on, or start one with it."""
+        self._loop.queue.put(tuple(parts), follow_up=follow_up and self.running)
+        if self.running:
+            self._loop.channel.emit(self.queue)
+        else:
+            self.start()
+
+    def take_back(self) -> str | None:
+        """Remove the newest waiting message and return its text."""
+        message = self._loop.queue.take_back()
+        self._loop.channel.emit(self.queue)
+        return message.text if message else None
+
+    def start(self) -> None:
+        """Start a run on the path as it is, unless one is going on."""
+        if self.running:
+            return
+        ports, context, tools = self._loop.ports, self._loop.context, self._loop.tools
+        limits, truncation = ports.directory.limits(context.model), ports.settings.truncation
+        tools.vision = limits.vision
+        tools.limits = OutputLimits(
+            truncation.lines, truncation.bytes, truncation.line_chars, truncation.tokens(limits.window)
+        )
+        self._files.get_ready()
+        self._task = asyncio.get_running_loop().create_task(self._loop.run())
+        self._task.add_done_callback(self._announce_end)
+
+    def interrupt(self) -> None:
+        """Stop everything where it is."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._compacting is not None:
+            self._compacting.cancel()
+        for task in self._shells:
+            task.cancel()
+
+    async def wait_idle(self) -> None:
+        """Wait until the run that is going on has ended."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def append(self, entry: Entry) -> None:
+        """Append now, or before the next step, when an entry in between could part a call from its result."""
+        if self.running:
+            self._loop.held_back.append(entry)
+        else:
+            self._loop.channel.emit(EntryAppended(self._loop.session.append(entry)))
+
+    async def compact(self, focus: str | None, *, for_model: str | None) -> Outcome:
+        """Summarise the history now, or before the next step when a run is going on."""
+        if self.running:
+            self._loop.context.pending = focus or ""
+            self._loop.channel.emit(Notice("The history is compacted before the next step."))
+            return Outcome()
+        self._compacting = asyncio.ensure_future(self._loop.context.compact("manual", focus, for_model=for_model))
+        try:
+            return await self._compacting
+        finally:
+            self._compacting = None
+
+    async def prune(self) -> int:
+        """Turn old tool outputs into placeholders now; returns the tokens freed."""
+        if self.running:
+            self._loop.channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
+            return 0
+        return await self._loop.context.prune(Moment(asked=True))
+
+    async def run_shell(self, command: str, *, excluded: bool) -> ShellEntry:
+        """Run a command for the user and append its entry."""
+        recorder = self._files.recorder
+        task = asyncio.ensure_future(
+            run_shell(command, self._loop.ports, self._loop.channel, recorder, excluded=excluded)
+        )
+        self._shells.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._shells.discard(task)
+            task.cancel()
+        stopped = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
+        entry = stopped if task.cancelled() else task.result()
+        self.append(entry)
+        self._files.keep_changes()
+        return entry
+
+    def _announce_end(self, task: asyncio.Task[RunEnded]) -> None:
+        """Tell that the run ended; whoever hears it finds the agent idle."""
+        ended = RunEnded("interrupted") if task.cancelled() else task.result()
+        self._loop.channel.emit(ended)
