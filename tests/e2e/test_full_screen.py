@@ -200,6 +200,7 @@ def test_a_resize_there_and_back_leaves_no_hole(place: Place) -> None:
     terminal = place.start(size=(100, 30))
     terminal.type("still here")
     terminal.wait_for("still here")
+    terminal.wait_for("[ Compact ]")  # the session is open
     terminal.wait_quiet()
     before = terminal.lines
     terminal.resize(20, 6)
