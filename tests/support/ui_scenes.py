@@ -210,6 +210,14 @@ async def _cost(stage: Stage, pilot: Any) -> None:
     await _run(stage, pilot, "cost")
 
 
+async def _elsewhere(stage: Stage, pilot: Any) -> None:
+    """A question while one looks at something else."""
+    await pilot.press("f2")
+    await until(lambda: len(stage.app.screen.query_one("#rows").options) == 5, pilot)  # type: ignore[attr-defined]
+    stage.agent.emit(RunStarted(), PermissionAsked(question_bash()))
+    await pilot.pause()
+
+
 async def _themes(stage: Stage, pilot: Any) -> None:
     await _run(stage, pilot, "theme")
 
@@ -241,6 +249,7 @@ SCENES: dict[str, Scene] = {
     "help": Scene(_help),
     "cost": Scene(_cost),
     "themes": Scene(_themes),
+    "elsewhere": Scene(_elsewhere),
 }
 
 

@@ -1,5 +1,6 @@
 """Text can be read in every theme: 4.5 to 1 on the background, and on the rows of diffs in the default ones."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
 from tests.support.ui_app import make_stage
+from tests.support.ui_scenes import play, scene_stage
 from tui_agent.ui.contrast import contrast, readable, readable_variables
 
 DECORATION = {"rule", "quote-bar", "focus", "user-bar", "match", "match-current"}
@@ -46,4 +48,25 @@ async def test_all_text_of_the_conversation_can_be_read(tmp_path: Path, theme: s
             ratio = contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
             if ratio < 4.5:
                 poor[key] = round(ratio, 2)
+        assert poor == {}
+
+
+@pytest.mark.parametrize("theme", ["high-contrast", "high-contrast-light"])
+@pytest.mark.parametrize("scene", ["conversation", "ask_edit", "streaming", "failed", "sessions", "found", "models"])
+async def test_all_text_on_screen_has_the_most_contrast_in_the_themes_made_for_it(
+    tmp_path: Path, theme: str, scene: str
+) -> None:
+    stage = scene_stage(tmp_path, scene, theme=theme)
+    async with stage.run() as pilot:
+        await play(stage, pilot, scene)
+        poor = {}
+        # One letter alone is the placeholder's under the cursor.
+        for strip in stage.app.screen._compositor.render_strips():
+            for segment in strip:
+                style = segment.style
+                if style is None or style.color is None or style.bgcolor is None or not re.search(r"\w.", segment.text):
+                    continue
+                ratio = contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
+                if ratio < 7:
+                    poor[segment.text] = round(ratio, 2)
         assert poor == {}

@@ -12,11 +12,12 @@ SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
 
 PICTURES = [
-    *((name, SMALL, DARK) for name in SCENES if name != "themes"),
+    *((name, SMALL, DARK) for name in SCENES if name not in {"themes", "elsewhere"}),
     *((name, NARROW, DARK) for name in ("conversation", "ask_edit", "models", "welcome")),
     *((name, LARGE, DARK) for name in ("conversation", "ask_edit", "sessions", "found")),
     *((name, SMALL, LIGHT) for name in ("conversation", "ask_edit", "sessions", "found", "palette", "full")),
     *((name, SMALL, ANSI) for name in ("ask_edit", "models")),
+    *((name, SMALL, theme) for name in ("ask_edit", "elsewhere") for theme in ("high-contrast", "high-contrast-light")),
 ]
 
 

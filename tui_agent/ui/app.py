@@ -23,6 +23,7 @@ from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.harmless import Harmless
+from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
 
@@ -90,6 +91,8 @@ class TuiAgentApp(App[int]):
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(css_path=[style_path(name) for name in STYLES], ansi_color=colourless)
         terminal.know_enter_keys()
+        self.register_theme(HIGH_CONTRAST)
+        self.register_theme(HIGH_CONTRAST_LIGHT)
         background.know_answers()
         self.main = MainScreen(self.look_like)
         """The screen under all others."""

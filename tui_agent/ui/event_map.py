@@ -54,6 +54,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             main.show_facts()
         case PermissionAsked(request=request):
             view.question.ask(request)
+            view.tell_of_question()
             main.refresh_bindings()
         case PermissionSettled(call_id=call_id):
             view.question.settle(call_id)

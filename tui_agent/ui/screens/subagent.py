@@ -127,7 +127,7 @@ class SubagentScreen(Screen[None]):
             self.transcript.apply(event)
             match event:
                 case PermissionAsked():
-                    self._asking = "asks for permission: esc goes to the question"
+                    self._asking = "asks for permission"
                 case PermissionSettled() | RunEnded():
                     self._asking = ""
                 case _:

@@ -25,6 +25,7 @@ from tui_agent.ui.widgets.first_hints import ENOUGH, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.prompt import PLACEHOLDER
+from tui_agent.ui.widgets.question_chip import show_question
 from tui_agent.ui.widgets.queue import QueueList
 from tui_agent.ui.widgets.side_panel import AUTO_FROM, SidePanel
 from tui_agent.ui.widgets.transcript import Transcript, messages
@@ -182,8 +183,22 @@ class SessionView(Container):
         elif isinstance(event, CacheMissed):
             tell_missed(self._main, event)
 
+    def on_mount(self) -> None:
+        """Follow what is shown over the conversation."""
+        self.app.screen_change_signal.subscribe(self, self._screen_changed)
+
+    def _screen_changed(self, _screen: object) -> None:
+        self.call_later(self.tell_of_question)
+        if self.app.screen is self._main:
+            self.question.come_back()
+
+    def tell_of_question(self) -> None:
+        """Have a screen over the conversation say that a question waits under it."""
+        show_question(self._main, self.question.request)
+
     def leave_question(self) -> None:
         """Go back to the prompt when no question is left."""
+        self.tell_of_question()
         if self.question.request is None and self.question.has_focus_within:
             self._main.prompt.focus()
         self._main.refresh_bindings()

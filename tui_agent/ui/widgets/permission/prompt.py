@@ -110,6 +110,13 @@ class PermissionPrompt(VerticalGroup):
         else:
             self._show_title()
 
+    def come_back(self) -> None:
+        """Take no key at first: the user comes from another screen and sees the question only now."""
+        if self.request is not None:
+            self.armed = False
+            self._shown_at = self._clock()
+            self._arm_or_wait()
+
     def clear(self) -> None:
         """Drop every question: the run is over."""
         self._waiting.clear()

@@ -1,0 +1,81 @@
+"""A question that comes while another screen is open is seen there, and waits for a fresh look when one comes back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ui_app import Stage, make_stage
+from tests.support.ui_scenes import question_bash, question_edit
+from tui_agent.agent.events import PermissionAsked, RunStarted
+from tui_agent.ui.widgets.question_chip import QuestionChip
+
+
+def chips(stage: Stage) -> list[str]:
+    return [str(chip.render()) for screen in stage.app.screen_stack for chip in screen.query(QuestionChip)]
+
+
+async def ask(stage: Stage, pilot: Any) -> None:
+    stage.agent.emit(RunStarted(), PermissionAsked(question_bash()))
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("name", ["settings", "sessions", "help", "theme"])
+async def test_the_screen_on_top_says_that_the_agent_asks(tmp_path: Path, name: str) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await stage.main.run_command(name, "")
+        await pilot.pause()
+        await ask(stage, pilot)
+        (chip,) = chips(stage)
+        assert chip.startswith("▲ The agent asks about bash, esc goes back to it: rm -rf")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.app.screen is stage.main
+        assert chips(stage) == []
+        await pilot.press("y")
+        assert [answer.decision.value for _, answer in stage.agent.answers] == ["once"]
+
+
+async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await ask(stage, pilot)
+        assert chips(stage) == []
+        await stage.main.run_command("settings", "")
+        await pilot.pause()
+        assert len(chips(stage)) == 1
+        stage.agent.emit(PermissionAsked(question_edit()))
+        await pilot.pause()
+        assert "about bash" in chips(stage)[0]
+        stage.agent.interrupt()
+        await pilot.pause()
+        assert chips(stage) == []
+
+
+async def test_a_click_goes_to_the_question(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await stage.main.run_command("settings", "")
+        await stage.main.run_command("help", "")
+        await pilot.pause()
+        await ask(stage, pilot)
+        await pilot.click(QuestionChip)
+        await pilot.pause()
+        assert stage.app.screen is stage.main
+
+
+async def test_who_comes_back_is_given_time_before_keys_answer(tmp_path: Path) -> None:
+    now = [1000.0]
+    stage = make_stage(tmp_path, clock=lambda: now[0])
+    async with stage.run() as pilot:
+        await stage.main.run_command("settings", "")
+        await pilot.pause()
+        await ask(stage, pilot)
+        stage.view.question.wait_for(grace=600.0, typing_pause=0.0)
+        assert stage.view.question.armed
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not stage.view.question.armed
+        await pilot.press("y")
+        assert stage.agent.answers == []
