@@ -8,9 +8,10 @@ from typing import Any
 from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, ToolOutput
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, ToolFinished, ToolOutput
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import ModelRequest
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
@@ -151,6 +152,23 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     assert results(harness)[0].status is ToolStatus.INTERRUPTED
     assert client.closed == len(client.requests)
     assert opened[0].path()[-1].interrupted
+    assert results(harness)[0].metadata.session == opened[0].id
+
+
+async def test_the_session_of_one_that_failed_can_be_entered(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        if is_child(request):
+            return Reply(error=ModelError(ErrorKind.AUTH, "The key is wrong."))
+        return (
+            Reply("Oh.") if any(m.role == "tool" for m in request.messages) else Reply(calls=(task("explore", "look"),))
+        )
+
+    harness, opened = with_subagents(tmp_path, ScriptedClient(script))
+    await harness.say("go")
+    (result,) = results(harness)
+    assert result.status is ToolStatus.ERROR
+    assert result.metadata.session == opened[0].id
+    assert harness.of(ToolFinished)[-1].metadata.session == opened[0].id
 
 
 async def test_an_unknown_kind_is_told_to_the_model(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tui_agent.agent.drafting import Drafting
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
+    HeadKnown,
     LiveAnswer,
     PermissionAnswer,
     PermissionRequest,
@@ -276,6 +277,8 @@ class Agent:
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
         await self._context.warm()
+        if self._context.preview() is not None:
+            self._channel.emit(HeadKnown())
         if await self._costs.read():
             self._channel.emit(CostKnown())
         self.mcp.start()

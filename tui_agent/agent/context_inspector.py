@@ -14,7 +14,7 @@ from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.templates import Templates
-from tui_agent.session.entries import AssistantEntry, Entry
+from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 from tui_agent.session.session import Session
 
 _CHANGES_THE_PAST = frozenset({"compaction", "prune", "context_edit", "model_change", "system"})
@@ -28,7 +28,7 @@ class ContextInspector:
         self._ports = ports
         self._context = context
         self._templates = Templates.load(ports.prompt)
-        self._made: tuple[tuple[int | None, str], ModelRequest] | None = None
+        self._made: tuple[tuple[int | None, str, SystemEntry | None], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
         """Return the next request block by block."""
@@ -38,7 +38,7 @@ class ContextInspector:
         if state.warm:
             cached = cached_origins(self._remembered(), self.next_request(), state)
         return context_map(
-            self._session.active_path(),
+            self._context.path(),
             directory.limits(model),
             self._context.settings(),
             directory.counter(model),
@@ -46,9 +46,17 @@ class ContextInspector:
             size=self._context.size(),
         )
 
+    async def first_head(self) -> SystemEntry | None:
+        """Return the head that the first message is going to be sent with, None when the session has one.
+
+        Servers are not started for it: what they offer is not in it until they run.
+        """
+        await self._context.warm()
+        return self._context.preview()
+
     def next_request(self) -> ModelRequest:
         """Return the next request as it would be sent now."""
-        asked = self._session.leaf, self._context.model
+        asked = self._session.leaf, self._context.model, self._context.preview()
         if self._made is None or self._made[0] != asked:
             self._made = asked, self._context.next_request()
         return self._made[1]

@@ -29,11 +29,15 @@ from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
+    SystemEntry,
     TextPart,
     ToolResultEntry,
     UserEntry,
 )
 from tui_agent.session.session import Session
+
+_FIRST = 50
+"""Entries among which the head of a session is. Where it is not, they came from another program."""
 
 
 class ContextFullError(Exception):
@@ -101,9 +105,24 @@ class ContextKeeper:
         """See to it that the path has the head of this model and mode; see ``Head.ensure``."""
         self._head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
 
+    def preview(self) -> SystemEntry | None:
+        """Return the head the first request of a session is going to have; None when the path has one.
+
+        None as well before ``warm``, because rendering and counting it would hold up the screen.
+        """
+        begin = self._session.active_path()[: _FIRST + 1]
+        if self.model not in self._warmed or len(begin) > _FIRST or any(isinstance(e, SystemEntry) for e in begin):
+            return None
+        return self._head.preview(self.model, self.mode)
+
+    def path(self) -> list[Entry]:
+        """Return what the next request is made of: the path, under the head it is going to have where it has none."""
+        path, head = self._session.active_path(), self.preview()
+        return path if head is None else [head, *path]
+
     def size(self) -> ContextSize:
         """Measure the next request."""
-        return self._meter().measure(self._session.active_path())
+        return self._meter().measure(self.path())
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
@@ -119,7 +138,7 @@ class ContextKeeper:
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
         """Return the next request as it would be sent now."""
         traits = self._ports.directory.traits(self.model)
-        request = project(self._session.active_path(), traits, self._templates)
+        request = project(self.path(), traits, self._templates)
         return replace(
             request,
             tool_choice="auto" if tools_allowed else "none",

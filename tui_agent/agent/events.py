@@ -233,6 +233,11 @@ class TitleChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadKnown:
+    """What a new session's first request begins with was read: measure it again."""
+
+
+@dataclass(frozen=True, slots=True)
 class CostKnown:
     """What a long session has cost so far was added up."""
 
@@ -270,6 +275,7 @@ AgentEvent = (
     | TitleChanged
     | JobsChanged
     | CostKnown
+    | HeadKnown
     | RunEnded
 )
 

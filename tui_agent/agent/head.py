@@ -28,6 +28,7 @@ class Head:
         self._channel = channel
         self._told: set[str] = set()
         self._opening = True
+        self._previewed: SystemEntry | None = None
         self.tools_wanted = False
         """Whether servers' tools that are not as the head has them are reason enough for a new one, because the user
         asked for it. When a session is opened they are, too."""
@@ -87,17 +88,30 @@ class Head:
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = self._opening = False
         if all_count:
+            self._ports.mcp.note_offered()
             return head.tools == tuple(tool.schema() for tool in self.tools(head.model, mode))
         own = tuple(tool.schema() for tool in self._own_tools(mode))
         of_servers = {tool.name for tool in head.tools[len(own) :]}
         self._ports.mcp.note_told(of_servers)
         return head.tools[: len(own)] == own and of_servers.isdisjoint(tool.name for tool in self._ports.tools)
 
+    def preview(self, model: str, mode: str) -> SystemEntry:
+        """Return the head that a first message would be sent with; the same object as long as it is the same."""
+        fresh, known = self._made(model, mode), self._previewed
+        if known is None or fresh != known:
+            known = self._previewed = fresh
+        return known
+
     def _render(self, model: str, mode: str) -> SystemEntry:
+        """Return the head to be appended now; what it tells of counts as told."""
+        self._ports.knowledge.settle()
+        self._ports.mcp.note_offered()
+        return self._made(model, mode)
+
+    def _made(self, model: str, mode: str) -> SystemEntry:
         ports, knowledge = self._ports, self._ports.knowledge
         place = Place(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
         spec: AgentSpec | None = knowledge.primary(mode)
-        knowledge.settle()
         tools = self.tools(model, mode)
         return render_head(
             _with_prompt(spec, ports.prompt),

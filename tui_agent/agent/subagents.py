@@ -54,6 +54,11 @@ class Subagents:
         self._open_child = open_child
         self.working: dict[str, Agent] = {}
         """The subagents that work now, by the call they work on."""
+        self._sessions: dict[str, str] = {}
+
+    def session_of(self, call_id: str) -> str | None:
+        """Return the session of the subagent that was started for a call, None when none was."""
+        return self._sessions.get(call_id)
 
     def names(self) -> dict[str, str]:
         """Return the kinds there are, each with what it is for."""
@@ -71,6 +76,7 @@ class Subagents:
             raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
         title = textwrap.shorten(task, TITLE_LENGTH, placeholder="…")
         session = self._open_child(title, self._parent.session.leaf, agent)
+        self._sessions[call_id] = session.id
         worker = self._make(spec, session)
         self.working[call_id] = worker
         watch = _Watch(worker, self._parent.questions, spec.name, report)

@@ -333,6 +333,10 @@ class ToolRunner:
         title = result.title
         if not title and call.tool is not None and call.arguments is not None:
             title = call.tool.title(call.arguments)
+        metadata = result.metadata
+        if metadata.session is None and self.subagents is not None:
+            # A task that came to nothing is read in its session all the same.
+            metadata = metadata.model_copy(update={"session": self.subagents.session_of(call.part.call_id)})
         entry = ToolResultEntry(
             call_id=call.part.call_id,
             tool=call.part.tool,
@@ -341,12 +345,12 @@ class ToolRunner:
             attachments=result.attachments,
             full_output=result.full_output,
             title=title,
-            metadata=result.metadata,
+            metadata=metadata,
             started_at=call.started_at or now,
             ended_at=now,
         )
         seconds = (now - entry.started_at) / 1000
-        self._channel.emit(ToolFinished(call.part.call_id, call.part.tool, status.value, result.metadata, seconds))
+        self._channel.emit(ToolFinished(call.part.call_id, call.part.tool, status.value, metadata, seconds))
         self._channel.emit(EntryAppended(self._session.append(entry)))
 
 

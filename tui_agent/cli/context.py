@@ -38,6 +38,8 @@ def run_context(arguments: Namespace) -> int:
             path = session.path() if arguments.at is None else session.path(arguments.at)
             agent = wiring.make_agent(session)
             model = arguments.model or agent.model
+            if not path and (head := await agent.inspector.first_head()) is not None:
+                path = [head]
             if arguments.request:
                 traits = wiring.directory.traits(model)
                 sys.stdout.buffer.write(request_bytes(project(path, traits, Templates.load(prompt))))

@@ -20,6 +20,7 @@ from tui_agent.agent.events import (
     PermissionAsked,
     RetryScheduled,
     RunEnded,
+    ToolStarted,
 )
 from tui_agent.agent.preparing import prepare
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
@@ -41,6 +42,7 @@ class HeadlessRun:
         self._answer = ""
         self._denied: list[str] = []
         self._acted = False
+        self._commands: dict[str, str] = {}
 
     async def run(self, message: str, piped: str = "") -> int:
         """Send the message, wait for the end, return the exit code. ``piped`` is what standard input held.
@@ -89,7 +91,9 @@ class HeadlessRun:
                 self._denied.append(f"{result.tool} {result.title}")
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result):
                 changed = bool(result.metadata.modified_files)
-                self._acted = self._acted or changed or (result.tool == "bash" and self._does_more_than_read(result))
+                self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
+            case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):
+                self._commands[call_id] = self._command(arguments)
             case RetryScheduled(seconds=seconds, reason=reason) if not self._as_json:
                 say(f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
             case Notice(message=text) if not self._as_json:
@@ -99,12 +103,20 @@ class HeadlessRun:
             case _:
                 pass
 
-    def _does_more_than_read(self, result: ToolResultEntry) -> bool:
-        """Whether a command that ran needed to be allowed."""
+    def _command(self, arguments: str) -> str:
+        """Return the whole command of a call; its title is cut."""
+        from tui_agent.tools.registry import find_tool, parse_arguments
+
+        return str(getattr(parse_arguments(find_tool("bash", self._agent.ports.tools), arguments), "command", ""))
+
+    def _did_more_than_read(self, call_id: str) -> bool:
+        """Whether a call was a command that needed to be allowed."""
         from tui_agent.tools.shell.needs import command_needs
 
-        ports = self._agent.ports
-        return any(not need.harmless for need in command_needs(result.title, ports.cwd, ports.project))
+        ports, command = self._agent.ports, self._commands.get(call_id)
+        return command is not None and any(
+            not need.harmless for need in command_needs(command, ports.cwd, ports.project)
+        )
 
     def _report(self, ended: RunEnded) -> int:
         if not self._as_json and self._answer:

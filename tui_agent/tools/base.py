@@ -131,6 +131,10 @@ class SubagentReport:
 class SubagentHost(Protocol):
     """Starts subagents."""
 
+    def session_of(self, call_id: str) -> str | None:
+        """Return the session of the subagent that was started for a call, None when none was."""
+        ...
+
     def names(self) -> dict[str, str]:
         """Return the kinds there are, each with what it is for."""
         ...

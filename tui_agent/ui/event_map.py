@@ -11,6 +11,7 @@ from tui_agent.agent.events import (
     CompactionStarted,
     CostKnown,
     EntryAppended,
+    HeadKnown,
     LeafMoved,
     MessageRefused,
     Notice,
@@ -50,7 +51,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
         case RunStarted():
             main.notice.clear()
             main.show_running()
-        case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown():
+        case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown() | HeadKnown():
             main.show_facts()
         case PermissionAsked(request=request):
             view.question.ask(request)

@@ -100,7 +100,7 @@ async def test_prompts_and_resources(place: Place) -> None:
 
 
 async def test_a_tool_that_comes_later_is_known_and_the_user_is_told_once(place: Place) -> None:
-    place.hub.offered(100_000, lambda _schema: 1)
+    place.hub.note_offered()
     await place.call("tracker_grow")
     await until(lambda: "tracker_grown" in {tool.name for tool in place.hub.known()})
     assert (await place.call("tracker_grown")).output == "new"
@@ -175,6 +175,7 @@ async def test_a_slow_server_is_not_waited_for(tmp_path: Path) -> None:
     await place.hub.settle()
     assert place.state() is ServerState.STARTING
     assert place.hub.offered(100_000, lambda _schema: 1) == ()
+    place.hub.note_offered()
     gate.touch()
     await until(lambda: place.state() is ServerState.READY)
     assert (await place.call("tracker_add", a=1, b=2)).output == "3"

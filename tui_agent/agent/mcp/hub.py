@@ -169,11 +169,17 @@ class McpHub:
 
         All tools of the servers that are ready, or one search tool when they would take more than their share.
         """
-        ready = [tool for tool in self._tools.values() if tool.server.state is ServerState.READY and tool.is_on]
-        self._told = {tool.name for tool in ready}
+        ready = self._tools_ready()
         if sum(count(tool.schema()) for tool in ready) > SHARE_OF_WINDOW * window:
             return (McpSearchTool(ready, lambda: self._tools),)
         return tuple(ready)
+
+    def _tools_ready(self) -> list[McpTool]:
+        return [tool for tool in self._tools.values() if tool.server.state is ServerState.READY and tool.is_on]
+
+    def note_offered(self) -> None:
+        """Take note that a head tells of what is ``offered`` now."""
+        self._told = {tool.name for tool in self._tools_ready()}
 
     def note_told(self, names: Iterable[str]) -> None:
         """Take note of the tools that a head rendered earlier tells of."""

@@ -1,0 +1,67 @@
+"""What a session shows of its context before its first message."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.agent.events import HeadKnown
+from tui_agent.cli.main import run
+from tui_agent.session.entries import ShellEntry
+
+
+async def test_the_head_is_measured_before_the_first_message_as_after_it(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Done.", usage=None)]))
+    agent = harness.agent
+    assert agent.context_size().fixed < 10  # not read yet: nothing waits for it
+    await agent.warm()
+    assert harness.of(HeadKnown)
+    before = agent.context_size()
+    blocks = [(block.label, block.tokens) for block in agent.inspector.map().blocks]
+    request = agent.inspector.next_request()
+    assert not harness.path()
+    assert before.fixed > 1_000
+    assert before.total >= before.fixed
+    assert "agent prompt" in dict(blocks)
+    assert any(label.startswith("tool ") for label in dict(blocks))
+    assert request.tools
+    await harness.say("Hello")
+    after = agent.inspector.map()
+    assert after.size.fixed == before.fixed
+    assert [(block.label, block.tokens) for block in after.blocks][: len(blocks)] == blocks
+
+
+async def test_it_follows_mode_and_what_comes_before_the_first_message(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Done.")]))
+    agent = harness.agent
+    await agent.warm()
+    head = agent.inspector.next_request().messages[:2]
+    agent.change_mode("plan")
+    assert agent.inspector.next_request().messages[:2] != head
+    fixed = agent.context_size().fixed
+    harness.session.append(ShellEntry(command="ls", output="a\n" * 500))
+    assert agent.context_size().fixed == fixed
+    assert agent.context_size().history > 400
+    await harness.say("Hello")
+    assert agent.inspector.next_request().messages[:2] != head
+    assert harness.kinds().count("system") == 1
+
+
+def test_the_command_shows_it_for_an_empty_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TUI_AGENT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "AGENTS.md").write_text("Always be brief.\n" * 50)
+    from tui_agent.cli.sessions import open_store
+
+    with open_store() as store:
+        session_id = store.create_session(tmp_path).id
+    assert run(["context", session_id, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    labels = {block["label"] for block in shown["blocks"]}
+    assert {"agent prompt", "AGENTS.md", "tool read"} <= labels
+    assert shown["size"]["fixed"] > 1_000
