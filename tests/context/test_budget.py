@@ -1,7 +1,6 @@
 """How big the next request is, and what that number is held against."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,12 +11,8 @@ from tests.support.entry_strategies import MODELS, active, grown_paths, paths
 from tui_agent.context.budget import (
     Meter,
     ModelLimits,
-    OverReason,
-    check_next,
     estimate_tokens,
-    known_limits,
     measure,
-    over_reason,
     overhead,
     overhead_parts,
     reserve,
@@ -296,52 +291,6 @@ def test_no_automatic_compaction_means_no_threshold():
     size = measure([head(), user(2)], LIMITS, own, COUNTER)
     assert size.threshold is None
     assert size.budget == 128_000 - 16_384 - size.fixed
-
-
-def test_the_smallest_known_window_counts_and_says_where_it_comes_from():
-    catalog = ModelLimits("m", 200_000)
-    capped = ContextSettings(window=100_000)
-
-    assert known_limits("m", SETTINGS, catalog=catalog) == catalog
-    assert known_limits("m", SETTINGS, catalog=catalog, learnt=150_000).origin == "learnt"
-    assert known_limits("m", capped, catalog=catalog, learnt=150_000) == replace(
-        catalog, window=100_000, origin="config"
-    )
-    unknown = known_limits("m", SETTINGS)
-    assert (unknown.window, unknown.origin) == (32_768, "assumed")
-    assert known_limits("m", SETTINGS, learnt=64_000) == ModelLimits("m", 64_000, origin="learnt")
-    assert known_limits("m", ContextSettings(window=65_536)) == ModelLimits("m", 65_536, origin="config")
-
-
-def test_the_next_request_is_held_against_threshold_and_window():
-    size = measure([head(), user(2), answer(3, Usage(input=100_000, output=1_000))], LIMITS, SETTINGS, COUNTER)
-
-    assert not check_next(size).over_threshold
-    following = check_next(size, 11_000)
-    assert following.total == 112_000
-    assert following.over_threshold
-    assert following.over_window
-    assert following.pressure == pytest.approx(112_000 / 111_616)
-
-
-def test_without_a_threshold_only_the_window_stops():
-    own = ContextSettings.model_validate({"compaction": {"threshold": 0}})
-    size = measure([user(2), answer(3, Usage(input=120_000, output=1_000))], LIMITS, own, COUNTER)
-
-    assert not check_next(size).over_threshold
-    assert check_next(size).over_window
-
-
-def test_a_size_over_its_window_says_why():
-    path = [user(2), answer(3, Usage(input=40_000, output=10))]
-
-    def reason(**fields):
-        return over_reason(measure(path, ModelLimits(MODEL, 32_768, **fields), SETTINGS, COUNTER))
-
-    assert reason(origin="assumed") is OverReason.ASSUMED_WINDOW
-    assert reason(origin="learnt") is OverReason.SMALLER_WINDOW
-    assert reason() is OverReason.FULL
-    assert over_reason(measure(path, LIMITS, SETTINGS, COUNTER)) is None
 
 
 # -- fixed overhead -----------------------------------------------------------------------------------------

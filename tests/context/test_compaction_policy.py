@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.session_paths import MODEL, PathBuilder, usage
+from tests.support.session_paths import PathBuilder, usage
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import (
     CHOICES,
@@ -11,15 +11,10 @@ from tui_agent.context.compaction_policy import (
     hold,
     is_due,
     is_silent_overflow,
-    overflow_failures,
 )
 from tui_agent.context.settings import CompactionSettings
 
 SETTINGS = CompactionSettings()
-
-
-def is_overflow(text: str) -> bool:
-    return "too long" in text
 
 
 def started() -> PathBuilder:
@@ -28,16 +23,12 @@ def started() -> PathBuilder:
     return build
 
 
-def fail(build: PathBuilder, error: str = "prompt is too long") -> None:
-    build.say("", error=error, finish="error")
-
-
 def test_no_second_compaction_by_a_model_without_a_completed_step():
     build = started()
     build.say("yes")
     build.compaction("summary", None)
     assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is Hold.NO_STEP
-    fail(build, "network")
+    build.say("", error="network", finish="error")
     build.say("half an answ", interrupted=True, finish="interrupted")
     build.user("and now?")
     assert hold(build.path, SETTINGS, NO_FAILURES, "overflow") is Hold.NO_STEP
@@ -85,39 +76,14 @@ def test_compaction_is_due_above_the_threshold_only():
     assert not is_due(size(1_000, None))
 
 
-def test_two_hundred_overflows_end_in_two_attempts():
-    """The agent's part is played: a failed attempt is appended, and a compaction may lie between."""
-    build = started()
-    attempts = compactions = 0
-    for _ in range(200):
-        attempts += 1
-        fail(build)
-        if after_overflow(overflow_failures(build.path, is_overflow)) is AfterOverflow.STOP:
-            break
-        compactions += 1
-        build.compaction("summary", None)
-    assert (attempts, compactions) == (2, 1)
-    assert {choice.command for choice in CHOICES} >= {"/compact", "/model", "/context"}
-
-
-def test_a_completed_answer_or_a_new_message_starts_the_count_again():
-    build = started()
-    fail(build)
-    build.say("worked")
-    assert overflow_failures(build.path, is_overflow) == 0
-    fail(build)
-    fail(build, "network")
-    assert overflow_failures(build.path, is_overflow) == 1
-    build.user("Continue", synthetic="compaction")
-    assert overflow_failures(build.path, is_overflow) == 1
-    build.user("again")
-    assert overflow_failures(build.path, is_overflow) == 0
-
-
 def test_input_over_the_window_is_an_overflow_although_nobody_said_so():
     build = started()
     answer = build.say("ok", usage=usage(33_000))
     assert is_silent_overflow(answer, 32_768)
     assert not is_silent_overflow(answer, 128_000)
     assert not is_silent_overflow(build.say("no usage"), 10)
-    assert MODEL
+
+
+def test_the_second_overflow_in_a_row_stops_with_choices():
+    assert [after_overflow(failures) for failures in (1, 2)] == [AfterOverflow.COMPACT_AND_RETRY, AfterOverflow.STOP]
+    assert {choice.command for choice in CHOICES} >= {"/compact", "/model", "/context"}

@@ -1,6 +1,5 @@
 """The pure functions on headers, against the plainest definition of each."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,12 +36,6 @@ def ancestors(headers: list[EntryHeader], leaf: int | None) -> list[int]:
     return line[::-1]
 
 
-@given(forests_with_two())
-def test_a_path_goes_from_the_root_to_the_leaf(case: tuple[list[EntryHeader], int | None, int | None]) -> None:
-    headers, leaf, _ = case
-    assert [one.id for one in tree.path_to(headers, leaf)] == ancestors(headers, leaf)
-
-
 def spine_of(headers: list[EntryHeader]) -> Spine:
     spine = Spine()
     spine.extend((one.id, one.parent_id, one.kind, one.size) for one in headers)
@@ -67,7 +60,6 @@ def test_every_entry_is_the_child_of_its_parent_once(headers: list[EntryHeader])
     assert sorted(i for ids in below.values() for i in ids) == [one.id for one in headers]
     assert all(one.id in below[one.parent_id] for one in headers)
     assert all(ids == sorted(ids) and ids for ids in below.values())
-    assert set(tree.branch_points(headers)) == {parent for parent, ids in below.items() if len(ids) > 1}
 
 
 @given(forests_with_two())
@@ -83,20 +75,10 @@ def test_the_spine_knows_the_same_paths(case: tuple[list[EntryHeader], int | Non
 
 def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
     headers = [header(1, None), header(2, 1), header(5, 4), header(6, 5)]
-    assert [one.id for one in tree.path_to(headers, 6)] == [5, 6]
     assert tree.children(headers)[None] == [1, 5]
     spine = spine_of(headers)
     assert spine.path(6) == [1, 2, 5, 6]
     assert spine.reattached == {5}
-
-
-def test_an_unknown_entry_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        tree.path_to([header(1, None)], 9)
-
-
-def test_several_roots_are_a_branch_point() -> None:
-    assert tree.branch_points([header(1, None), header(2, None), header(3, 2), header(4, 2)]) == [None, 2]
 
 
 @given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["undo", "redo", "append"])), max_size=30))

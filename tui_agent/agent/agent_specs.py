@@ -17,8 +17,6 @@ from tui_agent.tools.base import Tool
 PARENTS = (".tui-agent",)
 FILE_BYTES = 64 * 1024
 READING_TOOLS = ("read", "grep", "glob", "ls")
-NOT_FOR_SUBAGENTS = ("task",)
-"""Tools a subagent never has: it would start others without end."""
 
 AgentMode = Literal["primary", "subagent", "all"]
 

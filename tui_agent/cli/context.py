@@ -26,8 +26,6 @@ from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session
 from tui_agent.session.tree import children
 
-BAR_WIDTH = 40
-
 
 def run_context(arguments: Namespace) -> int:
     """Print the blocks of a session's next request, or the very bytes that would be sent."""

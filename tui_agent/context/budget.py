@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Literal
 
 from tui_agent.context.estimate import VIEW_CHANGING, Asked, Estimate, appended_tokens, estimate_path
@@ -75,30 +74,6 @@ class SwitchAhead:
         return self.pruned <= (size.window - size.reserve if size.threshold is None else size.threshold)
 
 
-class OverReason(StrEnum):
-    """Why a size can be over its window."""
-
-    ASSUMED_WINDOW = "assumed_window"
-    """The window is a guess."""
-    SMALLER_WINDOW = "smaller_window"
-    """The window was set or learnt to be smaller than the catalog's after the history had grown."""
-    ESTIMATE = "estimate"
-    """The size is estimated and may be too high."""
-    FULL = "full"
-    """It really is."""
-
-
-@dataclass(frozen=True, slots=True)
-class NextRequest:
-    """What the next request would be with more content: the answer to "compact first?"."""
-
-    total: int
-    over_threshold: bool
-    over_window: bool
-    pressure: float
-    """The total as a share of the threshold (of the window less the reserve when there is none)."""
-
-
 @dataclass(frozen=True, slots=True)
 class FixedPart:
     """One part of the fixed overhead: a system block or a section of one, or a tool."""
@@ -118,25 +93,6 @@ class Overhead:
     """Worth a warning at the start: over ``compaction.overhead_share`` of the window, or a history budget below
     ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
-
-
-def known_limits(
-    model: str,
-    settings: ContextSettings,
-    *,
-    catalog: ModelLimits | None = None,
-    learnt: int | None = None,
-) -> ModelLimits:
-    """Return a model's limits: the smallest window of the catalog's, the user's and one learnt from an overflow.
-
-    A model nobody knows has ``settings.unknown_window``, marked as assumed.
-    """
-    limits = within(catalog or ModelLimits(model, settings.unknown_window, origin="assumed"), settings)
-    if catalog is None and limits.origin == "assumed" and (own := settings.for_model(model).window):
-        limits = replace(limits, window=own, origin="config")
-    if learnt and (limits.origin == "assumed" or learnt < limits.window):
-        return replace(limits, window=learnt, origin="learnt")
-    return limits
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
@@ -266,30 +222,6 @@ def reported_tokens(entry: Entry) -> int:
         return 0
     goes_back = any(isinstance(part, ReasoningPart) and part.blob for part in entry.parts)
     return entry.usage.total - (0 if goes_back else min(entry.usage.reasoning, entry.usage.output))
-
-
-def check_next(size: ContextSize, incoming: int = 0) -> NextRequest:
-    """Return how the next request stands to its limits with ``incoming`` tokens more."""
-    total = size.total + incoming
-    room = size.window - size.reserve
-    limit = size.threshold if size.threshold is not None else room
-    return NextRequest(
-        total=total,
-        over_threshold=size.threshold is not None and total > size.threshold,
-        over_window=total > max(room, 1),
-        pressure=total / max(limit, 1),
-    )
-
-
-def over_reason(size: ContextSize) -> OverReason | None:
-    """Return why a size is over its window, None when it is not."""
-    if size.total <= size.window:
-        return None
-    if size.window_origin == "assumed":
-        return OverReason.ASSUMED_WINDOW
-    if size.window_origin in ("config", "learnt"):
-        return OverReason.SMALLER_WINDOW
-    return OverReason.ESTIMATE if size.estimated else OverReason.FULL
 
 
 def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter) -> Overhead:

@@ -126,29 +126,6 @@ def prefix_break(
     )
 
 
-def bytes_break(previous: bytes, new: bytes) -> int | None:
-    """Return the first byte at which ``new`` does not extend ``previous`` (see ``request_bytes``), None if it does."""
-    if new.startswith(previous):
-        return None
-    low, high = 0, min(len(previous), len(new))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if previous[:middle] == new[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def cached_share(previous: ModelRequest | None, new: ModelRequest, state: CacheState) -> float:
-    """Return the share of ``new``, 0 to 1, that a provider who was sent ``previous`` can be expected to remember."""
-    if previous is None or not state.warm:
-        return 0.0
-    found = _first_difference(previous, new)
-    kept = request_chars(previous) if found is None else _kept(previous, *found)
-    return min(1.0, kept / max(1, request_chars(new)))
-
-
 def cached_origins(previous: ModelRequest | None, new: ModelRequest, state: CacheState) -> frozenset[int]:
     """Return the entries whose messages in ``new`` the provider can be expected to remember."""
     if previous is None or not state.warm:

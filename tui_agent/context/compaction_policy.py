@@ -4,7 +4,7 @@ All of it follows from the path, apart from compactions that failed: they leave 
 keeps a ``FailureRecord`` for them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -110,20 +110,6 @@ CHOICES = (
 def after_overflow(failures: int) -> AfterOverflow:
     """Return what to do after so many overflows in a row: compact once and retry, then stop with ``CHOICES``."""
     return AfterOverflow.COMPACT_AND_RETRY if failures < OVERFLOW_ATTEMPTS else AfterOverflow.STOP
-
-
-def overflow_failures(path: Sequence[Entry], is_overflow: Callable[[str], bool]) -> int:
-    """Count the overflows at the end of the path, back to the last completed answer or message of a person.
-
-    ``is_overflow`` tells it from an error's text; that knowledge is the model layer's.
-    """
-    count = 0
-    for entry in reversed(path):
-        if is_completed(entry) or (isinstance(entry, UserEntry) and entry.synthetic is None):
-            break
-        if isinstance(entry, AssistantEntry) and entry.error is not None and is_overflow(entry.error):
-            count += 1
-    return count
 
 
 def is_silent_overflow(entry: AssistantEntry, window: int) -> bool:

@@ -193,11 +193,6 @@ class HostClient:
         await self._connected()
 
     @property
-    def is_warm(self) -> bool:
-        """Whether a request would be answered without waiting for the host."""
-        return self._link is not None and self._link.is_alive
-
-    @property
     def pid(self) -> int | None:
         """The host's process id, None while there is none."""
         return self._link.pid if self._link is not None and self._link.is_alive else None

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 from tui_agent.session.records import EntryHeader
 
-__all__ = ["Headers", "branch_points", "by_id", "children", "path_to"]
+__all__ = ["Headers", "by_id", "children"]
 
 Headers: TypeAlias = Mapping[int, EntryHeader] | Iterable[EntryHeader]
 """A session's headers, whole or in part."""
@@ -20,19 +20,6 @@ def by_id(headers: Headers) -> Mapping[int, EntryHeader]:
     if isinstance(headers, Mapping):
         return cast("Mapping[int, EntryHeader]", headers)
     return {header.id: header for header in headers}
-
-
-def path_to(headers: Headers, leaf: int | None) -> list[EntryHeader]:
-    """Return the headers from the root to ``leaf``, both included; nothing for None.
-
-    Raises:
-        KeyError: there is no such leaf.
-    """
-    index = by_id(headers)
-    path = [] if leaf is None else [index[leaf]]
-    while path and (parent := path[-1].parent_id) is not None and parent in index:
-        path.append(index[parent])
-    return path[::-1]
 
 
 def children(headers: Headers) -> dict[int | None, list[int]]:
@@ -46,9 +33,3 @@ def children(headers: Headers) -> dict[int | None, list[int]]:
         parent = index[entry_id].parent_id
         below.setdefault(parent if parent in index else None, []).append(entry_id)
     return below
-
-
-def branch_points(headers: Headers) -> list[int | None]:
-    """Return the entries with several children in ascending order, None first when there are several roots."""
-    points = [parent for parent, ids in children(headers).items() if len(ids) > 1]
-    return sorted(points, key=lambda point: -1 if point is None else point)

@@ -121,3 +121,11 @@ async def test_a_selection_copies_the_text_without_numbers_and_signs() -> None:
         assert view.size.height == 7
         found = view.get_selection(Selection(Offset(0, 0), Offset(20, 2)))
         assert found == ("def f(a):\n    return a + 2\n    # gone", "\n")
+
+
+def test_the_lines_of_every_file_of_a_diff_are_there() -> None:
+    diff = "".join(
+        f"--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n {name} one\n+{name} two\n" for name in ("a.md", "b.py")
+    )
+    told = [row.text for row in read_diff(diff)]
+    assert told == ["a.md", "a.md one", "a.md two", "b.py", "b.py one", "b.py two"]

@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Static
 
 from tests.support.tree_stage import FILES, MINE, TreeStage, called, plant_files, said, tree_stage, write_files
 from tests.support.ui_app import until
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.subagent import SubagentScreen
 from tui_agent.ui.screens.summarising import SummaryDialog
-from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.services import OpenHow, OpenRequest
 
 
@@ -139,16 +140,16 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         await stage.open(pilot)
         await stage.highlight(pilot, "before")
         await pilot.press("d")
-        viewer = await asked(stage, pilot, ViewerScreen)
-        lines = viewer.text.lines
-        assert lines[:4] == [
+        viewer = await asked(stage, pilot, DiffScreen)
+        assert str(viewer.query_one("#files", Static).content).splitlines() == [
             "M  notes.md                +1",
             "D  old.cfg                 -1",
             "M  src/auth/views.py       +1 -1",
             "A  tests/test_redirect.py  +2",
         ]
-        assert "-    return redirect('/')" in lines
-        assert "+mine" in lines
+        lines = [line.text for line in viewer.view.lines(viewer.view.size.width)]
+        assert lines[0] == "notes.md"
+        assert {"    return redirect('/')", "mine"} <= set(lines)
         await pilot.press("escape")
         await stage.highlight(pilot, "leaf")
         await pilot.press("d")

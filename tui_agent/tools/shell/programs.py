@@ -42,7 +42,6 @@ class Program:
 _READ = Program()
 _LIST = Program(contents=False)
 _TEXT = Program(operands="text")
-_BARE = Program(operands="none")
 _GREP = Program(
     short="R",
     long=("dereference-recursive",),

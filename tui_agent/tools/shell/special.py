@@ -21,7 +21,6 @@ _FIND_REFUSED = frozenset(
         "-files0-from",
     }
 )
-_FIND_LISTS = re.compile(r"-(?!L$).+|[(){}!,]|\\[()!;]")
 
 
 def _find(arguments: Sequence[Word]) -> Use | None:

@@ -14,9 +14,9 @@ from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.abilities import NavigatingAgent, RewindingAgent
 from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.diff import diff_screen
 from tui_agent.ui.screens.file_choice import RESTORE, files_question, move_with_files
 from tui_agent.ui.screens.summarising import Answer, SummaryDialog
-from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.subagent_handlers import show_session
 from tui_agent.ui.widgets.transcript.wording import count_text
@@ -114,7 +114,7 @@ class TreeMoves:
     async def _show_diff(self, entry_id: int) -> None:
         diff = await self._agent.files.diff(entry_id) if isinstance(self._agent, RewindingAgent) else ""
         if diff:
-            self._screen.app.push_screen(ViewerScreen(f"Files from #{entry_id} to here", diff))
+            self._screen.app.push_screen(diff_screen(f"Files from #{entry_id} to here", diff))
         else:
             self._screen.say("No change of a file is recorded between this entry and here.")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts
 from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, last_cut, runs_width, wrap
@@ -64,7 +63,6 @@ class RuleFlow:
 
 
 Flow = TextFlow | CodeFlow | TableFlow | RuleFlow
-FlowKind = Literal["text", "code", "table", "rule"]
 
 
 class LineBuilder:

@@ -31,7 +31,6 @@ BULLETS: Final = ("•", "◦", "▪")
 _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _BLANK: Final = re.compile(r"[ \t>]*\Z")
-_ESCAPED_CELL: Final = re.compile(r"style=text-align:(left|center|right)")
 
 
 @lru_cache(maxsize=1)

@@ -99,7 +99,6 @@ class _Reader:
             self._end_hunk()
             self._old, self._new = int(hunk[1]), int(hunk[3])
             self._old_left, self._new_left = int(hunk[2] or 1), int(hunk[4] or 1)
-            self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
             if self._begun:
                 self._rows.append(DiffRow("gap", told="⋯"))
             self._begun = True
@@ -125,6 +124,8 @@ class _Reader:
         for side, code in self._codes.items():
             code.replace(0, self._lines[side])
             self._lines[side] = []
+        # A file's head ends a hunk that the next one's head ends again: nothing may be taken from its rows then.
+        self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
 
 
 def read_diff(text: str) -> list[DiffRow]:

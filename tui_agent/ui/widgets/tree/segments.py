@@ -152,11 +152,6 @@ class TreeIndex:
         position = self._position(entry_id)
         return None if position is None else self.headers[position]
 
-    def is_active(self, entry_id: int) -> bool:
-        """Whether an entry is on the path to the leaf."""
-        found = self.locate(entry_id)
-        return found is not None and found[1] < found[0].active
-
     @property
     def branches(self) -> int:
         """How many ends the tree has."""

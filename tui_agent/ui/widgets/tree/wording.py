@@ -19,7 +19,6 @@ HERE = "◀ here"
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
 _PATH = re.compile(r"^\S*/(\S+)$")
-_DAY_MS = 86_400_000
 
 
 @dataclass(slots=True)
