@@ -12,6 +12,7 @@ from textual.widgets import Static
 from tui_agent.ui.format import one_line
 from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
 DRAWN = 200_000
@@ -45,7 +46,7 @@ class DiffScreen(Screen[None]):
         listed, _, diff = self._diff.partition("\n\n")
         yield Static(one_line(self._title), id="heading", markup=False)
         with VerticalScroll():
-            yield Static(listed, id="files", markup=False)
+            yield Static(sanitize.text(listed), id="files", markup=False)
             yield LineView(diff_lines(diff))
         yield KeyLine(KEYS, id="keys")
 
