@@ -42,6 +42,14 @@ def test_an_answer_in_two_pieces_is_one(cut: int) -> None:
     assert heard(AnswerParser(clock=Clock()), "x" + LIGHT[:cut], LIGHT[cut:] + "y") == ["x", "light", "y"]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["\x1b]11;?\x1b\\", "\x1b]11;?\x07", "\x1b]11;rgb:zzzz/\x07", "\x1b]11;#ffffff\x1b\\", "\x1b]10;rgb:0/0/0\x07"],
+)
+def test_an_answer_nobody_understands_is_no_keys_either(answer: str) -> None:
+    assert heard(AnswerParser(), f"a{answer}b") == ["a", "b"]
+
+
 def test_a_piece_that_was_typed_is_keys_after_a_moment() -> None:
     clock = Clock()
     parser = AnswerParser(clock=clock)

@@ -1,6 +1,7 @@
 """Runs what the arguments ask for, and turns every failure into one sentence and an exit code."""
 
 import asyncio
+import errno
 import gc
 import logging
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
-from tui_agent.cli.output import say
+from tui_agent.cli.output import provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
@@ -19,7 +20,9 @@ USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 
 def run(argv: list[str]) -> int:
     """Run the program with arguments; returns the exit code."""
+    provide_streams()
     try:
+        _check_directory()
         arguments = parse(argv)
     except UsageError as error:
         return _fail(str(error), EXIT_USAGE)
@@ -71,8 +74,16 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             return _full_screen if arguments.print is None else _headless
 
 
+def _check_directory() -> None:
+    """Raise a ``UsageError`` where nothing could be done: the directory was deleted meanwhile."""
+    try:
+        Path.cwd()
+    except OSError:
+        raise UsageError("The directory you are in is not there any more: change to another one.") from None
+
+
 def _full_screen(arguments: Namespace) -> int:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _fail("The full-screen program needs a terminal; use -p for a run without one.", EXIT_USAGE)
     from tui_agent.cli.screen import run_screen
 
@@ -125,6 +136,8 @@ def _is_expected(error: Exception) -> bool:
 def _sentence(error: Exception) -> str:
     if _is_expected(error):
         return str(error)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "The disk is full: nothing more could be written."
     from tui_agent.paths import log_dir
 
     where = Path(log_dir()) / "tui-agent.log"

@@ -1,9 +1,22 @@
 """Prints texts that may come from models, tools and files: on a terminal nothing in them acts."""
 
+import io
+import os
 import sys
 from typing import TextIO
 
 from tui_agent.safe_text import readable
+
+
+def provide_streams() -> None:
+    """See to it that printing never fails for where it goes: a stream that was closed, letters a locale has not."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the program
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the program
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:

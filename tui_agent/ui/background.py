@@ -24,6 +24,8 @@ _MUTE: Final = frozenset({"", "dumb", "linux"})
 _ANSWER: Final = re.compile(
     r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\)"
 )
+_OTHER: Final = re.compile(r"\x1b\]1[01];[^\x07\x1b]{0,80}(?:\x07|\x1b\\)")
+"""An answer that says nothing here, or the question as some terminals echo it; nobody types that."""
 _PIECE: Final = re.compile(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?\Z")
 
 
@@ -65,7 +67,7 @@ class AnswerParser(XTermParser):
         data, self._piece = self._piece + data, ""
         if "\x1b]" in data:
             answers = _ANSWER.findall(data)
-            data = _ANSWER.sub("", data)
+            data = _OTHER.sub("", data)
             if answers:
                 yield BackgroundKnown(is_light(*answers[-1]))
             if self._clock() < self._until and (piece := _PIECE.search(data)):

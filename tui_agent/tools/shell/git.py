@@ -10,6 +10,8 @@ _REFUSED = (
     "output", "ext-diff", "exec", "upload-pack", "receive-pack", "open-files-in-pager", "no-index", "contents", "edit",
     "no-exclude-standard",
     "delete", "textconv-cache", "set-upstream",
+    # Git shows a manual with the program that its settings name.
+    "help",
 )  # fmt: skip
 _READS = listed(
     """
