@@ -168,6 +168,53 @@ def test_no_spelling_leads_into_a_repositorys_data(tmp_path: Path, path: str) ->
     assert place_in(tmp_path, ".gitignore") is not None
 
 
+_RESTORE = """
+import sys
+from pathlib import Path
+from tui_agent.agent.checkpoints.plan import changes_in, differences
+from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.restoring import Restorer
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+store = Store(Path(sys.argv[1]))
+changes = changes_in(Session(store, sys.argv[2], estimate=lambda _entry: 1, read_only=True).path())
+restorer = Restorer(Path(sys.argv[3]), Keeping(store.put_blob, store.blob))
+print("begun", flush=True)
+restorer.carry_out(restorer.plan(differences(changes, ())))
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("moments", [3, 40, 100])
+async def test_restoring_that_is_killed_leaves_whole_files_and_can_be_gone_on_with(
+    tmp_path: Path, project: Path, moments: int
+) -> None:
+    for number in range(120):
+        (project / f"f{number}").write_text(f"old {number}\n" * 1_000)
+    before = tree(project)
+    harness = rewinding(
+        tmp_path, (bash("for f in f*; do echo new $f > $f; chmod 600 $f; done; mv a.py b.py; touch c.py"),)
+    )
+    await harness.say("do it")
+    after = tree(project)
+    await harness.agent.aclose()
+    arguments = (str(tmp_path / "sessions.db"), harness.session.id, str(project))
+    with subprocess.Popen([sys.executable, "-c", _RESTORE, *arguments], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        while process.poll() is None:
+            if sum((project / name).stat().st_mode & 0o7777 == 0o644 for name in before if name[0] == "f") >= moments:
+                process.kill()
+                break
+    for name, found in tree(project).items():
+        assert found in (before.get(name), after.get(name)) or name.endswith(".tmp"), name
+    # The content of the moved file is there under one of its names.
+    assert (project / "a.py").exists() or (project / "b.py").exists()
+    subprocess.run([sys.executable, "-c", _RESTORE, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    assert {name: found for name, found in tree(project).items() if not name.endswith(".tmp")} == before
+
+
 async def test_a_file_that_comes_back_never_has_other_permissions(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
