@@ -4,6 +4,7 @@ from textual.app import App, ComposeResult
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from tests.support.ui_app import until
 from tui_agent.resources import style_path
 from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
 from tui_agent.ui.widgets.transcript.diffs import SPLIT_FROM, diff_body
@@ -117,8 +118,7 @@ async def test_a_selection_copies_the_text_without_numbers_and_signs() -> None:
         found = view.get_selection(Selection(Offset(4, 1), Offset(10, 3)))
         assert found == ("return a + 1\n    # gone\n    return", "\n")
         await pilot.resize_terminal(SPLIT_FROM + 10, 20)
-        await pilot.pause()
-        assert view.size.height == 7
+        await until(lambda: view.size.height == 7, pilot)
         found = view.get_selection(Selection(Offset(0, 0), Offset(20, 2)))
         assert found == ("def f(a):\n    return a + 2\n    # gone", "\n")
 
