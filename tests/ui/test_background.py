@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.support.ui_app import make_stage
-from tui_agent.ui.background import PATIENCE, AnswerParser, BackgroundKnown, is_light, may_ask
+from tests.support.ui_app import make_stage, until
+from tui_agent.ui.app import TuiAgentApp
+from tui_agent.ui.background import PATIENCE, AnswerParser, BackgroundKnown, BackgroundMemory, is_light, may_ask
 from tui_agent.ui.services import UiSettings
+from tui_agent.ui.terminal import default_theme
 
 LIGHT = "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\"
 DARK = "\x1b]11;rgb:00/2b/36\x07"
@@ -86,3 +88,22 @@ async def test_the_answer_decides_when_the_user_did_not(tmp_path: Path, chosen: 
         stage.app.post_message(BackgroundKnown(light=False))
         await pilot.pause()
         assert stage.app.theme == theme
+
+
+async def test_the_first_frame_is_as_the_terminal_was_the_last_time(tmp_path: Path) -> None:
+    memory = BackgroundMemory(tmp_path / "cache", {"TERM_PROGRAM": "Some/Terminal"})
+    assert memory.light() is None
+    for light, before in [(True, "textual-dark"), (False, "textual-light"), (False, "textual-dark")]:
+        app = TuiAgentApp(make_stage(tmp_path, settings=UiSettings()).services, memory=memory)
+        assert app.theme == before
+        async with app.run_test() as pilot:
+            app.post_message(BackgroundKnown(light=light))
+            await until(lambda: memory.light() is light, pilot)  # noqa: B023 - awaited in the same round
+            assert app.theme == ("textual-light" if light else "textual-dark")
+    assert BackgroundMemory(tmp_path / "cache", {"TERM": "other"}).light() is None
+
+
+def test_what_the_environment_says_wins_over_the_last_time() -> None:
+    assert default_theme({"COLORFGBG": "15;0"}, last=True) == "textual-dark"
+    assert default_theme({}, last=True) == "textual-light"
+    assert default_theme({}) == "textual-dark"

@@ -7,7 +7,7 @@ from argparse import Namespace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tui_agent.paths import config_dir
+from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
     from tui_agent.cli.screen_wiring import ScreenWiring
@@ -29,6 +29,7 @@ def run_screen(arguments: Namespace) -> int:
 
 async def _run(arguments: Namespace) -> int:
     from tui_agent.ui.app import TuiAgentApp
+    from tui_agent.ui.background import BackgroundMemory
 
     wired: list[Wiring] = []
     screens: list[ScreenWiring] = []
@@ -45,7 +46,7 @@ async def _run(arguments: Namespace) -> int:
         screen.watch_typing(lambda: app.main.prompt.last_typed)
         return screen.services(), screen.start()
 
-    app = TuiAgentApp(load, settings=first_look())
+    app = TuiAgentApp(load, settings=first_look(), memory=BackgroundMemory(cache_dir()))
     try:
         await app.run_async()
     finally:

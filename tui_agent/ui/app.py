@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import ClassVar
 
@@ -77,7 +78,12 @@ class TuiAgentApp(App[int]):
         report: clipboard.CopyReport
 
     def __init__(
-        self, services: AppServices | Load, start: Start | None = None, *, settings: UiSettings | None = None
+        self,
+        services: AppServices | Load,
+        start: Start | None = None,
+        *,
+        settings: UiSettings | None = None,
+        memory: background.BackgroundMemory | None = None,
     ) -> None:
         """Make the application.
 
@@ -86,6 +92,7 @@ class TuiAgentApp(App[int]):
                 paint, so that the user can write while they are imported and built.
             start: What to show first, when ``services`` are the ports.
             settings: How the first paint looks, when ``services`` is a function; the ports' settings otherwise.
+            memory: What the terminal's background was the last time; None remembers nothing.
         """
         # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
@@ -105,7 +112,9 @@ class TuiAgentApp(App[int]):
             self._load = services
         self._last_ctrl_c = float("-inf")
         self._animations = self.animation_level
-        self._terminals_theme = terminal.default_theme()
+        self._memory = memory
+        self._guessed = terminal.default_theme(last=memory.light() if memory is not None else None)
+        self._terminals_theme = self._guessed
         self._chosen: str | None = ""
         self._follows_terminal = False
         self.look_like(settings or UiSettings())
@@ -143,8 +152,10 @@ class TuiAgentApp(App[int]):
     def on_background_known(self, message: background.BackgroundKnown) -> None:
         """Look like the terminal does, unless the user chose a theme meanwhile."""
         self._terminals_theme = terminal.theme_for(light=message.light)
-        if self._follows_terminal and self.theme == terminal.default_theme():
+        if self._follows_terminal and self.theme == self._guessed:
             self.theme = self._terminals_theme
+        if self._memory is not None:
+            self.run_worker(partial(self._memory.keep, light=message.light), thread=True, group="memory")
 
     @work(group="start")
     async def _bring_in(self) -> None:

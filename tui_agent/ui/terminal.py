@@ -52,9 +52,13 @@ def background_is_light(environment: Mapping[str, str] = os.environ) -> bool | N
     return int(background) in {7, *range(9, 16)}
 
 
-def default_theme(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the theme to use when the user chose none, as long as the terminal itself has not answered."""
-    return theme_for(light=bool(background_is_light(environment)))
+def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
+    """Return the theme to use when the user chose none, as long as the terminal itself has not answered.
+
+    ``last`` is whether its background was light the last time, None when nobody knows.
+    """
+    told = background_is_light(environment)
+    return theme_for(light=bool(last if told is None else told))
 
 
 def theme_for(*, light: bool) -> str:
