@@ -49,6 +49,10 @@ async def test_it_is_there_when_there_is_room_and_ctrl_b_says_otherwise(tmp_path
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run((160, 40)) as pilot:
         assert stage.main.view.panel.display  # type: ignore[union-attr]
+        await pilot.resize_terminal(300, 100)
+        await until(lambda: stage.main.view.panel.size.width > 60, pilot)  # type: ignore[union-attr]
+        await pilot.resize_terminal(160, 40)
+        await until(lambda: stage.main.view.panel.size.width < 40, pilot)  # type: ignore[union-attr]
         await stage.until_text("nothing yet", pilot)
         await pilot.resize_terminal(120, 40)
         await until(lambda: not stage.main.view.panel.display, pilot)  # type: ignore[union-attr]

@@ -14,7 +14,8 @@ from tui_agent.ui.services import AgentPort
 from tui_agent.ui.widgets.line_list import LineList, Run, spread
 from tui_agent.ui.widgets.transcript import sanitize
 
-WIDTH = 36
+WIDTHS = ((260, 64), (180, 48), (0, 36))
+"""From how many columns of the terminal on, and how wide the panel is then."""
 AUTO_FROM = 140
 """Columns from which the panel is there without being asked for."""
 
@@ -109,6 +110,7 @@ class SidePanel(LineList):
     def on_resize(self) -> None:
         """Give the tree the room that is left."""
         super().on_resize()
+        self.styles.width = next(width for least, width in WIDTHS if self.app.size.width >= least)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -153,7 +155,8 @@ class SidePanel(LineList):
         for file in files:
             counts = ((f"+{file.additions}", "good"), (f" −{file.deletions} ", "error"))
             name = sanitize.line(file.path)
-            short = name if len(name) < WIDTH - 12 else f"…{name[-(WIDTH - 13) :]}"
+            room = max(12, self.size.width - 12)
+            short = name if len(name) < room else f"…{name[1 - room :]}"
             tail = counts if file.additions or file.deletions else ()
             lines.append(_Line(((f" {short}", "text"),), tail, entry=file.entry_id))
         return lines

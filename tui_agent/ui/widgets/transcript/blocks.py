@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Literal
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
+from tui_agent.ui.widgets.transcript.flows import MOST_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, crop_runs, runs_width, wrap
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter"]
@@ -106,7 +107,7 @@ class UserBlock(Block):
         note = ((f" · {self._note}", "muted"),) if self._note else ()
         lines = [Line(prefix=(("▌ ", "user-bar"), ("You", "user-bar strong"), *note))]
         rows = _SHOWN_OF_LONG if self.fold is Fold.PART else None
-        lines.extend(body_lines(self._body, width, Window(rows)))
+        lines.extend(body_lines(self._body, min(width, MOST_TEXT_WIDTH), Window(rows)))
         for name in self._attachments:
             runs = crop_runs([(sanitize.line(name), "muted")], width - len(INDENT))
             lines.append(Line(runs, prefix=((INDENT, "text"),)))

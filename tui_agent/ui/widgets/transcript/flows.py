@@ -9,6 +9,8 @@ from tui_agent.ui.widgets.transcript.tables import TableData, table_lines
 
 MIN_TEXT_WIDTH = 8
 """Cells that text gets at least: deeper nesting loses its decoration instead of its words."""
+MOST_TEXT_WIDTH = 120
+"""Cells of a line of prose: longer ones are hard to follow. Code, tables and diffs take all there is."""
 
 
 @dataclass(slots=True)
@@ -123,7 +125,7 @@ class LineBuilder:
             prefix, lead = frame.rest, frame.rest_lead
 
     def _feed_row(self, runs: Sequence[Run], prefixes: tuple[Runs, Runs], leads: tuple[str, str], join: str) -> None:
-        width = self.width - max(map(runs_width, prefixes))
+        width = min(self.width, MOST_TEXT_WIDTH) - max(map(runs_width, prefixes))
         first = True
         for swallowed, part in wrap(runs, width):
             if first:
