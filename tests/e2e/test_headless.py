@@ -12,7 +12,6 @@ from tests.support.model_server import ModelServer
 from tests.support.place import MODEL, Place
 from tui_agent.agent.checkpoints.plan import changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Keeping
-from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.cli.sessions import DATABASE
 from tui_agent.session.session import Session
