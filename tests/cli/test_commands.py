@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
 from tui_agent.cli.sessions import open_store
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
@@ -159,6 +160,21 @@ def test_no_name_is_saved_that_can_be_no_models(capsys: pytest.CaptureFixture[st
     assert "openai/gpt-of-tomorrow in" in told.out
     assert run(["-p", "hi", "--model", "nosuch"]) == 2
     assert "provider/name" in capsys.readouterr().err
+
+
+def test_what_the_welcome_screen_shows_is_enough_to_work_with(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The snippet with the address of a server that runs, and nothing else."""
+    with ModelServer() as server:
+        (tmp_path / "config").mkdir()
+        (tmp_path / "config" / "config.toml").write_text(
+            '  [models."openai/my-model"]\n'
+            f'  base_url = "http://127.0.0.1:{server.port}/v1"\n  context_window = 32768\n'
+        )
+        assert run(["-p", "cinnamon"]) == 0
+    assert "cinnamon" in capsys.readouterr().out
+    assert "openai/my-model, window 32,768" in printed(capsys, "doctor")
 
 
 def test_doctor_tells_what_is_missing_and_where_settings_come_from(

@@ -266,6 +266,7 @@ async def test_welcome_says_what_was_found_and_what_to_do(tmp_path: Path) -> Non
         text = screen_text(stage)
         assert "ANTHROPIC_API_KEY is not set" in text
         assert "~/.config/tui-agent/config.toml" in text
+        assert 'model = "openai/my-model"' in text
         assert 'base_url = "http://localhost:8080/v1"' in text
 
 
@@ -310,6 +311,19 @@ async def test_no_server_is_a_sentence(tmp_path: Path) -> None:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         await pilot.press("enter")
         await until(lambda: "No server answered" in screen_text(stage), pilot)
+
+
+async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp_path: Path) -> None:
+    own = LocalServer("localhost:8080", "http://localhost:8080/v1", ("openai/one", "openai/two"))
+    stage = make_stage(
+        tmp_path, start=Start(screen="welcome"), own_servers=lambda: [own], use_server=lambda _server, model: model
+    )
+    async with stage.run((80, 30)) as pilot:
+        await until(lambda: "Use openai/two on localhost:8080" in screen_text(stage), pilot)
+        assert "choose one" in screen_text(stage)
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert stage.agent.model == "openai/two"
 
 
 @pytest.mark.parametrize("found", [True, False])

@@ -20,6 +20,7 @@ from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.model_choice import choose_model, own_models
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.model.catalog import Catalog
@@ -99,9 +100,13 @@ def _models(config: Config) -> Iterator[Finding]:
     available = Keys(os.environ, providers=config.providers, models=config.models).available()
     for provider, source in available.items():
         yield Finding("key", f"{provider} from {source}")
-    if config.model:
-        info = Catalog(config.models, config.providers).info(config.model)
-        yield Finding("model", f"{config.model}, window {info.context_window:,} tokens ({info.origin})")
+    catalog = Catalog(config.models, config.providers)
+    if model := choose_model(config, available, catalog.knows):
+        info = catalog.info(model)
+        yield Finding("model", f"{model}, window {info.context_window:,} tokens ({info.origin})")
+    elif own := own_models(config):
+        advice = f"Choose one: tui-agent config set model {own[0]}"
+        yield Finding("model", f"{len(own)} models are set up and none is chosen", ok=False, advice=advice)
     elif not available:
         advice = "Set a provider's key, for example ANTHROPIC_API_KEY, or add a server of your own; see the README."
         yield Finding("model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo")

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.system_prompt import find_project, git_branch
 from tui_agent.agent.trust import Untrusted
 from tui_agent.cli.file_transfer import FileTransfer
+from tui_agent.cli.model_choice import own_models
 from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
@@ -80,6 +82,7 @@ class ScreenWiring:
             judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
             provider_keys=self.provider_keys,
+            own_servers=self.own_servers,
             find_servers=self.find_servers,
             use_server=self.use_server,
             list_files=list_files,
@@ -232,11 +235,20 @@ class ScreenWiring:
             if name in PROVIDERS
         ]
 
+    def own_servers(self) -> Sequence[LocalServer]:
+        """Return the servers of the settings with their models; nobody is asked whether they run."""
+        config = self._wiring.loaded.config
+        urls = {model: config.models[model].base_url or "" for model in own_models(config)}
+        return [
+            LocalServer(urlsplit(url).netloc or url, url, tuple(model for model in urls if urls[model] == url))
+            for url in dict.fromkeys(urls.values())
+        ]
+
     async def find_servers(self) -> Sequence[LocalServer]:
-        """Look for model servers on this machine."""
+        """Look for model servers on this machine and at the addresses of the settings."""
         from tui_agent.model.discovery import discover
 
-        found = await discover()
+        found = await discover(own=self._wiring.loaded.config.models)
         self._found = {model.id: model.settings for model in found}
         return [
             LocalServer(name, next(iter(models)).settings.base_url or "", tuple(model.id for model in models))
@@ -246,10 +258,11 @@ class ScreenWiring:
 
     def use_server(self, _server: LocalServer, model: str) -> str:
         """Put a server's model into the configuration and return its id."""
-        settings = self._found[model]
-        self._wiring.router.add(model, settings)
-        for key, value in settings.model_dump(mode="json", exclude_defaults=True).items():
-            set_value(f'models."{model}".{key}', value)
+        if model not in self._wiring.loaded.config.models:
+            settings = self._found[model]
+            self._wiring.router.add(model, settings)
+            for key, value in settings.model_dump(mode="json", exclude_defaults=True).items():
+                set_value(f'models."{model}".{key}', value)
         set_value("model", model)
         return model
 

@@ -29,6 +29,7 @@ from tui_agent.agent.trust import Answer, ProjectState, TrustStore, Untrusted, p
 from tui_agent.cli.arguments import MODES, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
+from tui_agent.cli.model_choice import choose_model
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import ConfigError, LoadedConfig, load_config
 from tui_agent.context.templates import Templates
@@ -51,17 +52,6 @@ from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.sandbox import Sandbox
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
-
-DEFAULT_MODELS = (
-    "anthropic/claude-sonnet-5",
-    "openai/gpt-5.6",
-    "gemini/gemini-3.1-pro-preview",
-    "mistral/mistral-medium-latest",
-    "deepseek/deepseek-chat",
-    "xai/grok-4.20",
-    "openrouter/anthropic/claude-sonnet-5",
-)
-"""What is used when no model is configured: the first whose provider has a key."""
 
 
 class Wiring:
@@ -354,18 +344,12 @@ class Wiring:
         return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands")
 
     def default_model(self) -> str:
-        """Return the model of a new session: configured, or the first default with a key; "" when there is none."""
-        if configured := self.loaded.config.model:
-            return configured
-        available = self.router.keys.available()
-        for model in DEFAULT_MODELS:
-            if model.partition("/")[0] in available and self.catalog.knows(model):
-                return model
-        return NO_MODEL
+        """Return the model of a new session, "" when there is none."""
+        return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
 
     def has_model(self) -> bool:
         """Whether a new session could do something."""
-        return bool(self.loaded.config.model) or bool(self.router.keys.available())
+        return bool(self.router.keys.available()) or self.default_model() != NO_MODEL
 
     def _open_store(self) -> Store:
         if not self.arguments.no_session:

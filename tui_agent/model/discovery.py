@@ -1,13 +1,18 @@
-"""Finds model servers on this machine, when asked to: Ollama, LM Studio, llama.cpp, vLLM on their usual ports."""
+"""Finds model servers, when asked to.
+
+Those are Ollama, LM Studio, llama.cpp and vLLM on their usual ports of this machine, and the ones of the settings.
+"""
 
 import asyncio
+import http.client
 import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from tui_agent.model.catalog import ASSUMED_WINDOW
 from tui_agent.model.settings import ModelSettings
@@ -38,10 +43,31 @@ class LocalModel:
     settings: ModelSettings
 
 
-async def discover(places: Sequence[Place] = PLACES, *, seconds: float = TIMEOUT) -> list[LocalModel]:
-    """Return the models of the servers that answer on this machine within ``seconds``."""
-    found = await asyncio.gather(*(asyncio.to_thread(_ask, place, seconds) for place in places))
-    return [model for models in found for model in models]
+async def discover(
+    places: Sequence[Place] = PLACES, *, own: Mapping[str, ModelSettings] | None = None, seconds: float = TIMEOUT
+) -> list[LocalModel]:
+    """Return the models of the servers that answer within ``seconds``, those set up by the user first.
+
+    ``own`` are the models of the settings; those with a ``base_url`` are asked for there.
+    """
+    urls = dict.fromkeys(settings.base_url for settings in (own or {}).values() if settings.base_url)
+    asked = [asyncio.to_thread(_ask_own, url, own or {}, seconds) for url in urls]
+    found = await asyncio.gather(*asked, *(asyncio.to_thread(_ask, place, seconds) for place in places))
+    set_up = [model for models in found[: len(asked)] for model in models]
+    known = {model.id for model in set_up}
+    return [*set_up, *(model for models in found[len(asked) :] for model in models if model.id not in known)]
+
+
+def _ask_own(url: str, own: Mapping[str, ModelSettings], timeout: float) -> list[LocalModel]:
+    """Return the models set up for an address if anybody answers there; a refusal for want of a key is an answer."""
+    try:
+        _get(f"{url.rstrip('/')}/models", timeout)
+    except urllib.error.HTTPError:
+        pass
+    except (OSError, ValueError, http.client.HTTPException):
+        return []
+    name = urlsplit(url).netloc
+    return [LocalModel(model, name, settings) for model, settings in own.items() if settings.base_url == url]
 
 
 def _ask(place: Place, timeout: float) -> list[LocalModel]:
@@ -107,7 +133,7 @@ def _window(value: Any) -> int | None:
 
 def _get(url: str, timeout: float, body: dict[str, Any] | None = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json"})  # noqa: S310 - always the loopback
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})  # noqa: S310 - the loopback, or what the user set up
     # No proxy stands between this machine and itself.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request, timeout=timeout) as answer:

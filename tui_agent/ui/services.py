@@ -205,7 +205,7 @@ class KeyStatus:
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A model server on this machine."""
+    """A model server on this machine, or one of the settings."""
 
     name: str
     base_url: str
@@ -246,6 +246,10 @@ async def _no_branch(_root: Path) -> str | None:
 
 
 async def _no_servers() -> Sequence[LocalServer]:
+    return ()
+
+
+def _no_own_servers() -> Sequence[LocalServer]:
     return ()
 
 
@@ -338,8 +342,11 @@ class AppServices:
     reread_cost: Callable[[str, int], float | None] = _no_cost
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
     provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
+    own_servers: Callable[[], Sequence[LocalServer]] = _no_own_servers
+    """The servers of the settings; nobody is asked whether they run."""
     find_servers: Callable[[], Awaitable[Sequence[LocalServer]]] = _no_servers
-    """Looks for model servers on their default ports; only ever called when the user asks."""
+    """Looks for model servers on their default ports and at the addresses of the settings; only ever called when the
+    user asks."""
     use_server: Callable[[LocalServer, str], str] = _unconfigured
     """Adds a server's model to the configuration and returns the model's id."""
     list_files: Callable[[Path], Awaitable[Sequence[str]]] = _no_files

@@ -49,7 +49,8 @@ class WelcomeScreen(Screen[WelcomeChoice | None]):
     def __init__(self, services: AppServices) -> None:
         super().__init__()
         self._services = services
-        self._servers: tuple[LocalServer, ...] = ()
+        self._own = tuple(services.own_servers())
+        self._servers = self._own
         self._searching = False
 
     def compose(self) -> ComposeResult:
@@ -74,7 +75,7 @@ class WelcomeScreen(Screen[WelcomeChoice | None]):
     def _found(self) -> Content:
         keys = sorted(self._services.provider_keys(), key=lambda key: not key.found)
         found = [key for key in keys if key.found]
-        lines = [Content("tui-agent needs a model. " + ("These keys were found:" if found else "No key was found."))]
+        lines = [Content(f"tui-agent needs a model. {self._state(keys_found=bool(found))}")]
         lines.append(Content(""))
         for key in keys[:KEYS_SHOWN]:
             mark = self._styled("✓ ", "good") if key.found else self._styled("· ", "faint")
@@ -84,6 +85,11 @@ class WelcomeScreen(Screen[WelcomeChoice | None]):
             lines.append(self._styled(f"    and {plural(len(keys) - KEYS_SHOWN, 'other provider')}", "faint"))
         return Content("\n").join(lines)
 
+    def _state(self, *, keys_found: bool) -> str:
+        if self._own:
+            return f"{one_line(self._services.config_path.name, 30)} has several: choose one below."
+        return "These keys were found:" if keys_found else "No key was found."
+
     def _advice(self) -> Content:
         path = short_path(self._services.config_path)
         return Content.assemble(
@@ -91,7 +97,8 @@ class WelcomeScreen(Screen[WelcomeChoice | None]):
             "  Set the variable before you start, for example\n  export ANTHROPIC_API_KEY=…\n\n",
             self._styled("Any OpenAI-compatible server", "strong"),
             f"  Put this into {path}\n",
-            '  [models."openai/my-model"]\n  base_url = "http://localhost:8080/v1"\n  context_window = 32768',
+            '  model = "openai/my-model"\n  [models."openai/my-model"]\n'
+            '  base_url = "http://localhost:8080/v1"\n  context_window = 32768',
         )
 
     def _styled(self, text: str, name: str) -> Content:
@@ -143,7 +150,9 @@ class WelcomeScreen(Screen[WelcomeChoice | None]):
     def on_welcome_screen_searched(self, message: Searched) -> None:
         """Offer what was found."""
         self._searching = False
-        self._servers = message.servers
+        answered = {model for server in message.servers for model in server.models}
+        silent = (server for server in self._own if not answered.issuperset(server.models))
+        self._servers = (*message.servers, *silent)
         if message.servers:
             self._say(f"Found {', '.join(one_line(server.name, 30) for server in message.servers)}.")
         else:

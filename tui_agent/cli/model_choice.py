@@ -1,0 +1,39 @@
+"""Chooses the model of a new session when no flag and no session names one."""
+
+from collections.abc import Callable, Container
+
+from tui_agent.agent.clients import NO_MODEL
+from tui_agent.config import Config
+
+DEFAULT_MODELS = (
+    "anthropic/claude-sonnet-5",
+    "openai/gpt-5.6",
+    "gemini/gemini-3.1-pro-preview",
+    "mistral/mistral-medium-latest",
+    "deepseek/deepseek-chat",
+    "xai/grok-4.20",
+    "openrouter/anthropic/claude-sonnet-5",
+)
+"""What is used when no model is configured: the first whose provider has a key."""
+
+
+def own_models(config: Config) -> tuple[str, ...]:
+    """Return the models of the settings that say where their server is; the other tables only correct the catalog."""
+    return tuple(name for name, settings in config.models.items() if settings.base_url)
+
+
+def choose_model(config: Config, providers: Container[str], knows: Callable[[str], bool]) -> str:
+    """Return the ``model`` setting, else the only model of a server of the user's, else the first default with a key.
+
+    ``providers`` are those with a key, ``knows`` tells whether the catalog has a model. "" when there is none, or when
+    several servers are set up and the user has to say which.
+    """
+    if config.model:
+        return config.model
+    own = own_models(config)
+    if len(own) == 1:
+        return own[0]
+    return next(
+        (model for model in DEFAULT_MODELS if model.partition("/")[0] in providers and knows(model)),
+        NO_MODEL,
+    )
