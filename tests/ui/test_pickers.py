@@ -59,8 +59,23 @@ async def test_typing_searches_everything_that_was_said(tmp_path: Path) -> None:
         found = await rows(stage, pilot, 2)
         assert "first words" in found[0]
         assert "zebra" in found[1]
+        assert "type to search" in screen_text(stage)
         await pilot.press("escape")
-        await rows(stage, pilot, 3)
+        assert stage.app.screen.query_one("#rows").has_focus, "one Escape leaves the search"
+        await until(lambda: "dd delete" in screen_text(stage), pilot)
+        await pilot.press("escape")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+
+
+async def test_escape_from_a_search_without_rows_comes_back_to_all(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    async with stage.run() as pilot:
+        await rows(stage, pilot, 1)
+        await pilot.press("slash", *"nowhere")
+        await until(lambda: not stage.app.screen.query_one("#rows").display, pilot)
+        await pilot.press("escape")
+        await rows(stage, pilot, 1)
+        await until(lambda: stage.app.screen.query_one("#rows").has_focus, pilot)
 
 
 async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> None:
@@ -79,6 +94,45 @@ async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> Non
         await pilot.press("u")
         await rows(stage, pilot, 2)
         assert victim.id in [info.id for info in stage.store.sessions()]
+
+
+async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_comes_back(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    for name in ("one", "two", "three"):
+        make_session(stage, name)
+    async with stage.run() as pilot:
+        await rows(stage, pilot, 4)
+        screen = stage.app.screen
+        await pilot.press("down", "down")
+        await pilot.pause()
+        ids = [option.id for option in screen.listing.options]
+        victim, after = ids[2:4]
+        await pilot.press("d", "d")
+        assert screen.highlighted == after, "at once, not when the list was read anew"
+        await rows(stage, pilot, 3)
+        assert screen.highlighted == after
+        await pilot.press("u")
+        await rows(stage, pilot, 4)
+        assert screen.highlighted == victim
+        await pilot.press("end", "d", "d")
+        await rows(stage, pilot, 3)
+        assert screen.listing.highlighted == 2, "without a row after it, the one before"
+
+
+async def test_the_second_press_is_asked_for_by_name_and_any_other_key_keeps(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    make_session(stage, "victim")
+    async with stage.run() as pilot:
+        found = await rows(stage, pilot, 2)
+        position = next(number for number, row in enumerate(found) if "victim" in row)
+        for other in ("x", "a", "u"):
+            await pilot.press("home", *["down"] * position, "d")
+            await until(lambda: "Press d again to delete “victim”" in screen_text(stage), pilot)
+            await pilot.press(other)
+            await until(lambda: "again" not in screen_text(stage), pilot)
+            await pilot.press(*["a"] * (other == "a"))
+            await rows(stage, pilot, 2)
+        assert len(stage.store.sessions()) == 2
 
 
 async def test_moving_away_keeps_what_was_marked(tmp_path: Path) -> None:

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from textual import getters, on, work
+from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Static
 
 from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
@@ -22,6 +22,7 @@ from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
 from tui_agent.ui.services import OpenHow, OpenRequest
 from tui_agent.ui.session_rows import Listing, Look, details_of, facts_of, find, name_of, rows_of
 from tui_agent.ui.store_port import StorePort
+from tui_agent.ui.widgets.key_line import KeyLine
 
 PAUSE = 0.12
 """Seconds without a key before a search starts."""
@@ -32,12 +33,13 @@ Export = Callable[[SessionInfo], None]
 
 @dataclass(slots=True)
 class _State:
-    """What the list shows. ``marked`` is the session the next ``d`` deletes."""
+    """What the list shows. ``marked`` is the session the next ``d`` deletes, ``goal`` where the highlight goes next."""
 
     listing: Listing = field(default_factory=Listing)
     totals: dict[str, SessionTotals] = field(default_factory=dict)
     only_here: bool = False
     marked: str | None = None
+    goal: str | None = None
     renaming: str | None = None
     deleted: list[str] = field(default_factory=list)
 
@@ -53,6 +55,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
     PLACEHOLDER = "/ searches everything that was said"
     EMPTY = "No session matches."
     KEYS = "enter open  / search  r rename  f fork  e export  dd delete  u undo  a here  esc back"
+    SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc to the list"
+    """Shown while the search has the focus, where letters are no commands."""
 
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,6 +73,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     heading = getters.query_one("#heading", Static)
     title_field = getters.query_one("#title", Input)
     details = getters.query_one("#details", Static)
+    keys = getters.query_one("#keys", KeyLine)
 
     @dataclass
     class Found(Message):
@@ -137,12 +142,16 @@ class SessionPicker(PickerScreen[OpenRequest]):
         """Show what was found."""
         if message.query != self.field.value.strip():
             return
-        at = self.highlighted
+        listed = {info.id for info in message.listing.sessions}
+        at = self._state.goal if self._state.goal in listed else self.highlighted
+        self._state.goal = None
         self._state.listing = message.listing
         nothing = "No sessions of this directory yet." if self._state.only_here else "No sessions yet."
         self.empty.update(message.error or (self.EMPTY if message.query else nothing))
         self.heading.update("Sessions of this directory" if self._state.only_here else self.HEADING)
         self._draw(at)
+        if self.focused is None:  # the search that had no row is gone
+            self.listing.focus()
         self._weigh()
 
     @work(exclusive=True, group="weighing", exit_on_error=False)
@@ -191,11 +200,31 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def highlight(self, key: str | None) -> None:
         """Tell of the highlighted session; moving away keeps what was marked."""
+        if key != self._state.marked:
+            self._keep_marked()
+        self._tell(key)
+
+    def _tell(self, key: str | None) -> None:
         info = self._info(key)
-        self.details.update(details_of(info, self._state.totals.get(info.id)) if info is not None else "")
-        if self._state.marked is not None and key != self._state.marked:
+        if info is None:
+            told = ""
+        elif info.id == self._state.marked:
+            told = f"Press d again to delete “{one_line(name_of(info), 40)}”; any other key keeps it."
+        else:
+            told = details_of(info, self._state.totals.get(info.id))
+        self.details.update(told)
+        self.details.set_class(self._state.marked is not None, "-asking")
+
+    def on_key(self, event: events.Key) -> None:
+        """Any key but the second ``d`` keeps what was marked."""
+        if event.key != "d":
+            self._keep_marked()
+
+    def _keep_marked(self) -> None:
+        if self._state.marked is not None:
             self._state.marked = None
-            self._draw(key)
+            self._draw(self.highlighted)
+            self._tell(self.highlighted)
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -222,6 +251,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_export(self) -> None:
         """Write the highlighted session to a file."""
+        self._keep_marked()
         if self._export is not None and (info := self._info(self.highlighted)) is not None:
             self._export(info)
 
@@ -241,6 +271,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         elif self._state.marked != key:
             self._state.marked = key
             self._draw(key)
+            self._tell(key)
         else:
             self._state.marked = None
             try:
@@ -250,19 +281,32 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 self._draw(key)
                 return
             self._state.deleted.append(key)
+            self._take_out(key)
             self.notify("Deleted. u brings it back until the program ends.", markup=False)
             self._search(self.field.value.strip())
 
+    def _take_out(self, key: str) -> None:
+        """Take a session off the list at once, so that the next key acts on the one after it."""
+        sessions = self._state.listing.sessions
+        ids = [info.id for info in sessions]
+        at = ids.index(key)
+        beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
+        self._state.listing = replace(self._state.listing, sessions=[info for info in sessions if info.id != key])
+        self._draw(beside[0] if beside else None)
+
     def action_undelete(self) -> None:
-        """Bring the session deleted last back."""
+        """Bring the session deleted last back, and go to it."""
+        self._keep_marked()
         if not self._state.deleted:
             self.notify("Nothing was deleted here.", markup=False)
             return
-        self._store.undelete(self._state.deleted.pop())
+        self._state.goal = self._state.deleted.pop()
+        self._store.undelete(self._state.goal)
         self._search(self.field.value.strip())
 
     def action_rename(self) -> None:
         """Edit the title of the highlighted session."""
+        self._keep_marked()
         if (info := self._info(self.highlighted)) is None:
             return
         self._state.renaming = info.id
@@ -284,30 +328,38 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.listing.focus()
 
     def action_back(self) -> None:
-        """Leave the title, the mark, the filter, then the screen."""
+        """Leave the title, the mark, the search for the list, then the screen."""
         if self._state.renaming:
             self._end_renaming()
         elif self._state.marked:
-            self._state.marked = None
-            self._draw(self.highlighted)
+            self._keep_marked()
+        elif self.field.has_focus and self.listing.display:
+            self.listing.focus()
+        elif self.field.has_focus and self.field.value:
+            self.field.value = ""
+            self.set_focus(None)
         else:
-            super().action_back()
+            self.dismiss(None)
 
     def action_search(self) -> None:
         """Go to the filter."""
+        self._keep_marked()
         self.field.focus()
 
     def action_switch(self) -> None:
         """Between filter and list."""
+        self._keep_marked()
         (self.listing if self.field.has_focus else self.field).focus()
 
     def _info(self, key: str | None) -> SessionInfo | None:
         session_id = (key or "").partition("#")[0]
         return next((info for info in self._state.listing.sessions if info.id == session_id), None)
 
-    @on(OptionList.OptionSelected, "#rows")
-    def _keep_marked(self) -> None:
-        self._state.marked = None
+    @on(events.DescendantFocus)
+    def _follow_focus(self) -> None:
+        """Show the keys of what has the focus."""
+        if self._state.renaming is None:
+            self.keys.show(self.SEARCH_KEYS if self.field.has_focus else self.KEYS)
 
 
 def held_question(pid: int, host: str) -> ChoiceScreen:
