@@ -44,18 +44,23 @@ class Finding:
 def run_doctor(arguments: Namespace) -> int:
     """Print the report; the exit code is 1 when something needs doing."""
     logging.getLogger().addHandler(logging.NullHandler())  # what would be logged is in the report
-    findings = list(_findings())
-    for finding in findings:
+    found = list(findings())
+    for finding in found:
         if arguments.json:
             print(json.dumps(asdict(finding), ensure_ascii=False))
         else:
-            print(f"{'✓' if finding.ok else '✗'} {finding.subject:<14} {finding.text}")
-            if finding.advice:
-                print(f"  {'':<14} {finding.advice}")
-    return 0 if all(finding.ok for finding in findings) else 1
+            print("\n".join(lines_of(finding)))
+    return 0 if all(finding.ok for finding in found) else 1
 
 
-def _findings() -> Iterator[Finding]:
+def lines_of(finding: Finding) -> list[str]:
+    """Return how a finding is shown."""
+    first = f"{'✓' if finding.ok else '✗'} {finding.subject:<14} {finding.text}"
+    return [first, *([f"  {'':<14} {finding.advice}"] if finding.advice else [])]
+
+
+def findings() -> Iterator[Finding]:
+    """Yield everything the report tells, looked at now; it takes a moment."""
     yield Finding("program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}")
     yield Finding("packages", ", ".join(f"{name} {version(name)}" for name in ("textual", "litellm", "tiktoken")))
     yield Finding("directories", f"settings {config_dir()} · sessions {data_dir()} · log {log_dir()}")

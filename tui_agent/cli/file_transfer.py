@@ -20,6 +20,12 @@ class FileTransfer:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def text(self, order: ExportOrder) -> str:
+        """Return what would be exported."""
+        from tui_agent.agent.exporting import export_text
+
+        return export_text(self._store, order, os.environ)
+
     def export(self, order: ExportOrder, target: Path) -> Path:
         """Write a session to a file that is not there yet, or into a directory."""
         from tui_agent.agent.exporting import write_export

@@ -74,6 +74,7 @@ class ScreenWiring:
             close_session=self.close,
             settings=self.ui_settings(),
             settings_rows=lambda: setting_rows(wiring.read_config()),
+            doctor=doctor_lines,
             reread_settings=self.reread_settings,
             save_setting=lambda key, value: void(set_value(key, value)),
             config_path=wiring.loaded.path,
@@ -265,6 +266,13 @@ class ScreenWiring:
                 set_value(f'models."{model}".{key}', value)
         set_value("model", model)
         return model
+
+
+def doctor_lines() -> Sequence[str]:
+    """Return the report of ``tui-agent doctor``."""
+    from tui_agent.cli.doctor import findings, lines_of
+
+    return [line for finding in findings() for line in lines_of(finding)]
 
 
 def void(_value: object) -> None:

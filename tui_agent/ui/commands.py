@@ -13,8 +13,10 @@ from textual.binding import Binding
 
 from tui_agent.ui import (
     context_handlers,
+    copying,
     handlers,
     knowledge_handlers,
+    page_handlers,
     permission_handlers,
     subagent_handlers,
     transfer_handlers,
@@ -155,7 +157,15 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("panel", "show or hide tree, to-dos, files and jobs", context_handlers.panel, "Side panel", key="ctrl+b"),
     Command("cost", "tokens and dollars spent", handlers.cost, "Cost"),
-    Command("copy", "copy the last answer", handlers.copy, "Copy last answer", key="f3"),
+    Command("todo", "the model's plan: what is done, what is next", page_handlers.todo, "To-do list"),
+    Command(
+        "copy",
+        "copy the last answer, its code, all, or #12",
+        copying.copy,
+        "Copy last answer",
+        key="f3",
+        argument="[WHAT]",
+    ),
     Command("theme", "change the colours", handlers.theme, "Theme", argument="[NAME]"),
     Command(
         "settings",
@@ -164,7 +174,9 @@ COMMANDS: tuple[Command, ...] = (
         "Settings",
         argument="[reload]",
     ),
-    Command("help", "commands and keys", handlers.show_help, "Help", key="f1", hint="help", aliases=("keys",)),
+    Command("help", "commands and keys", handlers.show_help, "Help", key="f1", hint="help"),
+    Command("keys", "the keys, and the names to change them by", page_handlers.keys, "Keys"),
+    Command("doctor", "what is set up, and what is missing", page_handlers.doctor, "Doctor"),
     Command("quit", "leave", handlers.leave, "Quit", aliases=("exit",)),
 )
 """In the order lists show them."""

@@ -294,6 +294,7 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
 def open_output(main: MainScreen, entry: Entry) -> None:
     """Show all of a tool's or a command's output."""
     from tui_agent.session.entries import ShellEntry, ToolResultEntry
+    from tui_agent.ui.copying import text_of
     from tui_agent.ui.screens.viewer import ViewerScreen
 
     if not isinstance(entry, ToolResultEntry | ShellEntry):
@@ -301,8 +302,7 @@ def open_output(main: MainScreen, entry: Entry) -> None:
     if isinstance(entry, ShellEntry):
         main.app.push_screen(ViewerScreen(f"!{entry.command}", entry.output))
         return
-    full = main.services.store.blob(entry.full_output) if entry.full_output else None
-    text = full.decode("utf-8", errors="replace") if full is not None else entry.output
+    text = text_of(entry, main.services.store.blob)
     main.app.push_screen(ViewerScreen(f"{entry.tool} {entry.title}", text))
 
 
@@ -320,18 +320,6 @@ async def cost(main: MainScreen, _argument: str) -> None:
 
     if main.agent is not None:
         main.app.push_screen(ReportScreen("Cost of this session", reports.cost_text(main.agent.session.path())))
-
-
-async def copy(main: MainScreen, _argument: str) -> None:
-    """Copy the last answer as the model wrote it."""
-    from tui_agent.session.entries import AssistantEntry
-
-    path = main.agent.session.active_path() if main.agent else []
-    texts = [entry.text for entry in path if isinstance(entry, AssistantEntry) and entry.text.strip()]
-    if texts:
-        main.app.copy_to_clipboard(texts[-1])
-    else:
-        main.say("There is no answer to copy yet.")
 
 
 async def theme(main: MainScreen, argument: str) -> None:

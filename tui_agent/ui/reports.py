@@ -44,6 +44,11 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 """Keys that are not commands."""
 
 
+TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
+"""Marks of the states of a to-do."""
+_STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
+
+
 def help_text(commands: "Iterable[Command]", keymap: Mapping[str, str] | None = None) -> Content:
     """Return the help page: commands with their keys, the prompt's keys, and those that can be changed."""
     own = keymap or {}
@@ -52,14 +57,37 @@ def help_text(commands: "Iterable[Command]", keymap: Mapping[str, str] | None = 
         name = f"/{command.name} {command.argument}".strip()
         keys = own.get(command.name, command.key)
         lines.append(Content(f"  {name:<18} {command.help}{f'  ({keys})' if keys else ''}"))
-    lines += [Content(""), Content("Keys").stylize("bold")]
+    return Content("\n").join([*lines, Content(""), *_keys(own)])
+
+
+def keys_text(commands: "Iterable[Command]", keymap: Mapping[str, str] | None = None) -> Content:
+    """Return the page of keys: the prompt's, those of commands, and the names to change them by."""
+    own = keymap or {}
+    keyed = [(own.get(command.name, command.key), command.help) for command in commands if command.key]
+    lines = [Content(f"  {keys:<18} {text}") for keys, text in keyed]
+    return Content("\n").join([Content("Commands").stylize("bold"), *lines, Content(""), *_keys(own)])
+
+
+def todo_text(todos: Sequence[tuple[str, str]]) -> Content:
+    """Return the page of the to-do list, a row for each with its state in words."""
+    if not todos:
+        return Content("The model has made no list here. It makes one for work of several steps.")
+    done = sum(status == "done" for status, _text in todos)
+    rows = [
+        Content(f"{TODO_MARKS.get(status, '○')} {visible(text)}{_STATES.get(status, '')}") for status, text in todos
+    ]
+    return Content("\n").join([Content(f"{done} of {len(todos)} done").stylize("bold"), Content(""), *rows])
+
+
+def _keys(own: Mapping[str, str]) -> list[Content]:
+    lines = [Content("Keys").stylize("bold")]
     lines += [Content(f"  {keys:<18} {text}") for keys, text in PROMPT_KEYS]
     lines += [Content(""), Content("Keys by name").stylize("bold")]
     lines.append(Content('  Change one in config.toml:  [keys]  compact = "f8"'))
     for action in rebindable_actions():
         shown = own.get(action.id, action.keys)
         lines.append(Content(f"  {action.id:<26} {shown:<18} {action.help}".rstrip()))
-    return Content("\n").join(lines)
+    return lines
 
 
 def writing_keys() -> frozenset[str]:

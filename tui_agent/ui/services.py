@@ -295,6 +295,10 @@ def _no_settings() -> Sequence[SettingRow]:
     return ()
 
 
+def _no_report() -> Sequence[str]:
+    return ()
+
+
 def _no_keys() -> Sequence[KeyStatus]:
     return ()
 
@@ -332,6 +336,8 @@ class AppServices:
     """Every setting as it is in the file and the environment now."""
     reread_settings: Callable[[], Reread | None] = _nothing_to_read
     """Reads the settings anew and has the open session's agent follow them; what can't be read is a ``ConfigError``."""
+    doctor: Callable[[], Sequence[str]] = _no_report
+    """The lines of ``tui-agent doctor``; called in a thread."""
     config_path: Path = Path("config.toml")
     state_dir: Path | None = None
     """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""

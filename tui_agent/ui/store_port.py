@@ -93,6 +93,14 @@ class ImportOutcome:
 class TransferPort(Protocol):
     """Sessions that leave and come in. Called in a thread."""
 
+    def text(self, order: ExportOrder) -> str:
+        """Return what would be exported.
+
+        Raises:
+            StoreError: there is no such session.
+        """
+        ...
+
     def export(self, order: ExportOrder, target: Path) -> Path:
         """Write a session to a file, or into a directory under a name of its own; return the file.
 

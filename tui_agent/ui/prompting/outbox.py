@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import UserPart
     from tui_agent.ui.screens.main import MainScreen
 
-ANY_TIME = frozenset({"quit", "exit", "help"})
+ANY_TIME = frozenset({"quit", "exit", "help", "keys", "doctor"})
 """Commands that need no session."""
 
 

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, JobsChanged, LeafMoved
 from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running
+from tui_agent.ui.reports import TODO_MARKS
 from tui_agent.ui.services import AgentPort
 from tui_agent.ui.widgets.line_list import LineList, Run, spread
 from tui_agent.ui.widgets.transcript import sanitize
@@ -19,7 +20,6 @@ WIDTHS = ((260, 64), (180, 48), (0, 36))
 AUTO_FROM = 140
 """Columns from which the panel is there without being asked for."""
 
-_MARKS = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
 _MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
 LEAST_TREE = 6
 """Rows of the tree that are shown however much else there is."""
@@ -143,7 +143,7 @@ class SidePanel(LineList):
         lines = [_BLANK, _heading("To-dos", f"{done}/{len(todos)}")]
         for status, text in todos:
             style = "strong" if status == "in_progress" else "faint" if status in {"done", "cancelled"} else "text"
-            mark = (f" {_MARKS.get(status, '○')} ", _MARK_STYLES.get(status, "text"))
+            mark = (f" {TODO_MARKS.get(status, '○')} ", _MARK_STYLES.get(status, "text"))
             lines.append(_Line((mark, (sanitize.line(text), style)), entry=self._facts.todo_entry))
         return lines
 

@@ -1,0 +1,94 @@
+"""Pages of text and what /copy copies."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ui_app import Stage, make_stage, until
+from tui_agent.cli.file_transfer import FileTransfer
+from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.ui.copying import USAGE, last_code
+from tui_agent.ui.reports import keys_text, todo_text
+from tui_agent.ui.screens.report import ReportScreen
+
+ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
+
+
+@pytest.mark.parametrize(
+    ("answers", "code"),
+    [
+        ([ANSWER], "make test\n\nmake"),
+        (["no code", ANSWER], "make test\n\nmake"),
+        (["````md\n```\ninner\n```\n````"], "```\ninner\n```"),
+        (["```\ncut off"], "cut off"),
+        (["a `b` c"], None),
+        ([], None),
+    ],
+)
+def test_the_last_code(answers: list[str], code: str | None) -> None:
+    assert last_code(answers) == code
+
+
+def talked(stage: Stage) -> None:
+    blob = stage.store.put_blob(b"all of it\n" * 3)
+    result = ToolResultEntry(
+        call_id="c", tool="bash", status=ToolStatus.COMPLETED, output="all of", full_output=blob, title="ls"
+    )
+    stage.agent.append(
+        UserEntry(parts=(TextPart(text="Fix it."),)),
+        AssistantEntry(model="m", parts=(TextPart(text=ANSWER),)),
+        result,
+        ShellEntry(command="ls", output="a\nb"),
+    )
+
+
+async def test_copying(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    object.__setattr__(stage.services, "transfer", FileTransfer(stage.store))
+    async with stage.run() as pilot:
+        talked(stage)
+        await pilot.pause()
+
+        async def copied(argument: str) -> Any:
+            stage.app._clipboard = ""
+            await stage.main.run_command("copy", argument)
+            await pilot.pause()
+            return stage.app._clipboard
+
+        assert await copied("") == ANSWER
+        assert await copied("code") == "make test\n\nmake"
+        assert await copied("#1") == "Fix it."
+        assert await copied("3") == "all of it\n" * 3
+        assert await copied("#4") == "a\nb"
+        whole = await copied("all")
+        assert "Fix it." in whole
+        assert "make test" in whole
+        assert await copied("#99") == ""
+        assert "99" in stage.main.notice.message
+        assert await copied("everything") == ""
+        assert stage.main.notice.message == USAGE
+
+
+async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, doctor=lambda: ["✓ program  [x] tui-agent", "✗ model  none"])
+    async with stage.run() as pilot:
+        await stage.main.run_command("doctor", "")
+        await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
+        assert "✗ model  none" in stage.app.screen._content.plain  # type: ignore[attr-defined]
+        await pilot.press("escape")
+        await stage.main.run_command("todo", "")
+        await pilot.pause()
+        assert "no list" in stage.app.screen._content.plain  # type: ignore[attr-defined]
+        await pilot.press("escape")
+        await stage.main.run_command("keys", "")
+        await pilot.pause()
+        text = stage.app.screen._content.plain  # type: ignore[attr-defined]
+        assert "Keys by name" in text
+        assert "/export" not in text
+
+
+def test_pages() -> None:
+    text = todo_text([("done", "read"), ("in_progress", "write"), ("pending", "test")]).plain
+    assert text.splitlines() == ["1 of 3 done", "", "● read", "◐ write  (now)", "○ test"]
+    assert "f8" in keys_text([], {"compact": "f8"}).plain
