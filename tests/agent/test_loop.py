@@ -47,7 +47,7 @@ async def test_a_question_is_answered_and_everything_is_in_the_tree(tmp_path: Pa
     assert answer.text == "Hello there."
     assert answer.usage is not None
     assert answer.estimate > 0
-    assert harness.directory.learnt == [(MODEL, answer.estimate, 100)]
+    assert harness.directory.learnt == [(MODEL, answer.estimate, answer.usage.prompt)]
     assert harness.session.info.title == "hi"
 
 

@@ -314,3 +314,18 @@ async def test_an_overflow_does_not_compact_where_compaction_is_off(tmp_path: Pa
     assert "/compact" in (ended.error or "")
     assert "compaction" not in harness.kinds()
     assert not any(is_summary_call(request) for request in client.requests)
+
+
+async def test_a_report_that_cannot_be_true_changes_nothing_and_is_told_of_once(tmp_path: Path) -> None:
+    replies = [Reply("Yes.", usage=Usage(input=12, output=10)), Reply("Yes.", usage=Usage(input=12, output=10))]
+    harness = make_agent(tmp_path, ScriptedClient(replies))
+    await harness.say("Is all of this in the window?")
+    size = harness.agent.context_size()
+    assert size.estimated
+    assert size.total > 1_000
+    await harness.say("And now?")
+    assert harness.agent.context_size().total > size.total
+    assert harness.directory.learnt == []
+    told = [event.message for event in harness.events if isinstance(event, Notice)]
+    assert [message for message in told if "reports 12 tokens" in message and "not used" in message] == told
+    assert len(told) == 1

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from tui_agent.context.request import ModelRequest
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import (
     Finished,
     ModelError,
@@ -27,6 +28,10 @@ class Call:
     call_id: str = ""
 
 
+HONEST = Usage(input=100, output=10)
+"""Stands for what was really read, as far as the program can count it."""
+
+
 @dataclass(frozen=True)
 class Reply:
     """One answer. ``hang`` waits for ever after the text; ``error`` is raised after it."""
@@ -34,7 +39,7 @@ class Reply:
     text: str = ""
     calls: tuple[Call, ...] = ()
     reasoning: str = ""
-    usage: Usage | None = field(default_factory=lambda: Usage(input=100, output=10))
+    usage: Usage | None = HONEST
     finish: str | None = None
     error: ModelError | None = None
     hang: bool = False
@@ -58,7 +63,7 @@ class ScriptedClient:
         number = len(self.requests)
         reply = self._script(request) if callable(self._script) else self._script[min(number, len(self._script)) - 1]
         try:
-            async for event in self._events(reply, number):
+            async for event in self._events(_counted(reply, request), number):
                 yield event
         finally:
             self.closed += 1
@@ -85,3 +90,11 @@ class ScriptedClient:
 
     async def aclose(self) -> None:
         return None
+
+
+def _counted(reply: Reply, request: ModelRequest) -> Reply:
+    if reply.usage is not HONEST:
+        return reply
+    counter = TokenCounter(request.model)
+    read = counter.messages(request.messages) + sum(map(counter.schema, request.tools))
+    return replace(reply, usage=Usage(input=max(read, HONEST.input), output=HONEST.output))

@@ -21,6 +21,7 @@ from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
+from tui_agent.context.reports import Report, complaint, judge
 from tui_agent.context.request import ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
@@ -59,6 +60,7 @@ class ContextKeeper:
         self._head = Head(session, ports, channel)
         self._overflows = 0
         self._warmed: set[str] = set()
+        self._doubted: set[str] = set()
         self._known_meter: Meter | None = None
         self.compactor = Compactor(session, ports, channel)
         self._first_mode = mode
@@ -131,7 +133,11 @@ class ContextKeeper:
         return request, self._meter().estimate_tokens(self._session.active_path())
 
     def answered(self, answer: AssistantEntry) -> None:
-        """Take in the answer to the last request: see whether its beginning came from the provider's cache."""
+        """Take in the answer to the last request: what was reported of it, whether its beginning was in the cache."""
+        said = complaint(answer, self.size().window)
+        if said is not None and answer.model not in self._doubted:
+            self._doubted.add(answer.model)
+            self._channel.emit(Notice(said, "warning"))
         if self.sent is not None:
             self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
 
@@ -243,7 +249,7 @@ class ContextKeeper:
         """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
         for entry in reversed(self._session.active_path()):
             if isinstance(entry, AssistantEntry):
-                if entry.usage and entry.estimate and not entry.error:
+                if entry.usage and judge(entry.usage, entry.estimate) is Report.USABLE and not entry.error:
                     self._ports.directory.learn(entry.model, estimate=entry.estimate, reported=entry.usage.prompt)
                 break
         if self.settings().prune.when == "run_end":

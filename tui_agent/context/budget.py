@@ -6,14 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tui_agent.context.estimate import VIEW_CHANGING, Asked, Estimate, appended_tokens, estimate_path
+from tui_agent.context.reports import Report, judge
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import AssistantEntry, Entry, ReasoningPart, SystemEntry
-
-PLAUSIBLE_USAGE = (0.2, 5.0)
-"""Reported over estimated tokens of a request; a report outside this is taken for a server's mistake."""
-PLAUSIBLE_SLACK = 2_000
-"""Tokens a report may always be off."""
 
 _SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
 _PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
@@ -277,9 +273,4 @@ def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
 def _is_valid(entry: AssistantEntry) -> bool:
     if entry.error is not None or entry.interrupted or entry.finish in ("error", "interrupted"):
         return False
-    if entry.usage is None or entry.usage.prompt <= 0:
-        return False
-    if not entry.estimate:
-        return True
-    low, high = (entry.estimate * share for share in PLAUSIBLE_USAGE)
-    return low - PLAUSIBLE_SLACK <= entry.usage.prompt <= high + PLAUSIBLE_SLACK
+    return judge(entry.usage, entry.estimate) is Report.USABLE

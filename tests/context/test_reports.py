@@ -1,0 +1,46 @@
+"""What a server reports of a request is believed where it can be true."""
+
+import pytest
+
+from tests.context.test_budget import COUNTER, LIMITS, MODEL, SETTINGS, answer, head, result, user
+from tui_agent.context.budget import measure
+from tui_agent.context.reports import Report, complaint, judge
+from tui_agent.session.entries import Usage
+
+
+@pytest.mark.parametrize(
+    ("usage", "estimate", "verdict"),
+    [
+        pytest.param(Usage(input=120), 1_700, Report.TOO_FEW, id="a made-up number"),
+        pytest.param(Usage(input=4_096), 15_000, Report.CUT, id="a small window"),
+        pytest.param(Usage(input=20, cache_read=1_500, cache_write=100), 1_700, Report.USABLE, id="mostly cached"),
+        pytest.param(Usage(input=900), 1_700, Report.USABLE, id="another tokenizer"),
+        pytest.param(Usage(input=30), 250, Report.USABLE, id="too small to tell"),
+        pytest.param(Usage(input=8_000), 1_700, Report.USABLE, id="a gateway's own prompt"),
+        pytest.param(Usage(input=90_000_000), 1_700, Report.TOO_MANY, id="nonsense"),
+        pytest.param(Usage(input=120), 0, Report.USABLE, id="no estimate to compare with"),
+        pytest.param(Usage(), 1_700, Report.MISSING, id="zero"),
+        pytest.param(None, 1_700, Report.MISSING, id="nothing"),
+    ],
+)
+def test_what_a_report_is_worth(usage: Usage | None, estimate: int, verdict: Report) -> None:
+    assert judge(usage, estimate) is verdict
+
+
+def test_too_small_a_report_is_not_the_size_and_an_older_good_one_is_built_on() -> None:
+    good, bad = Usage(input=5_000, output=250), Usage(input=120, output=10)
+    path = [head(), user(2), answer(3, good, "a", estimate=5_000), result(4, "a"), answer(5, bad, estimate=6_000)]
+
+    size = measure(path, LIMITS, SETTINGS, COUNTER)
+    assert size.exact_until == 3
+    assert size.total == 5_250 + result(4, "a").tokens + answer(5).tokens
+
+
+def test_a_report_that_is_not_used_is_explained() -> None:
+    cut = complaint(answer(3, Usage(input=4_096), model=MODEL, estimate=15_000), 32_768)
+    few = complaint(answer(3, Usage(input=120), model=MODEL, estimate=1_700), 32_768)
+    assert few == "The server reports 120 tokens for a request of about 1,700; its count is not used."
+    assert cut is not None
+    assert "4,096" in cut
+    assert "smaller than the 32,768" in cut
+    assert complaint(answer(3, Usage(input=1_500), estimate=1_700), 32_768) is None

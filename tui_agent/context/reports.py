@@ -1,0 +1,59 @@
+"""Whether what a server reports of a request can be its size; where it can't, what to say of it."""
+
+from enum import StrEnum
+
+from tui_agent.session.entries import AssistantEntry, Usage
+
+LEAST_SHARE = 1 / 3
+"""Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
+LEAST_SLACK = 200
+"""Tokens a report may always be below that: a small request is mostly what the estimate guesses of its frame."""
+MOST_SHARE = 5.0
+"""Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
+MOST_SLACK = 2_000
+"""Tokens a report may always be above that."""
+SMALLEST_CUT = 1_000
+"""Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
+
+
+class Report(StrEnum):
+    """What a report of usage is worth."""
+
+    USABLE = "usable"
+    MISSING = "missing"
+    CUT = "cut"
+    """Far too few tokens, and as many as a small window holds: the server seems to have left out the rest."""
+    TOO_FEW = "too_few"
+    TOO_MANY = "too_many"
+
+
+def judge(usage: Usage | None, estimate: int) -> Report:
+    """Judge a report by the estimate of the same request, in the model's tokens; 0 where there is none.
+
+    What was read from a cache or written to it is part of the report.
+    """
+    if usage is None or usage.prompt <= 0:
+        return Report.MISSING
+    if not estimate:
+        return Report.USABLE
+    if usage.prompt < estimate * LEAST_SHARE - LEAST_SLACK:
+        return Report.CUT if usage.prompt >= SMALLEST_CUT else Report.TOO_FEW
+    if usage.prompt > estimate * MOST_SHARE + MOST_SLACK:
+        return Report.TOO_MANY
+    return Report.USABLE
+
+
+def complaint(answer: AssistantEntry, window: int) -> str | None:
+    """Return a sentence on a report that is not used, None when there is nothing to say.
+
+    ``window`` is the model's as far as it is known, in tokens.
+    """
+    verdict = judge(answer.usage, answer.estimate)
+    if answer.usage is None or verdict in (Report.USABLE, Report.MISSING):
+        return None
+    told = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
+    if verdict is Report.CUT:
+        return (
+            f"{told}: it seems to have read only a part. Its window may be smaller than the {window:,} configured here."
+        )
+    return f"{told}; its count is not used."
