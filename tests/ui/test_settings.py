@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import STILL, Stage, make_stage, until, write
+from tui_agent.agent.events import RunStarted
 from tui_agent.config import load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.keymap import Rebindable, checked, is_key
@@ -251,3 +252,11 @@ async def test_a_mistake_in_the_file_is_told(tmp_path: Path) -> None:
         await stage.main.run_command("settings", "reload")
         await pilot.pause()
         assert "max_steps = 0 is not accepted" in stage.main.notice.message
+
+
+async def test_what_is_odd_about_the_settings_is_told_at_the_start(tmp_path: Path) -> None:
+    stage, _ = a_stage(tmp_path, warnings=("config.toml has a setting this version doesn't know: [colour].",))
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted())
+        await pilot.pause()
+        assert [note.message for note in stage.app._notifications] == [*stage.services.warnings]

@@ -74,6 +74,7 @@ class ScreenWiring:
             close_session=self.close,
             settings=self.ui_settings(),
             settings_rows=lambda: setting_rows(wiring.read_config()),
+            warnings=wiring.loaded.warnings,
             doctor=doctor_lines,
             reread_settings=self.reread_settings,
             save_setting=lambda key, value: void(set_value(key, value)),

@@ -336,6 +336,8 @@ class AppServices:
     """Every setting as it is in the file and the environment now."""
     reread_settings: Callable[[], Reread | None] = _nothing_to_read
     """Reads the settings anew and has the open session's agent follow them; what can't be read is a ``ConfigError``."""
+    warnings: Sequence[str] = ()
+    """What is odd about the settings and arguments, to be told at the start."""
     doctor: Callable[[], Sequence[str]] = _no_report
     """The lines of ``tui-agent doctor``; called in a thread."""
     config_path: Path = Path("config.toml")

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from tui_agent.ui.services import AgentPort, AppServices, UiSettings
     from tui_agent.ui.widgets.session_view import SessionView
 
+WARNED = 20
+"""Seconds a warning of the start is shown, unless one clicks it away."""
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
@@ -102,6 +104,9 @@ class MainScreen(Screen[None]):
 
         self._services = services
         following.use(self, services.settings)
+        for warning in services.warnings:
+            # Not above the prompt: an early first message starts a run, which clears that.
+            self.notify(warning, severity="warning", markup=False, timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
         # Textual tells a widget its first size only if nobody has looked at the screen's map between mounting and
