@@ -88,7 +88,7 @@ def test_sessions_are_listed_shown_searched_and_deleted(capsys: pytest.CaptureFi
     assert "cardamom" in shown
     assert "quantity" not in shown, "only the current path is shown"
     found = printed(capsys, "sessions", "search", "quantity ignored")
-    assert f"{recorded}#4" in found
+    assert found.startswith(f"{recorded[-8:]}#4 "), "the same short id as in the list"
     assert "Nothing found" in printed(capsys, "sessions", "search", "xylophone")
     assert "Deleted" in printed(capsys, "sessions", "delete", recorded, "--yes")
     assert "no sessions" in printed(capsys, "sessions", "list")
@@ -102,6 +102,26 @@ def test_the_tree_marks_where_one_is(capsys: pytest.CaptureFixture[str], recorde
     assert lines[-1].endswith("◀ here")
     rows = [json.loads(line) for line in printed(capsys, "tree", recorded, "--json").splitlines()]
     assert [row["leaf"] for row in rows] == [False] * 4 + [True]
+
+
+def test_a_subcommand_that_is_told_nothing_does_what_it_usually_does(
+    capsys: pytest.CaptureFixture[str], recorded: str
+) -> None:
+    assert printed(capsys, "sessions") == printed(capsys, "sessions", "list")
+    assert json.loads(printed(capsys, "sessions", "--json"))["id"] == recorded
+    assert printed(capsys, "config") == printed(capsys, "config", "get")
+    assert printed(capsys, "tree") == printed(capsys, "tree", recorded)
+    assert printed(capsys, "context") == printed(capsys, "context", recorded)
+    assert "nothing" in printed(capsys, "compact", "--preview", code=1)
+
+
+def test_a_terminal_that_shows_no_screen_is_pointed_to_p(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(getattr(sys, name), "isatty", lambda: True)
+    assert "use -p" in printed(capsys, "--demo", code=2)
 
 
 def test_the_context_is_shown_block_by_block_and_as_bytes(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
@@ -215,6 +235,14 @@ def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], m
         (["-p", "hi", "--allow", "everything"], 2, "no permission"),
         (["-p", "hi"], 1, "No model is chosen"),
         (["hello"], 2, "needs a terminal"),
+        (["sesions"], 2, "did you mean sessions?"),
+        (["Sesions", "list"], 2, "did you mean sessions?"),
+        (["--demo", "model"], 2, "did you mean models?"),
+        (["--demo", "doctor"], 2, "The command doctor comes first"),
+        (["--", "sesions"], 2, "needs a terminal"),
+        (["list my sesions"], 2, "needs a terminal"),
+        (["tree"], 1, "no session of this directory"),
+        (["compact"], 1, "no session of this directory"),
     ],
 )
 def test_every_mistake_is_one_sentence(

@@ -52,6 +52,8 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
     capsys.readouterr()
     assert run(["sessions", "export", recorded]) == 0
     assert capsys.readouterr().out.startswith("# The shop\n")
+    assert run(["sessions", "export", recorded, "-o", "talk.xyz", "--format", "markdown"]) == 0
+    assert (tmp_path / "talk.xyz").read_text().startswith("# The shop\n")
 
 
 @pytest.mark.parametrize(
@@ -64,16 +66,20 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
         (["export", "nobody"], "no session", 1),
         (["export", "ID", "-o", "there.md/x"], "can't be written", 1),
         (["export", "ID", "-o", "no/such/x.md"], "can't be written: the directory does not exist", 1),
+        (["export", "ID", "-o", "talk.xyz"], "“.xyz” is no ending of an export; known are .md", 2),
+        (["import", "page.html"], "HTML and Markdown can't be imported", 1),
         (["import", "nothing.jsonl"], "There is no nothing.jsonl", 1),
         (["import", "bad.jsonl"], "bad.jsonl, line 2: it is not JSON", 1),
     ],
 )
 def test_mistakes_are_one_sentence(recorded: str, capsys, tmp_path: Path, arguments, said, code) -> None:
     (tmp_path / "there.md").write_text("mine")
+    (tmp_path / "page.html").write_text("<!doctype html>")
     (tmp_path / "bad.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n{oops}\n{}\n')
     assert run(["sessions", *(word.replace("ID", recorded) for word in arguments)]) == code
     assert said in capsys.readouterr().err
     assert (tmp_path / "there.md").read_text() == "mine"
+    assert not (tmp_path / "talk.xyz").exists()
 
 
 def test_a_directory_is_imported_and_one_bad_file_holds_up_none(recorded: str, capsys, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from tui_agent.files import write_atomically
 from tui_agent.model.redaction import REMOVED, redact
 from tui_agent.resources import style_path
+from tui_agent.safe_text import one_line
 from tui_agent.session.entries import EntryAdapter
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import SessionCopy, copies_of, copy_of
@@ -20,11 +21,21 @@ from tui_agent.session.rows import blobs_of
 from tui_agent.session.store import Store
 from tui_agent.tools.environment import is_secret
 
-__all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of", "write_export"]
+__all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of", "unknown_ending", "write_export"]
 
 _ASSIGNED = re.compile(r"\b([A-Z][A-Z0-9_]{2,60})(\s*=\s*[\"']?)(?!\[redacted\])([^\s\"';&|]{4,})")
 _PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)")
 _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"':;,)]+")
+
+
+_ENDINGS = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".jsonl": "json",
+}
 
 
 class ExportFormat(StrEnum):
@@ -66,10 +77,16 @@ class ExportOrder:
 
 def format_of(path: str) -> ExportFormat | None:
     """Return the format a file's name asks for."""
-    names = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html"}
-    found = names | {".json": "json", ".jsonl": "json"}
-    name = found.get(Path(path).suffix.lower())
+    name = _ENDINGS.get(Path(path).suffix.lower())
     return ExportFormat(name) if name else None
+
+
+def unknown_ending(path: str) -> str:
+    """Return why a file's name asks for no format there is, as a sentence; "" when it asks for one, or for none."""
+    ending = Path(path).suffix
+    if not ending or format_of(path) is not None:
+        return ""
+    return f"“{one_line(ending)}” is no ending of an export; known are {', '.join(_ENDINGS)}."
 
 
 def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) -> str:

@@ -8,13 +8,18 @@ from tui_agent import __version__
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor", "acp")
+USUAL_ACTIONS = {"sessions": "list", "config": "get"}
+"""What a subcommand does when it is told nothing."""
+LIKENESS = 0.75
+"""How much a word has to resemble a subcommand to be taken for a slip: 0 not at all, 1 the same."""
 
+LAST = "default: the session last used in this directory"
 EPILOG = """\
 commands:
   tui-agent sessions list|search|show|export|import|delete   look after recorded sessions
-  tui-agent tree ID                            the branches of a session
-  tui-agent context ID                         what the model would see, block by block, or --request
-  tui-agent compact ID                         summarise a session's history, or --preview it
+  tui-agent tree [ID]                          the branches of a session; without ID the last one here
+  tui-agent context [ID]                       what the model would see, block by block, or --request
+  tui-agent compact [ID]                       summarise a session's history, or --preview it
   tui-agent models                             the models that can be used, and which have keys
   tui-agent config path|get|set|unset          settings
   tui-agent acp                                the agent for editors, over standard input and output
@@ -41,9 +46,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
         SystemExit: help or version was asked for and printed.
     """
     if argv and argv[0] in SUBCOMMANDS:
-        return _subcommand_parser().parse_args(argv)
+        return _subcommand_parser().parse_args(_with_action(argv))
+    if argv:
+        _refuse_slip(argv[0], argv)
     arguments = _run_parser().parse_args(argv)
     arguments.command = "run"
+    _refuse_slip(arguments.prompt or "", argv)
     if arguments.json and arguments.print is None:
         raise UsageError("--json goes with -p. See: tui-agent --help")
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
@@ -52,6 +60,31 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if not arguments.cwd.is_dir():
         raise UsageError(f"{arguments.cwd} is not a directory")
     return arguments
+
+
+def _with_action(argv: list[str]) -> list[str]:
+    """Return the arguments of a subcommand with the action it usually does, where none is named."""
+    usual = USUAL_ACTIONS.get(argv[0])
+    if usual is None or (len(argv) > 1 and (not argv[1].startswith("-") or argv[1] in {"-h", "--help"})):
+        return argv
+    return [argv[0], usual, *argv[1:]]
+
+
+def _refuse_slip(word: str, argv: list[str]) -> None:
+    """Refuse one word that was surely meant as a subcommand: sent to a model it would cost money.
+
+    Raises:
+        UsageError: it is one, or nearly one. After ``--`` everything is a message.
+    """
+    if not word.isalpha() or "--" in argv:
+        return
+    from difflib import get_close_matches
+
+    for meant in get_close_matches(word.lower(), SUBCOMMANDS, n=1, cutoff=LIKENESS):
+        said = (
+            f"“{word}” is no command; did you mean {meant}?" if word != meant else f"The command {meant} comes first."
+        )
+        raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
 
 
 def _run_parser() -> argparse.ArgumentParser:
@@ -97,11 +130,11 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     _add_sessions(sessions)
 
     tree = commands.add_parser("tree", help="the branches of a session")
-    tree.add_argument("id")
+    tree.add_argument("id", nargs="?", default="", help=LAST)
     tree.add_argument("--json", action="store_true", help="one entry per line")
 
     context = commands.add_parser("context", help="what the model would see of a session")
-    context.add_argument("id")
+    context.add_argument("id", nargs="?", default="", help=LAST)
     context.add_argument("--at", type=_positive, metavar="N", help="at entry N instead of the current one")
     context.add_argument("-m", "--model", metavar="NAME", help="for another model")
     context.add_argument("--window", type=_positive, metavar="TOKENS", help="for another window")
@@ -110,7 +143,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     how.add_argument("--request", action="store_true", help="the very bytes that would be sent")
 
     compact = commands.add_parser("compact", help="summarise a session's history")
-    compact.add_argument("id")
+    compact.add_argument("id", nargs="?", default="", help=LAST)
     compact.add_argument("-m", "--model", metavar="NAME", help="for another model")
     compact.add_argument("--focus", metavar="TEXT", help="what the summary should keep above all")
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")

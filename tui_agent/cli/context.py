@@ -5,12 +5,14 @@ import json
 import sys
 from argparse import Namespace
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import CompactionProgress
 from tui_agent.cli.output import say
+from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.cli.wiring import Wiring
 from tui_agent.context.budget import ContextSize, ModelLimits
 from tui_agent.context.compaction import Refusal
@@ -32,7 +34,7 @@ def run_context(arguments: Namespace) -> int:
 
     async def work() -> int:
         async with Wiring(arguments) as wiring:
-            session = wiring.open(wiring.store.session(arguments.id).id, read_only=True)
+            session = wiring.open(named_or_last(wiring.store, arguments.id, wiring.cwd).id, read_only=True)
             path = session.path() if arguments.at is None else session.path(arguments.at)
             agent = wiring.make_agent(session)
             model = arguments.model or agent.model
@@ -58,7 +60,7 @@ def run_compact(arguments: Namespace) -> int:
 
     async def work() -> int:
         async with Wiring(arguments) as wiring:
-            session = wiring.hold(wiring.open(wiring.store.session(arguments.id).id))
+            session = wiring.hold(wiring.open(named_or_last(wiring.store, arguments.id, wiring.cwd).id))
             agent = wiring.make_agent(session)
             try:
                 return await (_preview(agent, arguments) if arguments.preview else _compact(agent, session, arguments))
@@ -71,10 +73,10 @@ def run_compact(arguments: Namespace) -> int:
 
 def run_tree(arguments: Namespace) -> int:
     """Print a session's tree: straight runs flat, only branch points indented."""
-    from tui_agent.cli.sessions import open_store
-
     with open_store() as store:
-        session = Session(store, store.session(arguments.id).id, estimate=lambda _entry: 0, read_only=True)
+        session = Session(
+            store, named_or_last(store, arguments.id, Path.cwd()).id, estimate=lambda _entry: 0, read_only=True
+        )
         headers, labels, leaf = session.skeleton(), session.labels(), session.leaf
         active = {header.id for header in session.path_headers()}
         if arguments.json:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import logging
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -85,6 +86,8 @@ def _check_directory() -> None:
 def _full_screen(arguments: Namespace) -> int:
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _fail("The full-screen program needs a terminal; use -p for a run without one.", EXIT_USAGE)
+    if os.environ.get("TERM") in {"dumb", "unknown"}:
+        return _fail("This terminal can't show a full screen (TERM says so); use -p for a run without one.", EXIT_USAGE)
     from tui_agent.cli.screen import run_screen
 
     return run_screen(arguments)

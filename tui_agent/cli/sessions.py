@@ -23,7 +23,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.errors import StoreUnavailable
+from tui_agent.session.errors import StoreError, StoreUnavailable
 from tui_agent.session.ids import short_id
 from tui_agent.session.records import SessionInfo
 from tui_agent.session.session import Session
@@ -41,6 +41,21 @@ def open_store() -> Store:
     except OSError as error:
         raise StoreUnavailable(f"Sessions can't be kept in {directory}: {error.strerror or error}.") from None
     return Store(directory / DATABASE)
+
+
+def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
+    """Return the session with an id, or with "" the one last used in a directory.
+
+    Raises:
+        StoreError: there is none.
+    """
+    if name:
+        return store.session(name)
+    for info in store.sessions(cwd=cwd, limit=1):
+        return info
+    newest = next(iter(store.sessions(limit=1)), None)
+    demo = " tui-agent --demo -c goes on with the last demo;" if newest and newest.model == DEMO_MODEL else ""
+    raise StoreError(f"There is no session of this directory yet.{demo} tui-agent -r lists all sessions.")
 
 
 def run_sessions(arguments: Namespace) -> int:
@@ -85,7 +100,7 @@ def _search(store: Store, arguments: Namespace) -> int:
         if arguments.json:
             print(json.dumps(asdict(hit), ensure_ascii=False))
         else:
-            say(f"{hit.session_id}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
+            say(f"{short_id(hit.session_id)}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
     if not hits and not arguments.json:
         print(f"Nothing found for “{arguments.query}”.")
     return 0

@@ -7,7 +7,7 @@ from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from tui_agent.agent.exporting import ExportFormat, ExportOrder, export_text, format_of, write_export
+from tui_agent.agent.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
 from tui_agent.agent.importing import Importer, problem_of, summary_of
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say
@@ -24,6 +24,8 @@ def run_export(store: Store, arguments: Namespace) -> int:
         raise UsageError("ID#N is one branch; leave out --all.")
     info = store.session(name)
     output: Path | None = arguments.output
+    if output is not None and not output.is_dir() and not arguments.format and (why := unknown_ending(str(output))):
+        raise UsageError(f"{why} --format says which one another name is to hold.")
     chosen = arguments.format or (format_of(str(output)) if output is not None else None) or ExportFormat.MARKDOWN
     order = ExportOrder(
         info.id,

@@ -30,7 +30,7 @@ from tui_agent.cli.arguments import MODES, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.model_choice import choose_model
-from tui_agent.cli.sessions import DATABASE, open_store
+from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import ConfigError, LoadedConfig, load_config
 from tui_agent.context.templates import Templates
 from tui_agent.model.client import HostClient
@@ -225,14 +225,12 @@ class Wiring:
         Raises:
             StoreError: there is none.
         """
-        for info in self.store.sessions(cwd=None if self.arguments.demo else self.cwd):
-            if not self.arguments.demo or info.model == DEMO_MODEL:
+        if not self.arguments.demo:
+            return named_or_last(self.store, "", self.cwd).id
+        for info in self.store.sessions():
+            if info.model == DEMO_MODEL:
                 return info.id
-        if self.arguments.demo:
-            raise StoreError("There is no demo to go on with yet; tui-agent --demo begins one.")
-        newest = next(iter(self.store.sessions(limit=1)), None)
-        demo = " tui-agent --demo -c goes on with the last demo;" if newest and newest.model == DEMO_MODEL else ""
-        raise StoreError(f"There is no session of this directory yet.{demo} tui-agent -r lists all sessions.")
+        raise StoreError("There is no demo to go on with yet; tui-agent --demo begins one.")
 
     def way_back(self, session: Session) -> str:
         """Return the command that goes on with a session, "" when nothing of it is kept."""

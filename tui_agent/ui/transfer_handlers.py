@@ -29,7 +29,7 @@ _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.js
 
 async def export(main: MainScreen, argument: str) -> None:
     """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
-    from tui_agent.agent.exporting import ExportFormat, ExportOrder, format_of
+    from tui_agent.agent.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
 
     if main.agent is None:
         return
@@ -47,6 +47,9 @@ async def export(main: MainScreen, argument: str) -> None:
         main.say(_USAGE, "warning")
         return
     target = names[0] if names else ""
+    if (why := unknown_ending(target)) and not _place(main, target).is_dir():
+        main.say(why, "warning")
+        return
     form = format_of(target) or (ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN)
     target = "" if target in list(ExportFormat) else target
     whole = True if "--all" in flags else False if "--branch" in flags else None

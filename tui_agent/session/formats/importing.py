@@ -25,6 +25,8 @@ __all__ = ["Came", "FileFormat", "Imported", "files_of", "import_file", "read_fi
 Estimate = Callable[[Entry], int]
 
 _SUFFIXES = frozenset({".jsonl", ".json"})
+_TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
+"""Endings of exports that are not all of a session."""
 _HEAD_LINES = 20
 """Lines looked at to tell a format: some programs write bookkeeping first."""
 
@@ -90,6 +92,10 @@ def read_file(
         ImportRefused: it can't be read; the message says where and why.
     """
     limits = limits or Limits()
+    if path.suffix.lower() in _TO_READ:
+        raise ImportRefused(
+            f"{path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl instead."
+        )
     if source is FileFormat.OPENCODE or (source is None and _is_one_document(path, limits)):
         return [opencode.read(read_document(path, limits), limits)]
     with closing(read_lines(path, limits, skip_damaged=skip_damaged)) as lines:
