@@ -28,6 +28,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -71,6 +72,8 @@ class Loop:
             ended = RunEnded("error", error.message, self.step)
         except (ContextFullError, StopRunError) as error:
             ended = RunEnded("stopped", str(error), self.step)
+        except StoreError as error:
+            ended = RunEnded("error", error.message, self.step)
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)

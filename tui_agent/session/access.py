@@ -1,7 +1,7 @@
 """What one session object may change: as asked for, as the file allows, and as long as nobody else took the session."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from sqlite3 import Connection
 
 from tui_agent.session import drafts, holding
@@ -37,6 +37,17 @@ class WriteAccess:
     def read_only(self) -> bool:
         """Whether changes are refused."""
         return self._asked_read_only or self._taken_over or self._store.read_only is not None
+
+    def look_for_take_over(self) -> bool:
+        """Return whether another writer holds what this one held; from then on nothing can be changed.
+
+        Raises:
+            SessionNotFound: the session was deleted for good.
+        """
+        if self._holding and not self._taken_over:
+            with self._store.reader() as connection, suppress(SessionTakenOver):
+                self._check(connection)
+        return self._taken_over
 
     def hold(self) -> None:
         """Hold the session; holding it already is fine.

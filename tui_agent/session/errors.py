@@ -125,7 +125,7 @@ class SessionTakenOver(StoreError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"Session {session_id} was taken over by another program: fork it to go on here, or take it back."
+            f"Another program took session {short_id(session_id)} over: fork it to go on here, or take it back."
         )
         self.session_id = session_id
 

@@ -91,6 +91,8 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
     view.look_at_cache()
     main.look_at_files()
     match event.reason:
+        case "error" if main.take_over.look():
+            pass
         case "error" if not _told_in_conversation(view, event.error):
             main.say(event.error or "The request failed.", "error", RETRY)
         case "step_limit":

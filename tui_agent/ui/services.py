@@ -48,6 +48,10 @@ class SessionPort(Protocol):
         """Whether changes are refused."""
         ...
 
+    def look_for_take_over(self) -> bool:
+        """Return whether another program took the session over; raises ``StoreError`` when it is gone."""
+        ...
+
     def path(self) -> list[Entry]:
         """Return the entries from the root to the leaf: all of them, which may take long the first time."""
         ...

@@ -33,6 +33,10 @@ class Outbox:
         if main.agent is None and not (isinstance(intent, CommandIntent) and intent.name in ANY_TIME):
             self._early.append((text, follow_up))
             return
+        if not isinstance(intent, CommandIntent) and main.take_over.look():
+            main.put_back(text)
+            main.take_over.ask()
+            return
         main.notice.clear()
         match intent:
             case CommandIntent(name, arguments):

@@ -25,6 +25,7 @@ from tui_agent.ui.prompting.outbox import Outbox
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.prompting.unsent import UnsentKeeper
 from tui_agent.ui.services import OpenRequest
+from tui_agent.ui.take_over import TakeOverWatch
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import SessionHeader
@@ -84,6 +85,8 @@ class MainScreen(Screen[None]):
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self._files = FileSource(self)
+        self.take_over = TakeOverWatch(self)
+        """Notices that another program has the session now."""
         self.unsent = UnsentKeeper(self)
         """Keeps what is in the prompt through whatever happens to the program."""
 
@@ -230,6 +233,7 @@ class MainScreen(Screen[None]):
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
         self.unsent.changed()
+        self.take_over.look_as_writing_begins(has_draft=bool(self.prompt.text))
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
@@ -288,6 +292,10 @@ class MainScreen(Screen[None]):
         """Stop the run."""
         if self.agent is not None:
             self.agent.interrupt()
+
+    def action_choose_how(self) -> None:
+        """Ask how to go on with a session that another program took over."""
+        self.take_over.ask()
 
     def action_take_back(self) -> None:
         """Put the newest waiting message back into the prompt."""

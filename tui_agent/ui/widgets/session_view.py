@@ -186,6 +186,11 @@ class SessionView(Container):
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
+        self.watch(self.app, "app_focus", self._focus_changed, init=False)
+
+    def _focus_changed(self, app_focus: bool) -> None:  # noqa: FBT001 - called by Textual
+        if app_focus:
+            self._main.take_over.look()
 
     def _screen_changed(self, _screen: object) -> None:
         self.call_later(self.tell_of_question)
