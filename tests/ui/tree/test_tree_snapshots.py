@@ -12,8 +12,8 @@ from tests.support.tree_stage import TreeStage, answered, plant, plant_files, sa
 from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.summarising import SummaryDialog
-from tui_agent.ui.screens.viewer import ViewerScreen
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
@@ -98,7 +98,7 @@ async def _diff(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
     await stage.highlight(pilot, "before")
     await pilot.press("d")
-    await until(lambda: isinstance(stage.stage.app.screen, ViewerScreen), pilot)
+    await until(lambda: isinstance(stage.stage.app.screen, DiffScreen), pilot)
 
 
 async def _changed_files(stage: TreeStage, pilot: Any) -> None:
