@@ -10,7 +10,9 @@ from tests.support.knowledge import EXAMPLES, knowledge, skill, write
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.preparing import CommandError, Prepared, prepare
-from tui_agent.session.entries import FilePart, TextPart
+from tui_agent.session.entries import FilePart, TextPart, UserEntry
+from tui_agent.session.typed import typed_text
+from tui_agent.ui.widgets.tree.facts import prompt_text
 
 
 def agent(tmp_path: Path, **arguments: object) -> Agent:
@@ -100,7 +102,7 @@ async def test_model_and_agent_go_with_the_message(tmp_path: Path) -> None:
     write(tmp_path / "config/agents/reviewer.md", "---\ndescription: d\nmode: primary\n---\nYou review.")
     write(tmp_path / "config/commands/try.md", "---\nmodel: openai/x\nagent: reviewer\n---\nGo")
     prepared = await agent(tmp_path).prepare_command("try", "")
-    assert prepared == Prepared((TextPart(text="Go"),), None, "openai/x", "reviewer")
+    assert prepared == Prepared((TextPart(text="Go", typed="/try"),), None, "openai/x", "reviewer")
 
 
 async def test_an_agent_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -137,6 +139,28 @@ async def test_a_message_that_begins_with_a_name_is_that_command(tmp_path: Path)
     assert [part.type for part in used.parts] == ["text", "file"]
 
 
+async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keeps_the_line(tmp_path: Path) -> None:
+    write(tmp_path / "config/commands/review.md", "Look for bugs in $1.")
+    skill(tmp_path / "config/skills", body="Bump.")
+    client = ScriptedClient([Reply("k"), Reply("k")])
+    harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
+    made = harness.agent
+    for line in ("/skill:release for v2", "/review app.py"):
+        made.submit((await prepare(line, made.session, made.ports)).parts)
+    assert made.queue.steer == ("/skill:release for v2", "/review app.py")
+    assert made.take_back() == "/review app.py"
+    made.submit((await prepare("/review app.py", made.session, made.ports)).parts)
+    assert made.session.info.title == "/skill:release for v2"
+    await harness.ended()
+    used, reviewed = (entry for entry in made.session.path() if isinstance(entry, UserEntry))
+    assert (reviewed.text, typed_text(reviewed.parts)) == ("Look for bugs in app.py.", "/review app.py")
+    assert [used.preview, reviewed.preview] == ["/skill:release for v2", "/review app.py"]
+    assert prompt_text(used.parts) == "/skill:release for v2"
+    sent = str(client.requests[-1].messages)
+    assert "Look for bugs in app.py." in sent
+    assert "/review" not in sent
+
+
 async def test_init_is_a_message_of_the_programs(tmp_path: Path) -> None:
     made = agent(tmp_path)
     asked = text(await prepare("/init mention the linter", made.session, made.ports))
@@ -149,7 +173,7 @@ async def test_what_is_piped_in_is_added_and_not_looked_into(tmp_path: Path) -> 
     write(tmp_path / "project/a.md", "a")
     made = agent(tmp_path)
     prepared = await prepare("/try it", made.session, made.ports, piped="+ @a.md !`ls`")
-    assert prepared.parts == (TextPart(text="Try it\n\n+ @a.md !`ls`"),)
+    assert prepared.parts == (TextPart(text="Try it\n\n+ @a.md !`ls`", typed="/try it"),)
     prepared = await prepare("see @a.md", made.session, made.ports, piped="#1")
     assert prepared.parts == (TextPart(text="see @a.md\n\n#1"), FilePart(path="a.md", text="a"))
     assert text(await prepare("", made.session, made.ports, piped="only this")) == "only this"

@@ -251,3 +251,12 @@ def test_the_body_holds_nothing_that_a_column_holds(session: Session, tmp_path: 
     (body,) = connection.execute("SELECT body FROM bodies").fetchone()
     connection.close()
     assert body == '{"parts":[{"type":"text","text":"a"}],"synthetic":null,"mid_run":false}'
+
+
+def test_what_was_typed_is_stored_beside_what_is_sent(session: Session, store: Store, reopen: Reopen) -> None:
+    command = session.append(UserEntry(parts=(TextPart(text="Look for bugs.", typed="/review"),)))
+    assert session.append(UserEntry(parts=(TextPart(text="plain"),))).model_dump()["parts"] == (
+        {"type": "text", "text": "plain"},
+    )
+    assert reopen(session).path()[0] == command
+    assert store.prompt_history() == ["plain", "/review"]

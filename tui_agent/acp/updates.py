@@ -37,6 +37,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.typed import command_line
 from tui_agent.tools.todo import TodoStatus, parse
 
 KINDS: dict[str, ToolKind] = {
@@ -193,6 +194,8 @@ class Updates:
     def replay(self, entry: Entry) -> Iterator[Any]:
         """Yield what an editor would have been told when an entry came to be."""
         match entry:
+            case UserEntry(synthetic=None) if (line := command_line(entry.parts)) is not None:
+                yield helpers.update_user_message_text(line)
             case UserEntry(synthetic=None):
                 for part in entry.parts:
                     text = part.text if isinstance(part, TextPart) else f"@{part.path or part.type}"

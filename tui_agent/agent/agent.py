@@ -214,7 +214,7 @@ class Agent:
         return True
 
     def take_back(self) -> str | None:
-        """Remove the newest waiting message and return its text."""
+        """Remove the newest waiting message and return what was typed."""
         return self._runs.take_back()
 
     def interrupt(self) -> None:

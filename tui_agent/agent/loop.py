@@ -168,7 +168,7 @@ class Loop:
                 raise
             if answer.block:
                 refused = answer.message or "no reason given"
-                self.channel.emit(MessageRefused(message.text, refused))
+                self.channel.emit(MessageRefused(message.typed, refused))
                 continue
             self._append(_user(message, mid_run=mid_run))
             told = "\n\n".join(filter(None, [self.greeting, answer.context]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tui_agent.agent.events import QueueChanged
 from tui_agent.session.entries import TextPart, UserPart
+from tui_agent.session.typed import typed_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,13 @@ class QueuedMessage:
 
     @property
     def text(self) -> str:
-        """What the user typed."""
+        """What is sent, without attachments."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def typed(self) -> str:
+        """What the user typed."""
+        return typed_text(self.parts)
 
 
 class MessageQueue:
@@ -55,6 +61,6 @@ class MessageQueue:
     def snapshot(self) -> QueueChanged:
         """Return what waits, for the screen."""
         return QueueChanged(
-            steer=tuple(message.text for message in self._messages if not message.follow_up),
-            follow_up=tuple(message.text for message in self._messages if message.follow_up),
+            steer=tuple(message.typed for message in self._messages if not message.follow_up),
+            follow_up=tuple(message.typed for message in self._messages if message.follow_up),
         )

@@ -56,15 +56,25 @@ def _with(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
     if not piped or not isinstance(first, TextPart):
         return parts
     text = "\n\n".join(filter(str.strip, [first.text, piped]))
-    return (TextPart(text=text), *parts[1:])
+    return (first.model_copy(update={"text": text}), *parts[1:])
 
 
 async def prepare_command(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
     """Return the message of a command, a skill (``skill:NAME``), a server's prompt or ``init``; None for none of them.
 
+    The message knows the line it was typed as.
+
     Raises:
         CommandError: it runs commands, and the project it came with is not trusted; or the server refused.
     """
+    prepared = await _made(name, arguments, session, ports)
+    if prepared is None or not isinstance(first := prepared.parts[0], TextPart):
+        return prepared
+    first = first.model_copy(update={"typed": f"/{name} {arguments}".rstrip()})
+    return replace(prepared, parts=(first, *prepared.parts[1:]))
+
+
+async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
     if name == "init":
         return Prepared((TextPart(text="\n\n".join(filter(None, [ports.prompt("init"), arguments]))),))
     knowledge = ports.knowledge

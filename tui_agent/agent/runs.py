@@ -42,10 +42,10 @@ class Runs:
             self.start()
 
     def take_back(self) -> str | None:
-        """Remove the newest waiting message and return its text."""
+        """Remove the newest waiting message and return what was typed."""
         message = self._loop.queue.take_back()
         self._loop.channel.emit(self.queue)
-        return message.text if message else None
+        return message.typed if message else None
 
     def start(self) -> None:
         """Start a run on the path as it is, unless one is going on."""

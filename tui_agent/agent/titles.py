@@ -19,6 +19,7 @@ from tui_agent.model.protocol import Finished, ModelError, TextDelta, UsageRepor
 from tui_agent.session.entries import TextPart, UserPart
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
+from tui_agent.session.typed import typed_text
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class Titles:
         text = " ".join(part.text for part in parts if isinstance(part, TextPart)).strip()
         if not text or self._session.info.title:
             return
-        self._message, self._given = text, _short(text.split("\n", 1)[0].strip())
+        self._message, self._given = text, _short(typed_text(parts).strip().split("\n", 1)[0].strip())
         self._session.set_title(self._given)
 
     async def aclose(self) -> None:

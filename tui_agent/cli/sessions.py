@@ -28,6 +28,7 @@ from tui_agent.session.ids import short_id
 from tui_agent.session.records import SessionInfo
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.session.typed import typed_text
 from tui_agent.ui.format import short_path
 
 DATABASE = "sessions.db"
@@ -135,7 +136,7 @@ def _delete(store: Store, arguments: Namespace) -> int:
 def _readable(entry: Entry) -> str:
     match entry:
         case UserEntry():
-            return f"You: {entry.text}"
+            return f"You: {typed_text(entry.parts)}"
         case AssistantEntry():
             calls = "".join(f"\n  → {call.tool} {call.arguments}" for call in entry.tool_calls)
             return f"{entry.model}: {entry.text}{calls}{f' [{entry.error}]' if entry.error else ''}"

@@ -27,10 +27,15 @@ class _Record(BaseModel):
 
 
 class TextPart(_Record):
-    """Text as written by the user or the model."""
+    """Text as written by the user or the model.
+
+    ``typed`` is what the user typed where that is something else: the line of a command (``/review app.py``) of
+    which this text and all other parts of the message were made.
+    """
 
     type: Literal["text"] = "text"
     text: str
+    typed: str | None = Field(default=None, exclude_if=lambda typed: typed is None)
 
 
 class FilePart(_Record):
@@ -239,7 +244,7 @@ class UserEntry(EntryBase):
 
     @property
     def text(self) -> str:
-        """The typed text without attachments."""
+        """The text as it is sent, without attachments."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 

@@ -9,6 +9,7 @@ from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals
 from tui_agent.session.rows import storable
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import index_text, match_expression, snippet
+from tui_agent.session.typed import typed_text
 
 __all__ = ["entries", "matching", "mentionable", "rebuild", "sessions", "sessions_named", "totals", "typed_texts"]
 
@@ -177,6 +178,6 @@ def typed_texts(connection: sqlite3.Connection, limit: int) -> list[str]:
         for entry in entry_table.load(connection, number, [entry_id], lambda _damaged: None):
             if isinstance(entry, ShellEntry):
                 found.setdefault(f"{'!!' if entry.excluded else '!'}{entry.command}")
-            elif isinstance(entry, UserEntry) and entry.synthetic is None and entry.text.strip():
-                found.setdefault(entry.text)
+            elif isinstance(entry, UserEntry) and entry.synthetic is None and (said := typed_text(entry.parts)).strip():
+                found.setdefault(said)
     return list(found)

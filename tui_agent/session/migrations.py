@@ -49,7 +49,16 @@ def _forget_digests(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _tell_subagents_apart, 2: _keep_unsent, 3: _forget_digests}
+def _allow_typed(_connection: sqlite3.Connection) -> None:
+    """Change nothing: from here on a message can hold what was typed, which older programs would call damaged."""
+
+
+MIGRATIONS: Mapping[int, Migration] = {
+    1: _tell_subagents_apart,
+    2: _keep_unsent,
+    3: _forget_digests,
+    4: _allow_typed,
+}
 """What to do from each older version to the next. Version 1 is the first one."""
 
 _COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")

@@ -16,6 +16,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
+from tui_agent.session.typed import command_line, typed_text
 
 PREVIEW_LENGTH = 200
 """Characters of an entry that lists show."""
@@ -30,7 +31,11 @@ def _preview_source(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind of
     match entry:
         case UserEntry():
             names = [part.path or part.type for part in entry.parts if not isinstance(part, TextPart)]
-            return " ".join([entry.text, *(f"@{name}" for name in names)])
+            return (
+                typed_text(entry.parts)
+                if command_line(entry.parts) is not None
+                else " ".join([entry.text, *(f"@{name}" for name in names)])
+            )
         case AssistantEntry():
             calls = " · ".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
             return entry.text or calls or entry.error or ""

@@ -136,7 +136,9 @@ def _pieces(entry: Entry) -> Iterator[str]:
 
 def _part_pieces(part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCallPart) -> Iterator[str]:
     match part:
-        case TextPart() | ReasoningPart():
+        case TextPart():
+            yield from (part.typed or "", part.text)
+        case ReasoningPart():
             yield part.text
         case FilePart():
             yield from (part.path, part.text)

@@ -178,9 +178,10 @@ async def undo(main: MainScreen, _argument: str) -> None:
 
 async def _undo_turn(main: MainScreen, agent: AgentPort, message: UserEntry) -> None:
     """Go to before a message of the user, which goes back into the prompt."""
+    from tui_agent.session.typed import typed_text
     from tui_agent.ui.screens.file_choice import move_with_files
 
-    parent, text = message.parent_id, message.text
+    parent, text = message.parent_id, typed_text(message.parts)
 
     async def go() -> bool:
         moved = await step_back(main, parent)

@@ -115,6 +115,9 @@ class _Page:
         pieces = [link + self._label(entry.id)]
         for part in entry.parts:
             match part:
+                case TextPart(typed=str(line)):
+                    pieces.append(f'<pre class="said">{_text(line)}</pre>')
+                    pieces.append(_folded("What was sent for it", f"<pre>{_text(part.text)}</pre>"))
                 case TextPart():
                     pieces.append(f'<pre class="said">{_text(part.text)}</pre>')
                 case FilePart():

@@ -86,6 +86,9 @@ def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
 def _user(entry: UserEntry) -> Iterator[str]:
     for part in entry.parts:
         match part:
+            case TextPart(typed=str(line)):
+                yield harmless(line)
+                yield _folded("What was sent for it", [harmless(part.text)])
             case TextPart():
                 yield harmless(part.text)
             case FilePart():

@@ -89,6 +89,7 @@ class Outbox:
 
     def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
         from tui_agent.session.errors import StoreError
+        from tui_agent.session.typed import typed_text
 
         main = self._main
         if main.agent is None:
@@ -100,6 +101,5 @@ class Outbox:
         try:
             main.agent.submit(message, follow_up=follow_up)
         except StoreError as error:
-            text = message if isinstance(message, str) else "".join(getattr(part, "text", "") for part in message[:1])
-            main.prompt.set_draft(text)
+            main.prompt.set_draft(message if isinstance(message, str) else typed_text(message))
             main.say(error.message, "error")

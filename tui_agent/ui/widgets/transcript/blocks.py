@@ -9,6 +9,7 @@ from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, bod
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.flows import MOST_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, crop_runs, runs_width, wrap
+from tui_agent.ui.widgets.transcript.wording import count_text
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter"]
 """What a block can ask the app to do."""
@@ -82,17 +83,18 @@ class Block:
 
 
 class UserBlock(Block):
-    """A message of the user: plain text as typed, and what was attached."""
+    """A message of the user: plain text as typed, what was attached, and what a command was ``sent`` as, folded."""
 
     kind = "user"
 
-    def __init__(self, text: str, attachments: Sequence[str] = (), note: str = "") -> None:
+    def __init__(self, text: str, attachments: Sequence[str] = (), note: str = "", sent: str = "") -> None:
         super().__init__("user")
         self._text = sanitize.text(text)
         self._attachments = attachments
         self._note = note
         self._body = TextBody(self._text, "user")
-        self.foldable = len(self._body) > _LONG_MESSAGE
+        self._sent = TextBody(sanitize.text(sent), "muted") if sent else None
+        self.foldable = sent != "" or len(self._body) > _LONG_MESSAGE
         self.fold = Fold.PART if self.foldable else Fold.FULL
 
     def cycle(self) -> None:
@@ -106,8 +108,17 @@ class UserBlock(Block):
     def _layout(self, width: int) -> Sequence[Line]:
         note = ((f" · {self._note}", "muted"),) if self._note else ()
         lines = [Line(prefix=(("▌ ", "user-bar"), ("You", "user-bar strong"), *note))]
-        rows = _SHOWN_OF_LONG if self.fold is Fold.PART else None
-        lines.extend(body_lines(self._body, min(width, MOST_TEXT_WIDTH), Window(rows)))
+        rows = _SHOWN_OF_LONG if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
+        text_width = min(width, MOST_TEXT_WIDTH)
+        lines.extend(body_lines(self._body, text_width, Window(rows)))
+        if self._sent is not None:
+            icon = OPEN if self.fold is Fold.FULL else CLOSED
+            what = f"{icon} what was sent for it · {count_text(len(self._sent), 'line')}"
+            lines.append(
+                Line(crop_runs([(what, "marker act:toggle")], width - len(INDENT)), prefix=((INDENT, "text"),))
+            )
+            if self.fold is Fold.FULL:
+                lines.extend(body_lines(self._sent, text_width, Window(None)))
         for name in self._attachments:
             runs = crop_runs([(sanitize.line(name), "muted")], width - len(INDENT))
             lines.append(Line(runs, prefix=((INDENT, "text"),)))

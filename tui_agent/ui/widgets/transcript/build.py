@@ -23,6 +23,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.typed import command_line, typed_text
 from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import (
@@ -113,7 +114,9 @@ def _user(entry: UserEntry) -> Block:
                 attachments.append(f"[image{size}] {part.path or ''}".rstrip())
             case _:
                 pass
-    return UserBlock(entry.text, attachments, "sent while working" if entry.mid_run else "")
+    note = "sent while working" if entry.mid_run else ""
+    sent = entry.text if command_line(entry.parts) is not None else ""
+    return UserBlock(typed_text(entry.parts), attachments, note, sent)
 
 
 def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:

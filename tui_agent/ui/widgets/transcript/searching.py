@@ -12,6 +12,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
+from tui_agent.session.typed import command_line
 from tui_agent.ui.widgets.transcript.source import EntrySource
 
 _BATCH: Final = 200
@@ -50,6 +51,7 @@ def visible_texts(entry: Entry) -> Iterator[str]:
     """Yield the texts a reader can see of an entry."""
     match entry:
         case UserEntry():
+            yield command_line(entry.parts) or ""
             yield entry.text
         case AssistantEntry():
             yield entry.text

@@ -15,6 +15,7 @@ from tui_agent.session.entries import (
     UserEntry,
     UserPart,
 )
+from tui_agent.session.typed import command_line, typed_text
 from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -79,7 +80,10 @@ def _file(path: str, added: int, removed: int) -> str:
 
 def prompt_text(parts: Sequence[UserPart]) -> str:
     """Return what a message is edited as: the text that was typed, and what travelled with it unnamed."""
-    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    text = typed_text(parts)
+    if command_line(parts) is not None:
+        # What it names was read for the command, and is again when the line is sent.
+        return text
     paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
     return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()
 
@@ -92,7 +96,7 @@ def copy_text(entries: Sequence[Entry]) -> str:
 def _text(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind
     match entry:
         case UserEntry():
-            return entry.text
+            return typed_text(entry.parts)
         case AssistantEntry():
             return entry.text or "\n".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
         case ToolResultEntry():
