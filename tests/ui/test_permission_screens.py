@@ -87,6 +87,16 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
             "allow read * built in",
             "ask * * built in",
         ]
+        # What no rule says is said in words, and can be searched for.
+        assert "ask secrets: .env, keys, credentials also where reading is allowed" in shown
+        assert "allow commands that read: ls, cat, rg, git diff known to do no more" in shown
+        assert "docs/permissions.md" in screen_text(stage)
+        await pilot.press(*"pytest", "down", "enter")
+        await pilot.pause()
+        assert "only in the sandbox" in screen_text(stage)
+        assert "git commit *" not in screen_text(stage)
+        assert "a rule of your own overrules it" in str(next(iter(stage.app._notifications)).message)
+        await pilot.press("escape")
         await pilot.press(*"deny")
         await pilot.pause()
         assert "git commit" not in screen_text(stage)

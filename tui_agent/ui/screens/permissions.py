@@ -14,6 +14,20 @@ from tui_agent.ui.format import one_line
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.picker import PickerScreen, Row
 
+_IN_WORDS: tuple[tuple[str, str, str], ...] = (
+    ("ask", "secrets: .env, keys, credentials", "also where reading is allowed"),
+    ("allow", "commands that read: ls, cat, rg, git diff", "known to do no more"),
+    ("allow", "building, testing: pytest, npm test, make", "only in the sandbox"),
+    ("allow", "changing files of the project", "only in auto-edit"),
+    ("ask", "the network, and outside of the project", "rm, git commit, python -c too"),
+)
+"""What is decided before any rule is asked and can't be said as one: what is done, what about, and when."""
+
+_EXPLAINED = (
+    "Decided by what a call does, before the built-in rules; a rule of your own overrules it. "
+    "More in docs/permissions.md."
+)
+
 
 class PermissionsScreen(PickerScreen[None]):
     """Rules in the order in which they are asked, the strongest source first."""
@@ -60,7 +74,26 @@ class PermissionsScreen(PickerScreen[None]):
         kinds = max((len(_kind(rule)) for rule in self._shown.values()), default=0)
         room = max(12, self.app.size.width * 2 // 5)
         patterns = min(room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0))
-        self.show([Row(key, self._row(rule, kinds, patterns)) for key, rule in self._shown.items()])
+        rows = [Row(key, self._row(rule, kinds, patterns)) for key, rule in self._shown.items()]
+        self.show(rows + self._in_words(wanted))
+
+    def _in_words(self, wanted: Sequence[str]) -> list[Row]:
+        """Return rows for what is free or asked about by itself, with where more is said."""
+        told = [line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)]
+        width = max((cell_len(what) for _, what, _ in told), default=0)
+        rows = [
+            Row(
+                f"words-{number}",
+                Content.assemble(
+                    self.styled(f"{action:<6}", "strong"), f"{what:<{width}}  ", self.styled(when, "faint")
+                ),
+            )
+            for number, (action, what, when) in enumerate(told)
+        ]
+        if rows:
+            head = "Built in, by what a call does · docs/permissions.md"
+            rows.insert(0, Row("words", self.styled(head, "faint")))
+        return rows
 
     def action_undo(self) -> None:
         """Put back the rule that was removed last."""
@@ -81,6 +114,9 @@ class PermissionsScreen(PickerScreen[None]):
 
     def pick(self, key: str) -> None:
         """Ask what to do with a rule."""
+        if key.startswith("words"):
+            self.notify(_EXPLAINED, markup=False)
+            return
         rule = self._shown.get(key)
         if rule is None:
             return
