@@ -79,6 +79,17 @@ def test_going_on_says_where_the_sessions_are(capsys: pytest.CaptureFixture[str]
     assert run(["--demo", "-c", "-p", "hi again"]) == 0
 
 
+def test_a_run_that_got_to_no_model_leaves_no_session(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
+    before = printed(capsys, "sessions", "list", "--json")
+    assert run(["-p", "hello"]) == 1
+    assert run(["-p", "hello", "--model", "openai/gpt-5"]) == 1
+    capsys.readouterr()
+    assert printed(capsys, "sessions", "list", "--json") == before
+    assert run(["-p", "go on", "-r", recorded]) == 1
+    capsys.readouterr()
+    assert json.loads(printed(capsys, "sessions", "list", "--json"))["entry_count"] > 5, "it was there before"
+
+
 def test_sessions_are_listed_shown_searched_and_deleted(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
     assert "shop" in printed(capsys, "sessions", "list", "--here")
     row = json.loads(printed(capsys, "sessions", "list", "--json"))

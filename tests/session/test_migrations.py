@@ -140,7 +140,7 @@ def test_several_programs_may_make_the_file_at_once(tmp_path: Path) -> None:
         thread.join(timeout=20)
     assert len(stores) == 6
     for store in stores:
-        store.create_session("/")
+        store.create_session("/", title="kept")
     assert len(stores[0].sessions()) == 6
     for store in stores:
         store.close()

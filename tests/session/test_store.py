@@ -115,6 +115,38 @@ def test_references_in_a_fork_mean_what_they_meant(store: Store, new: NewSession
         fork.entry(3)
 
 
+@pytest.mark.parametrize(
+    ("source", "fork"),
+    [
+        ("The shop", "The shop (fork)"),
+        ("The shop (fork)", "The shop (fork 2)"),
+        ("The shop (fork 9)", "The shop (fork 10)"),
+        ("", "why is the total wrong? (fork)"),
+    ],
+)
+def test_a_fork_is_told_from_its_source_in_lists(store: Store, new: NewSession, source: str, fork: str) -> None:
+    session = new("why is the total wrong?")
+    store.rename(session.id, source)
+    assert store.fork(session.id, 1).title == fork
+
+
+def test_what_a_killed_program_left_empty_is_not_listed_and_goes_in_time(
+    store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, named, held = new("hello"), new(), new()
+    store.rename(named.id, "mine")
+    held.hold()
+    left = new().id
+    assert {info.id for info in store.sessions()} == {kept.id, named.id, held.id}
+    assert store.purge() == 0
+    later = store.clock() + 25 * HOUR
+    monkeypatch.setattr(store, "clock", lambda: later)
+    assert store.purge() == 1
+    with pytest.raises(SessionNotFound):
+        store.number(left)
+    assert store.number(held.id)
+
+
 def test_a_fork_lives_on_without_its_source(store: Store, new: NewSession) -> None:
     source = new("keep me")
     digest = store.put_blob(b"output")

@@ -113,10 +113,13 @@ def _headless(arguments: Namespace) -> int:
             gc.enable()
             # The host is started or found while the run gets ready.
             wiring.client.warm(agent.model)
+            code = EXIT_FAILED
             try:
-                return await HeadlessRun(agent, as_json=arguments.json).run(message, piped)
+                code = await HeadlessRun(agent, as_json=arguments.json).run(message, piped)
             finally:
                 await agent.aclose()
+                (wiring.close_failed if code == EXIT_FAILED else wiring.close)(session)
+            return code
 
     return asyncio.run(work())
 

@@ -41,7 +41,7 @@ from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir, runtime_dir
 from tui_agent.resources import prompt
-from tui_agent.session.entries import Entry
+from tui_agent.session.entries import AssistantEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
@@ -208,6 +208,15 @@ class Wiring:
         if not session.read_only and session.info.entry_count == 0:
             self.store.delete(session.id)
 
+    def close_failed(self, session: Session) -> None:
+        """Let go of a session whose only run failed; it is kept if a model answered, or something was done."""
+        began_here = not (self.arguments.continue_ or self.arguments.resume or self.arguments.fork)
+        if began_here and not any(map(_is_work, session.path())):
+            session.release()
+            self.store.delete(session.id)
+        else:
+            self.close(session)
+
     def open_from_arguments(self) -> Session:
         """Open the session the arguments name, or a new one."""
         arguments = self.arguments
@@ -363,6 +372,15 @@ class Wiring:
         directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
         create_demo_workspace(directory)
         return directory
+
+
+def _is_work(entry: Entry) -> bool:
+    """Whether an entry is more than a message nobody answered, and what was put around it."""
+    match entry:
+        case AssistantEntry(parts=parts):
+            return bool(parts)
+        case entry:
+            return isinstance(entry, ToolResultEntry | ShellEntry)
 
 
 def _flags(arguments: Namespace) -> dict[str, Any]:

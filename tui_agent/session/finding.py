@@ -1,6 +1,7 @@
 """Queries that find sessions and entries. Callers own the connection."""
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from tui_agent.session import entry_table
@@ -11,7 +12,17 @@ from tui_agent.session.schema import key_of
 from tui_agent.session.search import index_text, match_expression, snippet
 from tui_agent.session.typed import typed_text
 
-__all__ = ["entries", "matching", "mentionable", "rebuild", "sessions", "sessions_named", "totals", "typed_texts"]
+__all__ = [
+    "empty",
+    "entries",
+    "matching",
+    "mentionable",
+    "rebuild",
+    "sessions",
+    "sessions_named",
+    "totals",
+    "typed_texts",
+]
 
 _CONSIDERED = 2_000
 """Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
@@ -23,14 +34,32 @@ _NAMED = 10
 """Sessions that are listed when a part of an id is ambiguous."""
 
 
+def empty(connection: sqlite3.Connection) -> list[tuple[int, str | None, int]]:
+    """Return number, holder and last use of the sessions in which nothing was kept.
+
+    A program has only just begun them, or was killed before there was anything to keep.
+    """
+    return connection.execute(
+        "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
+    ).fetchall()
+
+
 def sessions(
-    connection: sqlite3.Connection, columns: str, *, cwd: str | None, query: str | None, window: tuple[int, int]
+    connection: sqlite3.Connection,
+    columns: str,
+    *,
+    cwd: str | None,
+    query: str | None,
+    window: tuple[int, int],
+    hidden: Sequence[int] = (),
 ) -> list[Any]:
-    """Return rows of sessions, the last used first. ``window`` is how many, and how many to skip.
+    """Return rows of sessions, the last used first. ``window`` is how many, and how many to skip; ``hidden`` numbers.
 
     Subagents' sessions are found by a query only: they belong to the conversation they were started from.
     """
     conditions, values = ["deleted_at IS NULL"], list[object]()
+    if hidden:
+        conditions.append(f"number NOT IN ({', '.join(map(str, hidden))})")
     if cwd is not None:
         conditions.append("cwd = ?")
         values.append(cwd)

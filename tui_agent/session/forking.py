@@ -1,5 +1,6 @@
 """Making, copying and removing whole sessions. Callers own the transaction."""
 
+import re
 import sqlite3
 
 from tui_agent.session import entry_table
@@ -7,7 +8,11 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
 from tui_agent.session.spine import Spine
 
-__all__ = ["fork", "insert_session", "remove_session"]
+__all__ = ["fork", "fork_title", "insert_session", "remove_session"]
+
+_FORKED = re.compile(r"(.*) \(fork(?: (\d{1,6}))?\)", re.DOTALL)
+_TITLE_LENGTH = 60
+"""Characters of a source's name that a fork's title begins with."""
 
 
 def insert_session(
@@ -39,9 +44,10 @@ def fork(connection: sqlite3.Connection, source: int, at_entry: int | None, *, n
     Ids stay what they are. New ones start above all of the source's, so that a reference to an entry that was not
     copied (the leaf a branch summary tells of) can never come to name another one.
     """
-    source_id, cwd, title, last_id = connection.execute(
-        "SELECT id, cwd, title, last_id FROM sessions WHERE number = ?", (source,)
+    source_id, cwd, title, first_message, last_id = connection.execute(
+        "SELECT id, cwd, title, first_message, last_id FROM sessions WHERE number = ?", (source,)
     ).fetchone()
+    title = fork_title(title or first_message)
     target = insert_session(
         connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, "")
     )
@@ -63,6 +69,13 @@ def fork(connection: sqlite3.Connection, source: int, at_entry: int | None, *, n
     )
     entry_table.note(connection, target, entries)
     return target
+
+
+def fork_title(source: str) -> str:
+    """Return the title of a fork, of the title or first message of its source: lists show both beside each other."""
+    if match := _FORKED.fullmatch(source):
+        return f"{match[1]} (fork {int(match[2] or 1) + 1})"
+    return f"{source[:_TITLE_LENGTH].strip()} (fork)" if source.strip() else ""
 
 
 def _copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:

@@ -30,8 +30,8 @@ from tui_agent.session.unsent import Unsent
 
 __all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store"]
 
-_ABANDONED_DELETION = 24 * 3600 * 1000
-"""Milliseconds after which a deletion whose program never ended properly is carried out by another one."""
+_ABANDONED = 24 * 3600 * 1000
+"""Milliseconds after which what a program left that never ended properly is cleared away by another one."""
 
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 _INFO_COLUMNS = (
@@ -125,6 +125,8 @@ class Store:
     ) -> list[SessionInfo]:
         """Return sessions, the last used first. Those of subagents are found by a search, and listed with no other.
 
+        Sessions that a killed program left empty are not there.
+
         ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory or id contains all
         its words, or in which the words occur in an entry.
         """
@@ -135,6 +137,7 @@ class Store:
                 cwd=None if cwd is None else storable(str(cwd)),
                 query=query,
                 window=(limit, offset),
+                hidden=self._left_empty(connection),
             )
         return [self._info(row) for row in rows]
 
@@ -195,18 +198,22 @@ class Store:
         self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
     def purge(self) -> int:
-        """Delete for good what this program deleted, and what others deleted that ended without doing so.
+        """Delete for good what this program deleted, and what others left that ended without doing so.
 
-        To be called when the program ends. Returns how many sessions it were.
+        That is what they deleted, and the empty sessions of programs that were killed. To be called when the program
+        ends. Returns how many sessions it were.
         """
+        longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
             numbers = [
                 row[0]
                 for row in connection.execute(
                     "SELECT number FROM sessions WHERE deleted_at IS NOT NULL AND (deleted_by = ? OR deleted_at < ?)",
-                    (self._token, self.clock() - _ABANDONED_DELETION),
+                    (self._token, longest_ago),
                 )
             ]
+            left = self._left_empty(connection, before=longest_ago)
+        numbers = list(dict.fromkeys((*numbers, *left)))
         for number in numbers:
             with self.writer() as connection:
                 forking.remove_session(connection, number)
@@ -359,6 +366,14 @@ class Store:
             )
             if not changed.rowcount:
                 raise SessionNotFound(session_id)
+
+    def _left_empty(self, connection: sqlite3.Connection, *, before: int | None = None) -> list[int]:
+        """Return the sessions in which programs that are gone kept nothing, last used before a time."""
+        return [
+            number
+            for number, writer, used in finding.empty(connection)
+            if (before is None or used < before) and not self.alive(writer)
+        ]
 
     def _info_of(self, number: int, session_id: str) -> SessionInfo:
         with self.reader() as connection:
