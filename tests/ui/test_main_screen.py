@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from tests.support.ui_app import NOW, STILL, make_stage, until, write
 from tui_agent.agent.events import (
@@ -31,6 +32,7 @@ from tui_agent.session.errors import StoreFull
 from tui_agent.session.session import Session
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.commands import COMMANDS, available
+from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, Start
 
 
@@ -388,6 +390,25 @@ async def test_mode_and_rename(tmp_path: Path) -> None:
         await pilot.pause()
         assert "My title" in screen_text(stage).splitlines()[0]
         assert stage.agent.session.info.title == "My title"
+
+
+async def test_rename_without_a_title_asks_and_swallows_no_command(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.session.set_title("Old")
+        await write(pilot, "/rename")
+        await pilot.press("enter")
+        await until(lambda: isinstance(stage.app.screen, LineScreen), pilot)
+        assert stage.app.screen.query_one(Input).value == "Old"
+        await pilot.press("escape")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        assert stage.main.prompt.text == ""
+        assert stage.agent.session.info.title == "Old"
+        await stage.main.run_command("rename", "")
+        await until(lambda: isinstance(stage.app.screen, LineScreen), pilot)
+        await pilot.press(*"er", "enter")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        assert stage.agent.session.info.title == "Older"
 
 
 async def test_copy_takes_the_last_answer_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

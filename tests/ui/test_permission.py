@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import STILL, make_stage, write
+from tests.support.ui_app import STILL, make_stage, until, write
 from tui_agent.agent.events import (
     Decision,
     PermissionAnswer,
@@ -233,6 +233,20 @@ async def test_a_click_answers(tmp_path: Path) -> None:
         await pilot.click("PermissionChoices", offset=(5, 2))
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.DENY))]
+
+
+async def test_the_line_of_keys_tells_every_answer_there_is(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((120, 30)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await until(lambda: "a always" in str(stage.main.status.render()), pilot)
+        assert "e no, but …" in str(stage.main.status.render())
+        assert "s stop" not in str(stage.main.status.render())
+        stage.agent.answer_permission("c1", PermissionAnswer(Decision.ONCE))
+        stage.view.question.clear()
+        stage.agent.emit(PermissionAsked(replace(bash(), call_id="c2", rules=())))
+        await until(lambda: "a always" not in str(stage.main.status.render()), pilot)
+        assert "e no, but …" in str(stage.main.status.render())
 
 
 async def test_without_a_rule_always_cannot_be_chosen(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ async def test_the_second_press_is_asked_for_by_name_and_any_other_key_keeps(tmp
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
         position = next(number for number, row in enumerate(found) if "victim" in row)
-        for other in ("x", "a", "u"):
+        for other in ("x", "a", "u", "escape"):
             await pilot.press("home", *["down"] * position, "d")
             await until(lambda: "Press d again to delete “victim”" in screen_text(stage), pilot)
             await pilot.press(other)

@@ -10,6 +10,8 @@ from tui_agent.agent.events import RunStarted
 from tui_agent.session.entries import FilePart, ImagePart, ModeChangeEntry, TextPart, UserEntry
 from tui_agent.session.store import Store
 from tui_agent.session.unsent import Unsent
+from tui_agent.ui.commands import Command
+from tui_agent.ui.handlers import rename
 from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.widgets.prompt import Prompt
 
@@ -282,12 +284,16 @@ async def test_tab_completes_a_command_without_running_it(tmp_path: Path) -> Non
         assert offered(stage) == []
 
 
-async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(tmp_path: Path) -> None:
+async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [Command("review", "an own command", rename, "Review", argument="FILE")]
+    monkeypatch.setattr("tui_agent.ui.screens.main.available", lambda _agent: rows)
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press("slash", "r", "e", "n", "enter")
+        await pilot.press("slash", "r", "e", "v", "enter")
         await pilot.pause()
-        assert stage.main.prompt.text == "/rename "
+        assert stage.main.prompt.text == "/review "
 
 
 async def test_at_offers_files_and_enter_inserts_one(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tui_agent.agent.permissions import (
     session_rules,
 )
 from tui_agent.agent.permissions.modes import Mode
+from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolInput
 
@@ -137,8 +138,7 @@ class Gate:
             )
         )
         if answer.decision in {Decision.DENY, Decision.STOP}:
-            note = f" The user says: {answer.note}" if answer.note else ""
-            return f"The user did not allow this call.{note}"
+            return with_note("The user did not allow this call.", answer.note)
         if answer.decision is Decision.SESSION:
             self.session_rules.extend(rule for rule in offered if rule not in self.session_rules)
             made = " · ".join(map(str, offered))

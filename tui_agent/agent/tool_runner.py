@@ -28,6 +28,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.gate import Gate, needs_of, note_needs
 from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
@@ -293,7 +294,7 @@ class ToolRunner:
         if answer.decision is Decision.SESSION:
             self._allowed_loops.update(loop.keys)
         if answer.decision is Decision.DENY:
-            return f"{note} The user says: {answer.note}" if answer.note else note
+            return with_note(note, answer.note)
         return None
 
     def _is_readable(self, tool: str, arguments: str) -> bool:

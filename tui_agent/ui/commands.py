@@ -77,7 +77,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("tree", "all branches of this session", handlers.tree, "Session tree", key="ctrl+t", needs=NavigatingAgent),
     Command("parent", "open the session this one came from", subagent_handlers.parent, "Parent session"),
     Command("fork", "go on in a copy of this session", handlers.fork, "Fork session"),
-    Command("rename", "give this session a title", handlers.rename, "Rename session", argument="TITLE"),
+    Command("rename", "give this session a title", handlers.rename, "Rename session", argument="[TITLE]"),
     Command(
         "export",
         "write this session to a file: md, html, jsonl",

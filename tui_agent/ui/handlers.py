@@ -52,14 +52,29 @@ async def fork(main: MainScreen, _argument: str) -> None:
 
 
 async def rename(main: MainScreen, argument: str) -> None:
-    """Give the session a title; without one put the command into the prompt, the title in it."""
+    """Give the session a title; without one ask for it."""
+    from tui_agent.session.errors import StoreError
+    from tui_agent.ui.screens.line import LineScreen
+
     if main.agent is None:
         return
-    if argument:
-        main.agent.session.set_title(argument)
+    session = main.agent.session
+
+    def titled(title: str | None) -> None:
+        if not title:
+            return
+        try:
+            session.set_title(title)
+        except StoreError as error:
+            main.say(error.message, "error")
+            return
         main.show_facts()
+        main.say(f"This session is called “{one_line(title, 60)}”.")
+
+    if argument:
+        titled(argument)
     else:
-        main.prompt.set_draft(f"/rename {main.agent.session.info.title}")
+        main.app.push_screen(LineScreen("Title of this session", session.info.title, keeps="rename"), titled)
 
 
 async def model(main: MainScreen, argument: str) -> None:
@@ -114,22 +129,30 @@ async def tree(main: MainScreen, argument: str) -> None:
 
 
 async def label(main: MainScreen, argument: str) -> None:
-    """Label the leaf; without a text put the command into the prompt, the label in it."""
+    """Label the leaf; without a text ask for it."""
     from tui_agent.session.errors import StoreError
+    from tui_agent.ui.screens.line import LineScreen
 
     session = main.agent.session if main.agent else None
     if session is None or session.leaf is None:
         main.say("There is nothing to label yet.")
         return
-    if not argument:
-        main.prompt.set_draft(f"/label {session.labels().get(session.leaf, '')}")
-        return
-    try:
-        session.label(session.leaf, argument)
-    except StoreError as error:
-        main.say(error.message, "error")
+    leaf = session.leaf
+
+    def labelled(text: str | None) -> None:
+        if not text:
+            return
+        try:
+            session.label(leaf, text)
+        except StoreError as error:
+            main.say(error.message, "error")
+        else:
+            main.say(f"#{leaf} is labelled “{one_line(text, 40)}”.")
+
+    if argument:
+        labelled(argument)
     else:
-        main.say(f"#{session.leaf} is labelled “{one_line(argument, 40)}”.")
+        main.app.push_screen(LineScreen(f"Label of #{leaf}", session.labels().get(leaf, "")), labelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +321,8 @@ def open_output(main: MainScreen, entry: Entry) -> None:
     from tui_agent.ui.copying import text_of
     from tui_agent.ui.screens.viewer import ViewerScreen
 
-    if not isinstance(entry, ToolResultEntry | ShellEntry):
+    # A key pressed twice comes twice, the second time before the page has the focus.
+    if not isinstance(entry, ToolResultEntry | ShellEntry) or isinstance(main.app.screen, ViewerScreen):
         return
     if isinstance(entry, ShellEntry):
         main.app.push_screen(ViewerScreen(f"!{entry.command}", entry.output))

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_agent.agent.permissions.notes import with_note
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -94,6 +95,14 @@ def test_a_status_is_told_by_icon_and_word(status: ToolStatus, icon: str, word: 
     head = rows(CardBlock(CALL, result("text", status)))[0]
     assert head.startswith(icon)
     assert word in head
+
+
+def test_a_refused_call_tells_the_users_words_on_its_head() -> None:
+    told = with_note("The user did not allow this call.", "use unittest instead")
+    assert "denied: use unittest instead" in rows(CardBlock(CALL, result(told, ToolStatus.DENIED)))[0]
+    long = rows(CardBlock(CALL, result(with_note("No.", "word " * 40), ToolStatus.DENIED)), 80)[0]
+    assert "denied: word word" in long
+    assert "…" in long
 
 
 def test_facts_stand_at_the_right_edge_and_give_way() -> None:

@@ -216,8 +216,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.details.set_class(self._state.marked is not None, "-asking")
 
     def on_key(self, event: events.Key) -> None:
-        """Any key but the second ``d`` keeps what was marked."""
-        if event.key != "d":
+        """Any key but the second ``d`` keeps what was marked; Escape does nothing else then."""
+        if event.key not in {"d", "escape"}:
             self._keep_marked()
 
     def _keep_marked(self) -> None:
@@ -251,7 +251,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_export(self) -> None:
         """Write the highlighted session to a file."""
-        self._keep_marked()
         if self._export is not None and (info := self._info(self.highlighted)) is not None:
             self._export(info)
 
@@ -296,7 +295,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_undelete(self) -> None:
         """Bring the session deleted last back, and go to it."""
-        self._keep_marked()
         if not self._state.deleted:
             self.notify("Nothing was deleted here.", markup=False)
             return
@@ -306,7 +304,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_rename(self) -> None:
         """Edit the title of the highlighted session."""
-        self._keep_marked()
         if (info := self._info(self.highlighted)) is None:
             return
         self._state.renaming = info.id
@@ -343,12 +340,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_search(self) -> None:
         """Go to the filter."""
-        self._keep_marked()
         self.field.focus()
 
     def action_switch(self) -> None:
         """Between filter and list."""
-        self._keep_marked()
         (self.listing if self.field.has_focus else self.field).focus()
 
     def _info(self, key: str | None) -> SessionInfo | None:

@@ -27,9 +27,9 @@ class PermissionChoices(OptionList):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1,y", "answer('once')", "yes", key_display="y"),
-        Binding("2,a", "answer('session')", "always in this session", key_display="a", show=False),
+        Binding("2,a", "answer('session')", "always", key_display="a"),
         Binding("3,n", "answer('deny')", "no", key_display="n"),
-        Binding("4,e", "answer('note')", "no, but …", key_display="e", show=False),
+        Binding("4,e", "answer('note')", "no, but …", key_display="e"),
         Binding("5,s", "answer('stop')", "stop", key_display="s", show=False),
         Binding("pageup", "scroll_details(-1)", "details up", show=False),
         Binding("pagedown", "scroll_details(1)", "details down", show=False),
@@ -70,6 +70,12 @@ class PermissionChoices(OptionList):
     def action_answer(self, name: str) -> None:
         """Choose an answer by its key."""
         self.post_message(self.Chosen(name))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only the answers that this question has."""
+        if action == "answer" and self.option_count:
+            return any(option.id == parameters[0] and not option.disabled for option in self.options)
+        return super().check_action(action, parameters)
 
     def action_cursor_up(self) -> None:
         """Move up; Enter means the highlighted choice from now on."""

@@ -163,6 +163,7 @@ class PermissionPrompt(VerticalGroup):
     def _arm(self) -> None:
         self.armed = True
         self._choices.focus()
+        self.refresh_bindings()
         self.post_message(self.Armed())
 
     # -- answering --------------------------------------------------------------------------------------------

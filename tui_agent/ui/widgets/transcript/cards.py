@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tui_agent.agent.permissions.notes import note_of
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import sanitize
@@ -238,13 +239,16 @@ class CardBlock(FoldingBlock):
             (self.tool, "tool act:toggle"),
             (f" {self.title}", "title act:toggle"),
         ]
-        yield head_line(left, self._facts(), ((f"  {self.chevron}", "muted act:toggle"),), width)
+        yield head_line(left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width)
 
-    def _facts(self) -> Sequence[Run]:
+    def _facts(self, width: int) -> Sequence[Run]:
         metadata = self._metadata
         facts: list[Run] = [(self.elapsed, "muted")] if self.elapsed else []
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
-            facts.append((str(self.status), _ICONS[self.status][1]))
+            said = sanitize.line(note_of(self._result.output)) if self._result and self.status == "denied" else ""
+            room = max(12, width // 2 - len(self.status) - 6)
+            words = f": {said[: room - 1]}…" if len(said) > room else f": {said}" if said else ""
+            facts.append((f"{self.status}{words}", _ICONS[self.status][1]))
         if metadata.exit_code:
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if metadata.additions or metadata.deletions:
