@@ -406,9 +406,9 @@ async def test_rename_without_a_title_asks_and_swallows_no_command(tmp_path: Pat
         assert stage.agent.session.info.title == "Old"
         await stage.main.run_command("rename", "")
         await until(lambda: isinstance(stage.app.screen, LineScreen), pilot)
-        await pilot.press(*"er", "enter")
+        await pilot.press(*"New", "enter")
         await until(lambda: stage.app.screen is stage.main, pilot)
-        assert stage.agent.session.info.title == "Older"
+        assert stage.agent.session.info.title == "New"
 
 
 async def test_copy_takes_the_last_answer_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
