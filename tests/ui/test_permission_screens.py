@@ -88,10 +88,10 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
             "ask * * built in",
         ]
         # What no rule says is said in words, and can be searched for.
-        assert "ask secrets: .env, keys, credentials also where reading is allowed" in shown
+        assert "ask secrets: .env, keys, credentials even where reading is free" in shown
         assert "allow commands that read: ls, cat, rg, git diff known to do no more" in shown
         assert "docs/permissions.md" in screen_text(stage)
-        await pilot.press(*"pytest", "down", "enter")
+        await pilot.press(*"pytest", "enter")
         await pilot.pause()
         assert "only in the sandbox" in screen_text(stage)
         assert "git commit *" not in screen_text(stage)

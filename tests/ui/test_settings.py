@@ -9,13 +9,15 @@ import pytest
 
 from tests.support.ui_app import STILL, Stage, make_stage, until, write
 from tui_agent.agent.events import RunStarted
-from tui_agent.config import load_config, set_value
+from tui_agent.config import ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.keymap import Rebindable, checked, is_key
 from tui_agent.ui.reports import help_text, rebindable_actions
+from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.report import ReportScreen
-from tui_agent.ui.screens.settings import SettingsScreen
+from tui_agent.ui.screens.settings import COMMON, SettingsScreen
+from tui_agent.ui.screens.themes import ThemePicker
 from tui_agent.ui.services import Reread
 
 
@@ -85,7 +87,7 @@ async def test_a_value_is_edited_and_saved(tmp_path: Path) -> None:
 async def test_a_wrong_value_is_explained_and_changes_nothing(tmp_path: Path) -> None:
     stage, path = a_stage(tmp_path)
     async with stage.run() as pilot:
-        screen = await opened(stage, pilot, "prune.when")
+        screen = await opened(stage, pilot, "compaction.result_chars")
         await pilot.press("enter")
         await write(pilot, "x")
         await pilot.press("enter")
@@ -106,6 +108,71 @@ async def test_yes_or_no_is_changed_with_enter(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert tomllib.loads(path.read_text()) == {"compaction": {"auto": False}}
+
+
+async def test_a_closed_set_is_chosen_from_a_list_and_the_same_again_saves_nothing(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await opened(stage, pilot, "prune.when")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(stage.app.screen, ChoiceScreen)
+        assert "auto (as it is)" in screen_text(stage)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "Nothing changed." in screen_text(stage)
+        assert path.read_text() == ""
+        await pilot.press("enter", "down", "enter")
+        await pilot.pause()
+        assert tomllib.loads(path.read_text()) == {"prune": {"when": "run_end"}}
+        assert "Saved." in screen_text(stage)
+
+
+async def test_themes_come_as_a_list_and_an_empty_field_left_empty_changes_nothing(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await opened(stage, pilot, "ui.theme")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(stage.app.screen, ThemePicker)
+        await pilot.press(*"nord", "enter")
+        await pilot.pause()
+        assert stage.app.theme == "nord"
+        assert tomllib.loads(path.read_text()) == {"ui": {"theme": "nord"}}
+        await pilot.press("escape")
+        await write(pilot, "compaction.threshold")
+        await pilot.press("enter", "enter")
+        await pilot.pause()
+        assert "Nothing changed." in screen_text(stage)
+        assert tomllib.loads(path.read_text()) == {"ui": {"theme": "nord"}}
+
+
+async def test_what_most_people_want_stands_first_and_the_rest_in_groups(tmp_path: Path) -> None:
+    stage, _ = a_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        screen = await opened(stage, pilot, "")
+        shown = [line.split()[0] for line in screen_text(stage).splitlines() if line.strip()]
+        first = shown.index("Common")
+        assert shown[first + 1 : first + 12] == [*COMMON, "General"]
+        assert screen.highlighted == "model"
+        keys = [option.id for option in screen.listing.options]
+        assert len(keys) == len(set(keys))
+        assert "[compaction]" in keys
+
+
+async def test_a_broken_file_is_told_where_the_settings_would_be(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        path.write_text("a = 1\nmodel = \n")
+        await opened(stage, pilot, "")
+        with pytest.raises(ConfigError) as caught:
+            load_config(path)
+        told = " ".join(screen_text(stage).split())
+        assert "line 2" in told
+        assert str(caught.value).split(": ")[-1] in told
+        assert "No setting has this name" not in told
+        await write(pilot, "mode")
+        assert "line 2" in " ".join(screen_text(stage).split())
 
 
 async def test_tables_are_left_to_the_file(tmp_path: Path) -> None:
@@ -235,6 +302,14 @@ async def test_what_is_saved_is_followed_and_what_counts_later_says_when(tmp_pat
     times: list[int] = []
     stage, path = a_stage(tmp_path, reread_settings=lambda: (times.append(1), reread())[1])
     async with stage.run() as pilot:
+        await opened(stage, pilot, "host.keep_warm")
+        before = len(times)
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert "Nothing changed." in screen_text(stage)
+        assert len(times) == before
+        path.write_text("[host]\nkeep_warm = 5\n")
+        await pilot.press("escape", "escape")
         await opened(stage, pilot, "host.keep_warm")
         before = len(times)
         assert "A change counts from the next start on." in screen_text(stage)

@@ -15,11 +15,11 @@ from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.picker import PickerScreen, Row
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
-    ("ask", "secrets: .env, keys, credentials", "also where reading is allowed"),
+    ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
     ("allow", "commands that read: ls, cat, rg, git diff", "known to do no more"),
     ("allow", "building, testing: pytest, npm test, make", "only in the sandbox"),
     ("allow", "changing files of the project", "only in auto-edit"),
-    ("ask", "the network, and outside of the project", "rm, git commit, python -c too"),
+    ("ask", "the network, and outside of the project", "rm and git commit too"),
 )
 """What is decided before any rule is asked and can't be said as one: what is done, what about, and when."""
 
@@ -92,7 +92,7 @@ class PermissionsScreen(PickerScreen[None]):
         ]
         if rows:
             head = "Built in, by what a call does · docs/permissions.md"
-            rows.insert(0, Row("words", self.styled(head, "faint")))
+            rows.insert(0, Row("words", self.styled(head, "faint"), heading=True))
         return rows
 
     def action_undo(self) -> None:

@@ -23,10 +23,11 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row. ``key`` identifies it to the screen."""
+    """One row. ``key`` identifies it to the screen; a heading cannot be picked."""
 
     key: str
     content: Content
+    heading: bool = False
 
 
 class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
@@ -76,7 +77,7 @@ class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
 
     def show(self, rows: Sequence[Row], *, at: str | None = None) -> None:
         """Show rows, the highlight on the one called ``at``, else on the first."""
-        self.listing.set_options(Option(row.content, id=row.key) for row in rows[:SHOWN])
+        self.listing.set_options(Option(row.content, id=row.key, disabled=row.heading) for row in rows[:SHOWN])
         if len(rows) > SHOWN:
             more = self.styled(f"{len(rows) - SHOWN} more: type to narrow", "faint")
             self.listing.add_option(Option(more, disabled=True))
@@ -84,7 +85,10 @@ class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
         self.empty.display = not rows
         keys = [row.key for row in rows[:SHOWN]]
         if rows:
-            self.listing.highlighted = keys.index(at) if at in keys else 0
+            first = next((place for place, row in enumerate(rows) if not row.heading), None)
+            self.listing.highlighted = keys.index(at) if at in keys else first
+            if self.listing.highlighted == 1:
+                self.listing.scroll_home(animate=False)
         else:
             self.highlight(None)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui_agent.config import ConfigError, parse_value
@@ -26,6 +29,20 @@ if TYPE_CHECKING:
 MODELS = frozenset({"model", "small_model", "compaction.model"})
 """Settings that name a model."""
 
+COMMON = (
+    "model",
+    "small_model",
+    "mode",
+    "ui.theme",
+    "ui.reduced_motion",
+    "compaction.auto",
+    "compaction.threshold",
+    "prune.when",
+    "sandbox.mode",
+    "checkpoints.enabled",
+)
+"""What most people want to change; it stands first."""
+
 
 def _when(key: str) -> str:
     """Return a sentence when a change does not count at once."""
@@ -33,6 +50,13 @@ def _when(key: str) -> str:
 
     when = counts(key)
     return f" A change counts {when}." if when else ""
+
+
+def _written(row: SettingRow) -> str:
+    """Return a value as it is edited."""
+    from tui_agent.setting_rows import UNSET
+
+    return "" if row.value == UNSET else row.value
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -54,6 +78,7 @@ class SettingsScreen(PickerScreen[None]):
         self._rows: dict[str, SettingRow] = {}
         self._editing: str | None = None
         self._saved: tuple[str, str] | None = None
+        self._broken = ""
 
     def compose(self) -> ComposeResult:
         """The list, what the highlighted setting is about, and a field for its value."""
@@ -72,18 +97,37 @@ class SettingsScreen(PickerScreen[None]):
     def _read(self) -> None:
         try:
             self._rows = {row.key: row for row in self._main.services.settings_rows()}
+            self._broken = ""
         except ConfigError as error:
-            self._say(str(error), "error")
+            self._rows, self._broken = {}, str(error)
+        self.empty.update(visible(self._broken or self.EMPTY))
 
     # -- the list ---------------------------------------------------------------------------------------------
 
     def refill(self, query: str) -> None:
         """Show the settings whose key or description holds every word."""
         words = query.lower().split()
+        if not words:
+            self.show(list(self._grouped()), at=self.highlighted)
+            return
         found = [
             row for row in self._rows.values() if all(word in f"{row.key} {row.description}".lower() for word in words)
         ]
         self.show([Row(row.key, self._row(row)) for row in found], at=self.highlighted)
+
+    def _grouped(self) -> Iterator[Row]:
+        """Yield every setting under the heading of its group, the common ones first."""
+        common = [self._rows[key] for key in COMMON if key in self._rows]
+        others = [row for row in self._rows.values() if row.key not in COMMON]
+        # What is in no table of the file has a group of its own.
+        groups = {"Common": common, "General": [row for row in others if "." not in row.key]}
+        for row in others:
+            if "." in row.key:
+                groups.setdefault(row.key.partition(".")[0], []).append(row)
+        for name, rows in groups.items():
+            if rows:
+                yield Row(f"[{name}]", self.styled(name, "faint"), heading=True)
+                yield from (Row(row.key, self._row(row)) for row in rows)
 
     def _row(self, row: SettingRow) -> Content:
         wide = self.app.size.width >= 100
@@ -106,19 +150,49 @@ class SettingsScreen(PickerScreen[None]):
     # -- editing ----------------------------------------------------------------------------------------------
 
     def pick(self, key: str) -> None:
-        """Change a setting: the next of two values, otherwise in the field."""
+        """Change a setting: the next of two values, one of a list where there is one, otherwise in the field."""
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._main.services.config_path)
             self._say(f"{row.description}\nIt is a table: write it in {path}; /settings reload has it count.")
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
+        elif (screen := self._list_for(row)) is not None:
+            self.app.push_screen(screen, partial(self._picked, key))
         else:
             self._editing = key
             self.value.display = True
-            self.value.value = "" if row.value == "—" else row.value
+            self.value.value = _written(row)
             self.value.focus()
             self.keys.show(self.EDIT_KEYS)
+
+    def _list_for(self, row: SettingRow) -> Screen[str | None] | None:
+        """Return the screen that lists all values of a setting, None when there are too many."""
+        from tui_agent.ui.screens.choice import ChoiceScreen
+        from tui_agent.ui.screens.themes import ThemePicker
+
+        if row.key == "ui.theme":
+            return ThemePicker()
+        if row.choices:
+            answers = [
+                (choice, f"{choice} (as it is)" if choice == row.value else choice)
+                for choice in sorted(row.choices, key=lambda choice: choice != row.value)
+            ]
+            return ChoiceScreen(row.key, answers, row.description)
+        return None
+
+    def _picked(self, key: str, value: str | None) -> None:
+        if value == self._rows[key].value:
+            self._unchanged(key)
+        elif value is not None:
+            self._save(key, value)
+
+    def _unchanged(self, key: str) -> None:
+        """Say that there was nothing to save."""
+        self._saved = key, "Nothing changed."
+        if self._editing is not None:
+            self._end_editing()
+        self.highlight(key)
 
     @on(Input.Submitted, "#value")
     def _submitted(self, event: Input.Submitted) -> None:
@@ -126,8 +200,10 @@ class SettingsScreen(PickerScreen[None]):
         if self._editing is not None:
             text = event.value.strip()
             row = self._rows[self._editing]
-            # What may only be one of some words is a word, although TOML would read another kind of value.
-            self._save(self._editing, None if not text else text if row.choices else parse_value(text))
+            if text == _written(row):
+                self._unchanged(self._editing)
+                return
+            self._save(self._editing, None if not text else parse_value(text))
 
     @on(Input.Changed, "#value")
     def _changed(self, event: Input.Changed) -> None:
@@ -182,7 +258,10 @@ class SettingsScreen(PickerScreen[None]):
     def action_reset(self) -> None:
         """Go back to the default."""
         if (key := self._editing or self.highlighted) is not None and self._rows[key].editable:
-            self._save(key, None)
+            if self._rows[key].origin == "default":
+                self._unchanged(key)
+            else:
+                self._save(key, None)
 
     def _end_editing(self) -> None:
         self._editing = None
