@@ -30,6 +30,7 @@ from tui_agent.context.settings import (
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
+from tui_agent.theme_names import THEMES
 from tui_agent.tools.settings import FetchSettings, SandboxSettings
 
 Origin = Literal["default", "file", "project", "environment", "flag"]
@@ -179,8 +180,16 @@ def load_config(
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
     warnings = tuple(f"{path} has a setting this version doesn't know: {name}." for name in unknown)
-    warnings = (*warnings, *_exposed_keys(path, layers[0][1]))
+    warnings = (*warnings, *_exposed_keys(path, layers[0][1]), *_unknown_theme(config, origins.get("ui.theme", "file")))
     return LoadedConfig(config, path, origins, warnings, permissions)
+
+
+def _unknown_theme(config: Config, origin: Origin) -> tuple[str, ...]:
+    name = config.ui.theme
+    if name is None or name in THEMES:
+        return ()
+    said = f"There is no theme “{name}” (ui.theme, set in the {origin}), so the default is used."
+    return (f"{said} /theme in the program shows them all.",)
 
 
 def _beside(own: Table, brought: Table) -> Table:

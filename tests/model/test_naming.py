@@ -33,7 +33,8 @@ def catalog(tmp_path: Path) -> Catalog:
         ("claud-sonnet-5", Standing.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
         ("antropic/claude-sonnet-5", Standing.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
         ("openai/", Standing.IMPOSSIBLE, ("openai/my-model",)),
-        ("openai/two words", Standing.IMPOSSIBLE, ()),
+        ("openai/two words", Standing.IMPOSSIBLE, ("openai/my-model",)),
+        ("openai/nope", Standing.NEW, ("openai/my-model",)),
     ],
 )
 def test_names(catalog: Catalog, model: str, standing: Standing, similar: tuple[str, ...]) -> None:

@@ -21,6 +21,8 @@ ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""
 
 _FILE = "model_prices_and_context_window_backup.json"
+_SLIP = 0.85
+"""How much a name resembles one that was mistyped: 0 not at all, 1 the same."""
 _CHAT = {"chat", "responses"}
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
@@ -135,11 +137,15 @@ class Catalog:
         )
 
     def similar(self, model: str, limit: int = 3) -> list[str]:
-        """Return ids that may have been meant."""
+        """Return ids that may have been meant: those set up for the provider first, unless it is a slip of another."""
+        prefix = f"{model.partition('/')[0]}/"
+        own = [name for name in self._settings if name.startswith(prefix)] if "/" in model else []
         ids = [info.id for info in self.models()]
         tails = {info_id.rpartition("/")[2]: info_id for info_id in reversed(ids)}
         close = difflib.get_close_matches(model, ids, limit, 0.6)
         close += [tails[tail] for tail in difflib.get_close_matches(model.rpartition("/")[2], tails, limit, 0.6)]
+        if not difflib.get_close_matches(model, ids, 1, _SLIP):
+            close = [*own, *close]
         return list(dict.fromkeys(close))[:limit]
 
     def provider(self, model: str) -> str:

@@ -18,6 +18,8 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.typed import command_line, typed_text
 
+ERROR = "Error: "
+"""What the preview of an answer begins with that is nothing but the error it ended with."""
 PREVIEW_LENGTH = 200
 """Characters of an entry that lists show."""
 
@@ -38,7 +40,7 @@ def _preview_source(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind of
             )
         case AssistantEntry():
             calls = " · ".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
-            return entry.text or calls or entry.error or ""
+            return entry.text or calls or (f"{ERROR}{entry.error}" if entry.error else "")
         case ToolResultEntry():
             return f"{entry.tool} {entry.title}".strip() if entry.title else f"{entry.tool} {entry.output}"
         case ShellEntry():

@@ -95,6 +95,11 @@ class EntrySource:
 
 
 def _entry(header: EntryHeader, now: float, score: int) -> Candidate:
+    from tui_agent.session.previews import ERROR
+
     who = _WHO.get(header.kind, header.kind.replace("_", " "))
-    label = f"#{header.id:<5} {who:<10} {one_line(plain_preview(header.kind, header.preview), _SHOWN)}"
+    preview = plain_preview(header.kind, header.preview)
+    if header.kind == "assistant" and preview.startswith(ERROR):
+        who, preview = "error", preview.removeprefix(ERROR)
+    label = f"#{header.id:<5} {who:<10} {one_line(preview, _SHOWN)}"
     return Candidate(f"#{header.id} ", label, age(header.created_at, now), score=float(score))
