@@ -11,6 +11,6 @@ def label_of(entry: AssistantEntry) -> str:
 
 
 def test_an_answer_that_is_only_an_error_is_called_one() -> None:
-    assert label_of(AssistantEntry(model="m", error="No key was found.")) == "#7 error No key was found."
+    assert label_of(AssistantEntry(parts=(), model="m", error="No key was found.")) == "#7 error No key was found."
     said = AssistantEntry(model="m", error="cut off", parts=(TextPart(text="Looking."),))
     assert label_of(said) == "#7 answer Looking."
