@@ -93,9 +93,30 @@ async def test_escape_in_the_editor_leaves_everything_as_it_was(tmp_path: Path) 
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:
         before = await worked(stage, pilot)
-        dialog = await drafted(stage, pilot)
-        dialog.editor.text = "Something else"
+        await drafted(stage, pilot)
         await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is stage.main
+        assert ids(stage) == before
+
+
+async def test_an_edited_summary_is_not_discarded_unasked(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        before = await worked(stage, pilot)
+        dialog = await drafted(stage, pilot)
+        await write(pilot, "Mine: ")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(stage.screen, ChoiceScreen)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is dialog
+        assert dialog.editor.text.startswith("Mine: ## Goal")
+        await pilot.press("escape", "enter")  # going on is what is offered first
+        await pilot.pause()
+        assert stage.screen is dialog
+        await pilot.press("escape", "down", "enter")
         await pilot.pause()
         assert stage.screen is stage.main
         assert ids(stage) == before

@@ -8,6 +8,7 @@ import pytest
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
+from tui_agent.context.cache import CacheMiss
 from tui_agent.context.context_map import Block
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntry, UserEntry
@@ -63,8 +64,7 @@ async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_s
         assert f"#{read}" in text
         assert "read module_0.py" in text
         assert "def step_0(value):" in text  # the preview
-        assert "Cache warm" in text
-        assert "Prefix holds: only additions" in text
+        assert "are cached for 5 more min; only additions to the last one." in text
 
 
 async def test_a_click_on_the_gauge_opens_it(tmp_path: Path) -> None:
@@ -99,8 +99,9 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         await pilot.pause()
         assert edits(stage) == [(read, "drop")]
         assert "dropped · " in stage.text()
-        assert "Prefix broken" in stage.text()
-        assert "the context was edited" in stage.text()
+        told = " ".join(stage.text().split())
+        assert "; read anew from #" in told
+        assert "the context was edited" in told
         sent = "".join(message.text for message in stage.harness.agent.inspector.next_request().messages)
         assert '"""Module 0."""' not in sent
         assert '"""Module 1."""' in sent
@@ -157,10 +158,83 @@ async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path:
 async def test_the_head_cannot_be_edited(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, 1)
     async with stage.run() as pilot:
-        await opened(stage, pilot, 1)
-        await pilot.press("d")
+        screen = await opened(stage, pilot, 1)
+        await pilot.press("home", "d")
         await pilot.pause()
-        assert "can't be changed here" in stage.text()
+        assert "be changed here: they" in stage.text()
+        await pilot.press("down")
+        await pilot.pause()
+        assert "be changed here: they" not in stage.text(), "what was said of another row"
+        await pilot.press("home", "enter", "down", "d")
+        await pilot.pause()
+        assert screen.blocks.block is not None
+        assert screen.blocks.block.kind == "tool_schema"
+        assert "be changed here: they" in stage.text()
+
+
+async def test_it_begins_at_the_newest_block_with_the_head_in_one_row(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        screen = await opened(stage, pilot)
+        shown = screen.blocks.shown
+        assert shown is not None
+        assert screen.blocks.block is shown.blocks[-1]
+        assert screen.blocks.page >= 12
+        head = [block for block in shown.blocks if block.kind in {"system", "tool_schema"}]
+        assert screen.blocks.count == len(shown.blocks) - len(head) + 1
+        await pilot.press("home")
+        await pilot.pause()
+        assert f"▸ prompt and tools  {len(head)} blocks" in stage.text()
+        await pilot.press("right")
+        await pilot.pause()
+        assert screen.blocks.count == len(shown.blocks) + 1
+        await pilot.press("end", "left")  # not the heading it belongs to
+        assert screen.blocks.count == len(shown.blocks) + 1
+
+
+async def test_all_keys_and_marks_are_explained(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, 1)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot, 1)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "the provider remembers it" in stage.text()
+        assert "undo the last edit" in stage.text()
+        await pilot.press("escape")
+        assert stage.screen is screen
+
+
+async def test_why_nothing_is_undone_is_said_as_it_is(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, 2)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot, 1)
+        await put_cursor_on(screen, result_ids(stage)[0], pilot)
+        await pilot.press("u")
+        await pilot.pause()
+        assert "There is no edit to undo." in stage.text()
+        await pilot.press("m", "u")
+        await pilot.pause()
+        assert "Nothing was changed." in stage.text()
+        await pilot.press("m", "y", "escape")
+        await stage.say("Look at module 1.", pilot)
+        await pilot.press("ctrl+g")
+        await pilot.pause()
+        await pilot.press("u")
+        await pilot.pause()
+        assert "The conversation went on since the last edit" in stage.text()
+        assert len(edits(stage)) == 1
+
+
+async def test_what_the_last_request_missed_is_told_of_as_the_last(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, 1)
+    async with stage.run() as pilot:
+        await stage.say("Look at module 0.", pilot)
+        stage.harness.agent._context.watch.miss = CacheMiss(expected=3_800, read=0, cause=None)  # type: ignore[attr-defined]
+        await pilot.press("ctrl+g")
+        await pilot.pause()
+        facts = [line.strip() for line in stage.text().splitlines() if "request: " in line]
+        assert [line.partition(":")[0] for line in facts] == ["Next request", "Last request"]
+        assert "Cache missed: 3.8k of 3.8k" in facts[1]
 
 
 async def test_the_request_is_shown_as_json_and_can_be_searched(tmp_path: Path) -> None:
@@ -190,7 +264,7 @@ async def test_it_follows_the_agent_while_it_works(tmp_path: Path) -> None:
         await pilot.pause()
         assert "Nothing yet" in stage.text()
         await stage.harness.say("hello there")
-        await until(lambda: stage.screen.blocks.count > 5, pilot)
+        await until(lambda: "▸ prompt and tools" in stage.text(), pilot)
         await pilot.press("end")
         await stage.until_text("user hello there", pilot)
 

@@ -246,12 +246,30 @@ class CompactScreen(ModalScreen[None]):
             self._say(committed.message, "error")
 
     def action_back(self) -> None:
-        """One step back: from the summary being written to the plan, from anywhere else out. Nothing has changed."""
+        """One step back: from the summary being written to the plan, from anywhere else out. Nothing has changed.
+
+        What a person wrote is not thrown away unasked.
+        """
         if self.phase is Phase.WRITING:
             self._stop()
             self._enter(Phase.PLAN, "Stopped. Nothing was changed.")
+        elif self._is_edited():
+            self._ask_to_discard()
         else:
             self.dismiss(None)
+
+    def _is_edited(self) -> bool:
+        return self.phase is Phase.EDIT and self._draft is not None and self.editor.text != self._draft.summary
+
+    def _ask_to_discard(self) -> None:
+        from tui_agent.ui.screens.choice import ChoiceScreen
+
+        def answered(answer: str | None) -> None:
+            if answer == "discard":
+                self.dismiss(None)
+
+        answers = [("keep", "Go on editing"), ("discard", "Discard the summary and what you changed in it")]
+        self.app.push_screen(ChoiceScreen("Discard the summary you edited?", answers), answered)
 
     @on(Input.Submitted)
     def _focus_given(self, event: Input.Submitted) -> None:

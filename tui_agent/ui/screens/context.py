@@ -10,6 +10,7 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
+from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -18,8 +19,9 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.abilities import InspectedAgent
+from tui_agent.ui.format import plural
 from tui_agent.ui.widgets.context_map import price, told
-from tui_agent.ui.widgets.context_map.arrange import Grouping, Order
+from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, Order
 from tui_agent.ui.widgets.context_map.block_list import BlockList
 from tui_agent.ui.widgets.context_map.preview import BlockPreview
 from tui_agent.ui.widgets.context_map.price import Action, Edit
@@ -34,7 +36,24 @@ if TYPE_CHECKING:
 
 MemberT = TypeVar("MemberT", bound=StrEnum)
 
-KEYS = "p pin  d drop  m mask  r restore  u undo  s sort  g group  enter read  j json  esc back"
+KEYS = "p pin  d drop  m mask  r restore  u undo  s sort  g group  enter read  j json  ? keys  esc back"
+ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
+← →         fold, unfold
+p           pin: pruning leaves it, a compaction carries it verbatim
+d           drop it from the request (a result with its call)
+m           mask: a placeholder of one line stands for it
+r           restore it as it is
+u           undo the last edit
+s           sort: as in the request, largest first, newest first
+g           group: not, by kind, by tool, by file
+j           the whole request as JSON
+esc q       back
+
+●           the provider remembers it from the last request
+○           it is read anew with the next one
+"""
+ANSWER_FIRST = "The agent waits for an answer: an edit can be undone when it is done."
+OVERTAKEN = "The conversation went on since the last edit: r restores the block under the cursor."
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
 
@@ -51,7 +70,7 @@ class ContextScreen(Screen[None]):
 
     AUTO_FOCUS = None
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-low"), (28, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n", "back", "back", show=False),
         Binding("q,ctrl+g", "dismiss(None)", "close", show=False),
@@ -64,6 +83,7 @@ class ContextScreen(Screen[None]):
         Binding("s", "sort", "sort", id="context.sort"),
         Binding("g", "group", "group", id="context.group"),
         Binding("j", "request", "json", id="context.json"),
+        Binding("question_mark,f1", "keys", "keys", show=False),
     ]
 
     blocks = getters.query_one(BlockList)
@@ -77,6 +97,7 @@ class ContextScreen(Screen[None]):
         self._agent = agent
         self._reread_cost = reread_cost
         self._asking: Edit | None = None
+        self._said_at = 0
         self._made: list[Made] = []
         self._request: ModelRequest | None = None
         self._stale = False
@@ -89,7 +110,7 @@ class ContextScreen(Screen[None]):
         yield Static("", id="facts", markup=False)
         yield Container(id="parts")
         yield Static("", id="line", markup=False)
-        yield KeyLine(KEYS, id="keys")
+        yield KeyLine(KEYS, keep=2, id="keys")
 
     async def on_mount(self) -> None:
         """Look, and look again whenever something happens to the session."""
@@ -120,12 +141,11 @@ class ContextScreen(Screen[None]):
         ahead = self._agent.inspector
         shown = ahead.map()
         self.gauge.reading = GaugeReading(shown.size)
-        facts = [*told.drift_words(shown), told.cache_words(ahead.cache_state(), shown)]
-        facts.append(
-            told.change_words(ahead.prefix_break(), sent=ahead.last_request is not None, estimate=shown.estimate)
-        )
+        sent = ahead.last_request is not None
+        facts = [*told.drift_words(shown)]
+        facts.append(told.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent))
         if (miss := ahead.cache_miss) is not None:
-            facts.append(told.miss_words(miss, self._reread_cost(self._agent.model, miss.missed)))
+            facts.append(f"Last request: {told.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}")
         self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
         self._say("")
         self.blocks.show(shown)
@@ -133,19 +153,22 @@ class ContextScreen(Screen[None]):
     def _say(self, text: str, *, asks: bool = False) -> None:
         listed = self.blocks
         text = text or f"Sorted: {listed.order}. {listed.grouping.capitalize()}."
+        self._said_at = listed.cursor
         self.line.update(text)
         self.line.set_class(asks, "-asking")
 
     @on(LineList.Highlighted)
     def _highlighted(self, message: LineList.Highlighted) -> None:
         message.stop()
-        if self._asking is not None:
+        if self._asking is not None or self.blocks.cursor != self._said_at:
             self._asking = None
             self._say("")
         block = self.blocks.block
         group = self.blocks.group
         if block is not None:
             self.preview.show(told.facts_of(block), self._text_of_block())
+        elif group is not None and group.name == HEAD:
+            self.preview.show(f"{HEAD}: {plural(len(group.places), 'block')}", told.HEAD_WORDS)
         elif group is not None:
             self.preview.show(f"{group.name}: {len(group.places)} blocks", "An action here is for all of them.")
         else:
@@ -186,6 +209,12 @@ class ContextScreen(Screen[None]):
 
         request = self._agent.inspector.next_request()
         self.app.push_screen(ViewerScreen(f"Request to {request.model}", told.request_json(request)))
+
+    def action_keys(self) -> None:
+        """Show all keys, and what the marks mean."""
+        from tui_agent.ui.screens.report import ReportScreen
+
+        self.app.push_screen(ReportScreen("Keys of the context map", Content(ALL_KEYS)))
 
     @on(LineList.Chosen)
     def _chosen(self, message: LineList.Chosen) -> None:
@@ -242,7 +271,15 @@ class ContextScreen(Screen[None]):
             self._say(f"{price.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
-        """Take back the last edit, by moving to before it."""
+        """Take back the last edit, by moving to before it; while a question is asked, withdraw that."""
+        if self._asking is not None:
+            self._asking = None
+            self._say("Nothing was changed.")
+            return
+        if self._agent.running:
+            waits = self._agent.question is not None
+            self._say(ANSWER_FIRST if waits else "The agent is working: an edit can be undone when it is done.")
+            return
         session = self._agent.session
         target: int | None
         if self._made and self._made[-1].after == session.leaf:
@@ -250,7 +287,8 @@ class ContextScreen(Screen[None]):
         elif session.leaf is not None and isinstance(last := session.entry(session.leaf), ContextEditEntry):
             target = last.parent_id
         else:
-            self._say("There is no edit to undo: something else happened since.")
+            edited = any(header.kind == "context_edit" for header in session.path_headers())
+            self._say(OVERTAKEN if edited else "There is no edit to undo.")
             return
         try:
             await self._agent.navigator.go(target)

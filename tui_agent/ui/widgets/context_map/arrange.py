@@ -43,6 +43,9 @@ class ListedGroup:
 
 Listed = ListedBlock | ListedGroup
 
+HEAD = "prompt and tools"
+"""The heading over the head, which is there in the list that is not grouped too."""
+
 
 def arrange(
     blocks: Sequence[Block], order: Order, grouping: Grouping, folded: Container[str] = frozenset()
@@ -50,7 +53,7 @@ def arrange(
     """Return the rows for an order and a grouping; the blocks of groups named in ``folded`` are left out."""
     places = _sorted(blocks, order)
     if grouping is Grouping.NONE:
-        return [ListedBlock(place) for place in places]
+        return _ungrouped(blocks, places, order, folded)
     name_of = _NAMES[grouping]
     groups: dict[str, list[int]] = {}
     for place in places:
@@ -63,6 +66,25 @@ def arrange(
         if name not in folded:
             rows.extend(ListedBlock(place) for place in groups[name])
     return rows
+
+
+def _ungrouped(blocks: Sequence[Block], places: Sequence[int], order: Order, folded: Container[str]) -> list[Listed]:
+    """Return all blocks one under the other, the head's under a heading that stands where the head belongs."""
+    rows: list[Listed] = [ListedBlock(place) for place in places if not is_head(blocks[place])]
+    head = tuple(place for place in places if is_head(blocks[place]))
+    if not head:
+        return rows
+    weight = sum(blocks[place].tokens for place in head)
+    heading: list[Listed] = [ListedGroup(HEAD, head, weight, HEAD in folded)]
+    if HEAD not in folded:
+        heading.extend(ListedBlock(place) for place in head)
+    smaller = next((at for at, row in enumerate(rows) if _is_smaller(row, blocks, weight)), len(rows))
+    at = {Order.REQUEST: 0, Order.AGE: len(rows), Order.SIZE: smaller}[order]
+    return rows[:at] + heading + rows[at:]
+
+
+def _is_smaller(row: Listed, blocks: Sequence[Block], weight: int) -> bool:
+    return isinstance(row, ListedBlock) and blocks[row.place].tokens < weight
 
 
 def _sorted(blocks: Sequence[Block], order: Order) -> list[int]:
@@ -88,6 +110,6 @@ def kind_name(block: Block) -> str:
 
 _NAMES: dict[Grouping, Callable[[Block], str]] = {
     Grouping.KIND: kind_name,
-    Grouping.TOOL: lambda block: (block.tool or "no tool") if not is_head(block) else "prompt and tools",
+    Grouping.TOOL: lambda block: (block.tool or "no tool") if not is_head(block) else HEAD,
     Grouping.FILE: lambda block: block.path or "no file",
 }

@@ -9,12 +9,14 @@ from tui_agent.context.context_map import Block, ContextMap
 from tui_agent.ui.format import plural, tokens
 from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.widgets.context_map.arrange import (
+    HEAD,
     Grouping,
     Listed,
     ListedBlock,
     ListedGroup,
     Order,
     arrange,
+    is_head,
     kind_name,
 )
 from tui_agent.ui.widgets.line_list import LineList, Run, spread
@@ -49,16 +51,17 @@ class BlockList(LineList):
         """What is listed."""
         self.order = Order.REQUEST
         self.grouping = Grouping.NONE
-        self._folded: set[str] = set()
+        self._folded: set[str] = {HEAD}
         self._rows: list[Listed] = []
         self._largest = 1
 
     def show(self, shown: ContextMap) -> None:
-        """List a map; the cursor stays on its block if that is still there."""
+        """List a map; the cursor stays on its block if that is still there, and begins on the newest one."""
         kept = self._address()
+        begins = self.shown is None and any(not is_head(block) for block in shown.blocks)
         self.shown = shown
         self._largest = max((block.tokens for block in shown.blocks), default=1) or 1
-        self._arrange(kept)
+        self._arrange(self._address_of(len(shown.blocks) - 1) if begins else kept)
 
     def sort_by(self, order: Order) -> None:
         """Use another order."""
@@ -66,9 +69,9 @@ class BlockList(LineList):
         self._arrange(self._address())
 
     def group_by(self, grouping: Grouping) -> None:
-        """Gather under other headings, all of them open."""
+        """Gather under other headings, all of them open; without any the head is folded."""
         self.grouping = grouping
-        self._folded.clear()
+        self._folded = {HEAD} if grouping is Grouping.NONE else set()
         self._arrange(self._address())
 
     def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
@@ -76,6 +79,8 @@ class BlockList(LineList):
         at = next((at for at in range(self.cursor, -1, -1) if isinstance(self._at(at), ListedGroup)), None)
         group = self._at(at)
         if at is None or not isinstance(group, ListedGroup) or group.folded is folded:
+            return
+        if not set(self.places) <= set(group.places):
             return
         (self._folded.add if folded else self._folded.discard)(group.name)
         self._rows = self._arranged()
@@ -116,7 +121,8 @@ class BlockList(LineList):
 
     def _arranged(self) -> list[Listed]:
         blocks = self.shown.blocks if self.shown is not None else ()
-        return arrange(blocks, self.order, self.grouping, self._folded)
+        folded = self._folded if any(not is_head(block) for block in blocks) else frozenset[str]()
+        return arrange(blocks, self.order, self.grouping, folded)
 
     def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:
         self._rows = self._arranged()

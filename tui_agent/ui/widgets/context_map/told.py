@@ -36,20 +36,36 @@ CAUSES: dict[str, str] = {
 }
 
 
-def cache_words(state: CacheState, shown: ContextMap) -> str:
-    """Return what of the next request the provider can be expected to remember."""
+HEAD_WORDS = (
+    "The prompt and the tools are made from their files and can't be changed here. Enter shows them one by one."
+)
+
+
+def next_words(state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool) -> str:
+    """Return in one sentence what of the next request the provider can be expected to remember, and why not the rest.
+
+    ``found`` is where it stops extending the last one, ``sent`` whether one was sent since the session was opened.
+    """
     if not state.warm:
-        return "Cache cold: the next request is read whole."
-    cached = [block for block in shown.blocks if block.cached]
-    minutes = -(-state.seconds_left // 60)
-    if not cached:
-        return f"Cache warm {minutes} more min, but nothing of the next request is in it."
-    remembered = sum(block.tokens for block in cached)
+        return "Next request: read whole, because the cache is cold."
+    why = f"{_break_words(found)}." if found is not None else "only additions to the last one." if sent else ""
+    remembered = sum(block.tokens for block in shown.blocks if block.cached)
+    if not remembered:
+        return f"Next request: read whole; {why or 'nothing of it is in the cache.'}"
     share = remembered / max(1, shown.estimate)
-    return (
-        f"Cache warm {minutes} more min: {len(cached)} of {plural(len(shown.blocks), 'block')}, "
-        f"{tokens(remembered)} ({share:.0%})."
+    minutes = -(-state.seconds_left // 60)
+    known = f"{tokens(remembered)} of {tokens(shown.estimate)} tokens ({share:.0%}) are cached for {minutes} more min"
+    return f"Next request: {known}; {why}" if why else f"Next request: {known}."
+
+
+def _break_words(found: PrefixBreak) -> str:
+    where = (
+        f" from #{found.origin[0]} on"
+        if found.origin
+        else {"tool": " from the tools on", "model": ""}.get(found.part, "")
     )
+    by = f" (#{found.entry_id})" if found.entry_id else ""
+    return f"read anew{where}: {CAUSES[found.cause]}{by}"
 
 
 def drift_words(shown: ContextMap) -> list[str]:
@@ -57,21 +73,6 @@ def drift_words(shown: ContextMap) -> list[str]:
     if abs(shown.drift) <= NOTABLE_DRIFT * shown.size.total:
         return []
     return [f"Blocks are estimated: {tokens(shown.estimate)}; reported: {tokens(shown.size.total)}."]
-
-
-def change_words(found: PrefixBreak | None, *, sent: bool, estimate: int) -> str:
-    """Return how the next request differs from the last one sent; ``estimate`` is its tokens."""
-    if not sent:
-        return "No request was sent since the session was opened."
-    if found is None:
-        return "Prefix holds: only additions since the last request."
-    where = f" at #{found.origin[0]}" if found.origin else {"tool": " at the tools", "model": ""}.get(found.part, "")
-    share = found.lost / max(1, found.kept + found.lost)
-    by = f" (#{found.entry_id})" if found.entry_id else ""
-    return (
-        f"Prefix broken{where}: {CAUSES[found.cause]}{by}; "
-        f"{share:.0%} of the last request, about {tokens(round(share * estimate))} tokens, is read anew."
-    )
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
