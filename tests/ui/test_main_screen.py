@@ -343,6 +343,7 @@ async def test_undo_takes_the_last_turn_into_the_prompt_and_redo_brings_it_back(
         await pilot.pause()
         assert stage.agent.session.leaf == 2
         assert stage.main.prompt.text == "second"
+        assert "Undone: turn “second”" in stage.main.notice.message
         await stage.main.run_command("undo", "")
         assert stage.agent.session.leaf is None
         await stage.main.run_command("redo", "")
@@ -350,6 +351,7 @@ async def test_undo_takes_the_last_turn_into_the_prompt_and_redo_brings_it_back(
         await pilot.pause()
         assert stage.agent.session.leaf == 4
         assert stage.main.prompt.text == ""
+        assert stage.main.notice.message == "Redone: turn “second”."
 
 
 async def test_undo_of_a_compaction_at_the_end_leaves_the_prompt_alone(tmp_path: Path) -> None:
@@ -363,6 +365,23 @@ async def test_undo_of_a_compaction_at_the_end_leaves_the_prompt_alone(tmp_path:
         await pilot.pause()
         assert stage.agent.session.leaf == 2
         assert stage.main.prompt.text == ""
+        assert stage.main.notice.message.startswith("Undone: compaction of 9 tokens to 3")
+
+
+async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(user("first"), answer("a"))
+        await pilot.pause()
+        stage.view.transcript.focus()
+        await until(lambda: "esc prompt" in str(stage.main.status.render()), pilot)
+        await pilot.press("n")
+        assert stage.view.transcript.has_focus, "bound letters stay"
+        await pilot.press("g", "o", "n", "e")
+        await pilot.pause()
+        assert stage.main.prompt.text == "gone"
+        assert stage.main.prompt.has_focus
+        await until(lambda: "esc prompt" not in str(stage.main.status.render()), pilot)
 
 
 async def test_undo_during_a_run_is_refused(tmp_path: Path) -> None:

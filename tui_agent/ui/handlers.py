@@ -157,9 +157,10 @@ async def label(main: MainScreen, argument: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What ``/undo`` did: the leaf it left, and whether it undid a move or made one."""
+    """What ``/undo`` did: the leaf it left, what that is called, and whether it undid a move or made one."""
 
     leaf: int | None
+    what: str
     undid_move: bool = False
 
 
@@ -170,6 +171,7 @@ async def undo(main: MainScreen, _argument: str) -> None:
     """
     from tui_agent.session.entries import CompactionEntry, PruneEntry, UserEntry
     from tui_agent.ui.screens.file_choice import move_with_files
+    from tui_agent.ui.undo_words import name_of_move
 
     agent = main.agent
     if agent is None:
@@ -179,17 +181,17 @@ async def undo(main: MainScreen, _argument: str) -> None:
         return
     leaf, path = agent.session.leaf, agent.session.active_path()
     if path and isinstance(path[-1], CompactionEntry | PruneEntry):
-        await step_back(main, before(agent.session, path[-1]))
+        await step_back(main, path[-1])
         return
     if not main.undone and _moved_here(agent.session):
+        pair = agent.session.move_history.undoable[-1]
 
         async def undo_move() -> bool:
             moved = await _moved(main, agent.navigator.undo())
             if moved:
-                main.undone.append(Undone(leaf, undid_move=True))
+                _tell_undone(main, Undone(leaf, name_of_move(*pair), undid_move=True))
             return moved
 
-        pair = agent.session.move_history.undoable[-1]
         await move_with_files(main, agent, pair[0], undo_move, pair=pair)
         return
     for entry in reversed(path):
@@ -207,7 +209,7 @@ async def _undo_turn(main: MainScreen, agent: AgentPort, message: UserEntry) -> 
     parent, text = message.parent_id, typed_text(message.parts)
 
     async def go() -> bool:
-        moved = await step_back(main, parent)
+        moved = await step_back(main, message)
         if moved:
             main.prompt.restore(text)
         return moved
@@ -230,16 +232,23 @@ def before(session: SessionPort, entry: Entry) -> int | None:
     return parent
 
 
-async def step_back(main: MainScreen, parent: int | None) -> bool:
-    """Move to an earlier entry of the path, so that ``/redo`` comes back; returns whether that went well."""
+async def step_back(main: MainScreen, entry: Entry) -> bool:
+    """Move to before an entry of the path, so that ``/redo`` comes back; returns whether that went well."""
+    from tui_agent.ui.undo_words import name_of_change
+
     agent = main.agent
     if agent is None:
         return False
     leaf = agent.session.leaf
-    moved = await _moved(main, agent.navigator.go(parent))
+    moved = await _moved(main, agent.navigator.go(before(agent.session, entry)))
     if moved:
-        main.undone.append(Undone(leaf))
+        _tell_undone(main, Undone(leaf, name_of_change(entry)))
     return moved
+
+
+def _tell_undone(main: MainScreen, undone: Undone) -> None:
+    main.undone.append(undone)
+    main.say(f"Undone: {undone.what}. /redo brings it back.")
 
 
 async def _moved(main: MainScreen, move: Awaitable[object]) -> bool:
@@ -284,6 +293,7 @@ async def redo(main: MainScreen, _argument: str) -> None:
         moved = await _moved(main, agent.navigator.go(done.leaf) if done.undid_move else agent.navigator.undo())
         if moved:
             main.undone.pop()
+            main.say(f"Redone: {done.what}.")
             main.prompt.withdraw()
         return moved
 
@@ -300,7 +310,7 @@ async def block_action(main: MainScreen, action: str, entry_id: int) -> None:
         case "retry":
             await retry(main, "")
         case "undo" if not main.agent.running:
-            await step_back(main, before(main.agent.session, main.agent.session.entry(entry_id)))
+            await step_back(main, main.agent.session.entry(entry_id))
         case "undo":
             main.say("The agent is working: press Escape first.", "warning")
         case "jump":

@@ -56,7 +56,7 @@ class MainScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (24, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
-        Binding("escape", "to_prompt", "prompt", show=False),
+        Binding("escape", "to_prompt", "prompt", key_display="esc"),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
@@ -316,7 +316,7 @@ class MainScreen(Screen[None]):
             case "interrupt":
                 return agent is not None and (agent.running or self.status.state.active)
             case "to_prompt":
-                return agent is None or not agent.running
+                return not self.prompt.has_focus and (agent is None or not agent.running)
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
@@ -349,6 +349,16 @@ class MainScreen(Screen[None]):
 
     def _history(self) -> Sequence[str]:
         return self.services.store.prompt_history(HISTORY) if self._services is not None else ()
+
+    def on_key(self, event: events.Key) -> None:
+        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block."""
+        transcript = self.view.transcript if self.view is not None else None
+        if transcript is None or not transcript.has_focus or not event.is_printable or event.character is None:
+            return
+        if event.key not in self.active_bindings:
+            event.stop()
+            event.prevent_default()
+            self.prompt.go_on(event.character)
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:

@@ -26,7 +26,16 @@ class KeyHint:
     action: str
 
 
-_FIRST = ("answer('once')", "answer('deny')", "complete", "interrupt", "queue", "answer('session')", "answer('note')")
+_FIRST = (
+    "answer('once')",
+    "answer('deny')",
+    "complete",
+    "interrupt",
+    "to_prompt",
+    "queue",
+    "answer('session')",
+    "answer('note')",
+)
 """Actions whose keys are shown before all others when room is short."""
 _PALETTE = "command_palette"
 """Textual binds the palette itself and does not want its key shown."""
