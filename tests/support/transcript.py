@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from tui_agent.resources import data_root
+from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
 
 MessageT = TypeVar("MessageT", bound=Message)
@@ -86,3 +87,14 @@ async def shown(
         host = Shown(app, pilot, messages)
         await host.settled()
         yield host
+
+
+def user(number: int, text: str = "question") -> UserEntry:
+    """Return a message of the user."""
+    return UserEntry(id=number, parts=(TextPart(text=text),))
+
+
+def answer(number: int, text: str = "answer", *calls: ToolCallPart) -> AssistantEntry:
+    """Return an answer, with calls if there are any."""
+    parts = (TextPart(text=text), *calls) if text else calls
+    return AssistantEntry(id=number, parts=parts, model="m")

@@ -30,6 +30,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
+from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.services import OpenRequest, Start
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
@@ -255,3 +256,24 @@ def tree_stage(
     )
     stages.append(stage)
     return TreeStage(stage, client, names, session_id, project)
+
+
+def dialog(stage: TreeStage) -> SummaryDialog | None:
+    """Return the dialog about a summary if it is open."""
+    screen = stage.stage.app.screen
+    return screen if isinstance(screen, SummaryDialog) and screen.is_mounted else None
+
+
+async def asked(stage: TreeStage, pilot: Any) -> SummaryDialog:
+    """Wait until it is asked about a summary."""
+    await until(lambda: dialog(stage) is not None, pilot)
+    await pilot.pause()
+    found = dialog(stage)
+    assert found is not None
+    return found
+
+
+async def closed(stage: TreeStage, pilot: Any) -> None:
+    """Wait until the tree is closed."""
+    await until(lambda: not stage.is_open, pilot)
+    await pilot.pause()

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from tests.support.fake_agent import FakeAgent, FakeCompactingAgent
+from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.ui.app import TuiAgentApp
@@ -164,6 +165,19 @@ def make_stage(
     )
     given = replace(given, **services)
     return Stage(TuiAgentApp(given, start), given, store, agents, saved, requests=requests, closed=closed)
+
+
+def screen_text(stage: Stage) -> str:
+    """Return what is on the screen."""
+    strips = stage.app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+def remembered(stage: Stage) -> None:
+    """Let the open session have a few entries."""
+    for text in ("find the login bug", "write a test for it", "and the README"):
+        stage.agent.append(UserEntry(parts=(TextPart(text=text),)))
+    stage.agent.append(ModeChangeEntry(mode="plan"))
 
 
 async def write(pilot: Pilot[Any], text: str) -> None:

@@ -1,7 +1,6 @@
-"""The main screen: sessions, the agent's events, commands, quitting, errors."""
+"""The main screen: sessions, the agent's events, commands."""
 
 import asyncio
-import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +8,10 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from tests.support.ui_app import NOW, STILL, make_stage, until, write
+from tests.support.ui_app import STILL, make_stage, screen_text, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
     CostKnown,
-    MessageRefused,
     Notice,
     QueueChanged,
     RequestStarted,
@@ -21,13 +19,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.session.entries import (
-    AssistantEntry,
-    CompactionEntry,
-    TextPart,
-    Usage,
-    UserEntry,
-)
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage, UserEntry
 from tui_agent.session.errors import StoreFull
 from tui_agent.session.session import Session
 from tui_agent.ui.app import TuiAgentApp
@@ -43,11 +35,6 @@ def user(text: str) -> UserEntry:
 def answer(text: str, *, cached: int = 0) -> AssistantEntry:
     usage = Usage(input=1_000 - cached, cache_read=cached, output=50)
     return AssistantEntry(parts=(TextPart(text=text),), model="anthropic/claude-sonnet-4-5", usage=usage, cost=0.01)
-
-
-def screen_text(stage: object) -> str:
-    screen = stage.app.screen  # type: ignore[attr-defined]
-    return "\n".join("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
 
 
 # -- what is shown ------------------------------------------------------------------------------------------
@@ -465,81 +452,3 @@ def test_names_keys_and_aliases_are_unique() -> None:
     keys = [command.key for command in COMMANDS if command.key]
     assert len(names) == len(set(names))
     assert len(keys) == len(set(keys))
-
-
-# -- quitting and mistakes ----------------------------------------------------------------------------------
-
-
-async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_path: Path) -> None:
-    now = NOW
-    stage = make_stage(tmp_path, clock=lambda: now)
-    async with stage.run() as pilot:
-        await write(pilot, "text")
-        await pilot.press("ctrl+c")
-        await pilot.pause()
-        assert stage.main.prompt.text == ""
-        now += 3.0
-        await pilot.press("ctrl+c")
-        await pilot.pause()
-        assert stage.app._exit is False
-        now += 1.0
-        await pilot.press("ctrl+c")
-        assert stage.app._exit is True
-
-
-async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "some text")
-        await pilot.press("f7", "ctrl+c")
-        await pilot.pause()
-        assert stage.app.clipboard == "some text"
-        assert stage.main.prompt.text == "some text"
-
-
-async def test_ctrl_q_quits_and_asks_only_during_a_run(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted())
-        await pilot.press("ctrl+q")
-        await pilot.pause()
-        assert "The agent is working." in screen_text(stage)
-        assert stage.app._exit is False
-        await pilot.press("enter")
-        await pilot.pause()
-        assert stage.app._exit is True
-    assert "aclose" in stage.agent.calls
-    assert stage.closed == [stage.agent.session.id]
-
-
-async def test_a_mistake_of_the_program_is_logged_and_never_shown_as_a_traceback(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stage = make_stage(tmp_path)
-
-    def broken() -> None:
-        raise ZeroDivisionError("a mistake of ours")
-
-    async def fail() -> None:
-        async with stage.run() as pilot:
-            stage.main.call_later(broken)
-            await pilot.pause()
-            await pilot.pause()
-
-    with caplog.at_level(logging.CRITICAL), pytest.raises(ZeroDivisionError):
-        await fail()
-    assert "a mistake of ours" in caplog.text
-    assert "Traceback" not in capsys.readouterr().err
-    panic = "".join(str(renderable) for renderable in stage.app._exit_renderables)
-    assert "Traceback" not in panic
-
-
-async def test_a_message_that_a_hook_refused_comes_back_into_the_prompt(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((100, 24)) as pilot:
-        stage.agent.emit(RunStarted(), MessageRefused("use sk-123", "there is a key in it"), RunEnded("stopped", "No."))
-        await pilot.pause()
-        assert stage.main.prompt.text == "use sk-123"
-        stage.agent.emit(RunStarted(), MessageRefused("again", "there is a key in it"))
-        await pilot.pause()
-        assert "there is a key in it" in screen_text(stage)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import STILL, make_stage, until, write
+from tests.support.ui_app import STILL, make_stage, screen_text, until, write
 from tui_agent.agent.events import (
     Decision,
     PermissionAnswer,
@@ -41,12 +41,6 @@ def edit() -> PermissionRequest:
         reason="it changes a file",
         rules=("allow edit: *",),
     )
-
-
-def screen_text(stage: object) -> str:
-    """Return what is on the screen."""
-    screen = stage.app.screen  # type: ignore[attr-defined]
-    return "\n".join("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
 
 
 @pytest.mark.parametrize(
@@ -153,8 +147,8 @@ async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
         stage.view.question._arm()
         await pilot.pause()
         stage.view.question._choices._hold = 0.2
-        await pilot.press(*[{"/": "slash", " ": "space", "?": "question_mark"}.get(key, key) for key in text])
-        await pilot.pause()
+        await write(pilot, text)
+        await until(lambda: stage.main.prompt.text == text, pilot)
         assert stage.agent.answers == []
         assert stage.main.prompt.text == text
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import Stage, make_stage, until
+from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
 from tui_agent.agent.trust import Item, Untrusted
 from tui_agent.ui.screens.permissions import PermissionsScreen
@@ -47,11 +47,6 @@ class RuledAgent(FakeAgent):
         place, known = self.removed.pop()
         assert known == rule
         self.left.insert(place, rule)
-
-
-def screen_text(stage: Stage) -> str:
-    strips = stage.app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
 def ruled_stage(tmp_path: Path, **services: Any) -> Stage:

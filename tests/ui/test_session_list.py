@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import HOME, Stage, make_stage, until, write
+from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
 from tui_agent.agent.exporting import ExportFormat, ExportOrder
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
@@ -26,11 +26,6 @@ def make_session(store: Store, *texts: str, cwd: object = HOME, **facts: object)
     session = Session(store, store.create_session(str(cwd), **facts).id, estimate=lambda _entry: 1_000)
     session.append_many([say(text) for text in texts])
     return session
-
-
-def screen_text(stage: Stage) -> str:
-    strips = stage.app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
 async def shown(stage: Stage, pilot: object, count: int) -> list[str]:

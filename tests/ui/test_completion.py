@@ -1,0 +1,152 @@
+"""What the prompt offers while one types: commands, files, entries."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.ui_app import make_stage, remembered, until, write
+from tui_agent.agent.events import RunStarted
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.ui.commands import Command
+from tui_agent.ui.handlers import rename
+
+
+def offered(stage: object) -> list[str]:
+    popup = stage.main.popup  # type: ignore[attr-defined]
+    return [str(option.prompt).split()[0] for option in popup.options] if popup.is_open else []
+
+
+async def test_slash_offers_commands_and_enter_runs_the_highlighted_one(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("slash", "h", "e")
+        await pilot.pause()
+        assert offered(stage)[0] == "/help"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert type(stage.app.screen).__name__ == "ReportScreen"
+        assert stage.main.prompt.text == ""
+
+
+async def test_tab_completes_a_command_without_running_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("slash", "r", "e", "n", "tab")
+        await pilot.pause()
+        assert stage.main.prompt.text == "/rename "
+        assert offered(stage) == []
+
+
+async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [Command("review", "an own command", rename, "Review", argument="FILE")]
+    monkeypatch.setattr("tui_agent.ui.screens.main.available", lambda _agent: rows)
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("slash", "r", "e", "v", "enter")
+        await pilot.pause()
+        assert stage.main.prompt.text == "/review "
+
+
+async def test_at_offers_files_and_enter_inserts_one(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "look at @views")
+        await until(lambda: offered(stage), pilot)
+        assert offered(stage)[0] == "src/auth/views.py"
+        await pilot.press("down", "enter")
+        assert stage.main.prompt.text == "look at @tests/test_views.py "
+        assert stage.agent.sent == []
+
+
+async def test_typing_goes_on_while_the_files_are_listed(tmp_path: Path) -> None:
+    import asyncio
+
+    gate = asyncio.Event()
+
+    async def slow(_root: Path) -> list[str]:
+        await gate.wait()
+        return ["src/late.py"]
+
+    stage = make_stage(tmp_path, list_files=slow)
+    async with stage.run() as pilot:
+        await write(pilot, "@la")
+        assert stage.main.prompt.text == "@la"
+        assert offered(stage) == []
+        gate.set()
+        await until(lambda: offered(stage), pilot)
+        assert offered(stage) == ["src/late.py"]
+
+
+async def test_escape_closes_the_list_first_and_stops_the_run_next(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted())
+        await pilot.press("slash", "m")
+        await pilot.pause()
+        assert offered(stage)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert offered(stage) == []
+        assert stage.main.prompt.text == "/m"
+        assert stage.agent.calls == []
+        await pilot.press("escape")
+        assert stage.agent.calls == ["interrupt"]
+
+
+async def test_a_click_takes_a_completion(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "@models")
+        await until(lambda: offered(stage), pilot)
+        await pilot.click("CompletionPopup", offset=(4, 0))
+        await pilot.pause()
+        assert stage.main.prompt.text == "@src/auth/models.py "
+        assert stage.main.prompt.has_focus
+
+
+async def test_no_completion_inside_a_word_or_for_an_address(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "me@views and a/b")
+        await pilot.pause()
+        assert offered(stage) == []
+
+
+async def test_a_word_that_names_nothing_is_said_to_and_enter_sends(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, files=())
+    async with stage.run() as pilot:
+        await write(pilot, "see @")
+        await until(lambda: stage.main.popup.is_open, pilot)
+        assert "no files here yet" in str(stage.main.popup.options[0].prompt)
+        await write(pilot, "nosuch")
+        await until(lambda: "“nosuch”" in str(stage.main.popup.options[0].prompt), pilot)
+        await pilot.press("enter")
+        await until(lambda: stage.agent.sent, pilot)
+
+
+async def test_a_number_sign_offers_entries_the_newest_first(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        await write(pilot, "as in #")
+        await until(lambda: offered(stage), pilot)
+        assert offered(stage) == ["#3", "#2", "#1"]
+        assert "you" in str(stage.main.popup.options[0].prompt)
+        await write(pilot, "logbug")
+        await until(lambda: offered(stage) == ["#1"], pilot)
+        await pilot.press("enter")
+        assert stage.main.prompt.text == "as in #1 "
+
+
+async def test_a_number_typed_in_full_is_sent_as_it_is(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        for number in range(12):
+            stage.agent.append(UserEntry(parts=(TextPart(text=f"message {number}"),)))
+        await write(pilot, "as in #1")
+        await until(lambda: offered(stage)[:4] == ["#12", "#11", "#10", "#1"], pilot)
+        await pilot.press("enter")
+        await until(lambda: stage.agent.sent, pilot)
+        assert "as in #1" in str(stage.agent.sent[0])

@@ -1,0 +1,169 @@
+"""What the prompt remembers: messages that were sent, and text that was not."""
+
+from pathlib import Path
+
+from tests.support.ui_app import make_stage, remembered, until, write
+from tui_agent.agent.events import RunStarted
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.store import Store
+from tui_agent.session.unsent import Unsent
+from tui_agent.ui.services import OpenRequest
+
+# -- history ------------------------------------------------------------------------------------------------
+
+
+def remember(stage: object, *texts: str) -> None:
+    store = stage.store  # type: ignore[attr-defined]
+    from tui_agent.session.session import Session
+
+    session = Session(store, store.create_session("/elsewhere").id, estimate=lambda _entry: 1)
+    for text in texts:
+        session.append(UserEntry(parts=(TextPart(text=text),)))
+
+
+async def test_history_goes_back_across_sessions_and_keeps_the_draft(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    remember(stage, "oldest", "newer")
+    async with stage.run() as pilot:
+        await write(pilot, "draft")
+        await pilot.press("up")
+        assert stage.main.prompt.text == "newer"
+        await pilot.press("up")
+        assert stage.main.prompt.text == "oldest"
+        await pilot.press("up")
+        assert stage.main.prompt.text == "oldest"
+        await pilot.press("down", "down")
+        assert stage.main.prompt.text == "draft"
+
+
+async def test_up_moves_the_cursor_before_it_goes_into_the_history(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    remember(stage, "older")
+    async with stage.run() as pilot:
+        await pilot.press("a", "ctrl+j", "b", "up")
+        assert stage.main.prompt.text == "a\nb"
+        assert stage.main.prompt.cursor_location[0] == 0
+        await pilot.press("up")
+        assert stage.main.prompt.text == "older"
+
+
+async def test_an_edited_recalled_message_becomes_the_draft(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    remember(stage, "one", "two")
+    async with stage.run() as pilot:
+        await pilot.press("up", "x")
+        await pilot.pause()
+        await pilot.press("up")
+        assert stage.main.prompt.text == "two"
+        await pilot.press("down")
+        assert stage.main.prompt.text == "twox"
+
+
+async def test_what_was_sent_is_the_newest_in_the_history(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "first")
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.press("up")
+        assert stage.main.prompt.text == "first"
+
+
+# -- what was not sent --------------------------------------------------------------------------------------
+
+
+async def test_every_session_keeps_what_was_written_in_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        first = stage.agent.session.id
+        await write(pilot, "for the first")
+        await stage.main.open(OpenRequest())
+        assert stage.main.prompt.text == "for the first", "it may have been meant for the new one"
+        remembered(stage)
+        second = stage.agent.session.id
+        await write(pilot, ", no: for the second")
+        await stage.main.open(OpenRequest(first))
+        assert stage.main.prompt.text == "for the first, no: for the second"
+        stage.main.prompt.set_draft("mine")
+        await pilot.pause()
+        stage.main.unsent.save()
+        stage.store.keep_unsent(second, Unsent("yours"))
+        await stage.main.open(OpenRequest(second))
+        assert stage.main.prompt.text == "yours"
+        assert stage.main.prompt.cursor_location == (0, 5)
+        await stage.main.open(OpenRequest(first))
+        assert stage.main.prompt.text == "mine"
+
+
+async def test_what_a_new_session_left_is_there_for_the_next_one(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    with Store(stage.store.path) as before:
+        before.keep_unsent(str(stage.services.cwd), Unsent("left"))
+    async with stage.run():
+        assert stage.main.prompt.text == "left"
+
+
+async def test_a_message_from_the_history_is_no_draft(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "old news")
+        await pilot.press("enter")
+        await write(pilot, "new")
+        await pilot.press("up")
+        assert stage.main.prompt.text == "old news"
+        stage.main.unsent.save()
+    assert stage.store.take_unsent(stage.agent.session.id).text == "new"
+
+
+async def test_what_waits_is_kept_and_comes_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        session = stage.agent.session.id
+        stage.agent.emit(RunStarted())
+        await write(pilot, "steer")
+        await pilot.press("enter")
+        await write(pilot, "follow")
+        await pilot.press("alt+enter")
+        await until(lambda: len(stage.view.waiting.queue.follow_up) == 1, pilot)
+        await stage.main.open(OpenRequest())
+        assert stage.main.prompt.text == ""
+        await stage.main.open(OpenRequest(session))
+        assert stage.main.prompt.text == "steer\n\nfollow"
+        assert "2 messages" in stage.main.notice.message
+        assert stage.agent.sent == []
+
+
+async def test_undo_and_redo_are_a_chain_of_keys_or_commands(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        await pilot.press("f5")
+        await until(lambda: stage.main.prompt.text == "and the README", pilot)
+        assert stage.agent.session.leaf == 2
+        await write(pilot, "/undo")
+        await pilot.press("enter")
+        await until(lambda: stage.main.prompt.text == "write a test for it", pilot)
+        assert stage.agent.session.leaf == 1
+        await write(pilot, "/redo")
+        await pilot.press("enter")
+        await until(lambda: stage.agent.session.leaf == 2, pilot)
+        await until(lambda: stage.main.prompt.text == "", pilot)
+        await pilot.press("up", "up")
+        assert stage.main.prompt.text == "write a test for it", "what made room for a command is in the history"
+        await pilot.press("f6")
+        await until(lambda: stage.agent.session.leaf == 4, pilot)
+
+
+async def test_a_restored_text_that_was_touched_is_the_users(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        await pilot.press("f5")
+        await until(lambda: stage.main.prompt.text == "and the README", pilot)
+        await write(pilot, " or/and more")
+        assert stage.main.prompt.text == "and the README or/and more"
+        await pilot.press("f6")
+        await until(lambda: stage.agent.session.leaf == 4, pilot)
+        assert stage.main.prompt.text == "and the README or/and more"

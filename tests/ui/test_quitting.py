@@ -1,0 +1,84 @@
+"""Leaving the program by key, and what its own mistakes look like."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.support.ui_app import NOW, make_stage, screen_text, write
+from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
+
+
+async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_path: Path) -> None:
+    now = NOW
+    stage = make_stage(tmp_path, clock=lambda: now)
+    async with stage.run() as pilot:
+        await write(pilot, "text")
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert stage.main.prompt.text == ""
+        now += 3.0
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert stage.app._exit is False
+        now += 1.0
+        await pilot.press("ctrl+c")
+        assert stage.app._exit is True
+
+
+async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await write(pilot, "some text")
+        await pilot.press("f7", "ctrl+c")
+        await pilot.pause()
+        assert stage.app.clipboard == "some text"
+        assert stage.main.prompt.text == "some text"
+
+
+async def test_ctrl_q_quits_and_asks_only_during_a_run(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted())
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert "The agent is working." in screen_text(stage)
+        assert stage.app._exit is False
+        await pilot.press("enter")
+        await pilot.pause()
+        assert stage.app._exit is True
+    assert "aclose" in stage.agent.calls
+    assert stage.closed == [stage.agent.session.id]
+
+
+async def test_a_mistake_of_the_program_is_logged_and_never_shown_as_a_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = make_stage(tmp_path)
+
+    def broken() -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    async def fail() -> None:
+        async with stage.run() as pilot:
+            stage.main.call_later(broken)
+            await pilot.pause()
+            await pilot.pause()
+
+    with caplog.at_level(logging.CRITICAL), pytest.raises(ZeroDivisionError):
+        await fail()
+    assert "a mistake of ours" in caplog.text
+    assert "Traceback" not in capsys.readouterr().err
+    panic = "".join(str(renderable) for renderable in stage.app._exit_renderables)
+    assert "Traceback" not in panic
+
+
+async def test_a_message_that_a_hook_refused_comes_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 24)) as pilot:
+        stage.agent.emit(RunStarted(), MessageRefused("use sk-123", "there is a key in it"), RunEnded("stopped", "No."))
+        await pilot.pause()
+        assert stage.main.prompt.text == "use sk-123"
+        stage.agent.emit(RunStarted(), MessageRefused("again", "there is a key in it"))
+        await pilot.pause()
+        assert "there is a key in it" in screen_text(stage)

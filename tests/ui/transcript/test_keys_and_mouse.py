@@ -1,0 +1,170 @@
+"""The transcript under the user's hands: keys, clicks, drags."""
+
+import pytest
+from textual.geometry import Offset
+
+from tests.support.transcript import Shown, answer, shown, user
+from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.transcript.samples import GeneratedSource, ListSource, every_kind
+from tui_agent.ui.widgets.transcript.selecting import row_id
+
+# -- keys ---------------------------------------------------------------------------------------------------
+
+
+async def test_blocks_are_focused_folded_and_copied() -> None:
+    async with shown(ListSource(every_kind()), (80, 40)) as view:
+        await view.pilot.press("home", "j", "j", "j")
+        await view.settled()
+        assert view.screen()[view.row_of("grep next=")].startswith("▎")
+        await view.pilot.press("enter")
+        await view.settled()
+        assert "▎  src/auth/views.py:41: next=path" in view.screen()
+        await view.pilot.press("y")
+        await view.pilot.pause()
+        assert [message.text for message in view.sent(Transcript.CopyRequested)] == [
+            'src/auth/views.py:41: next=path\nsrc/shop/urls.py:7: "?next="'
+        ]
+        await view.pilot.press("space")
+        await view.settled()
+        assert "views.py:41:" not in view.text()
+
+
+async def test_folding_keeps_the_head_where_it_is() -> None:
+    async with shown(ListSource(every_kind()), (80, 20)) as view:
+        await view.pilot.press("home", *"jjjj")
+        await view.settled()
+        row = view.row_of("read src/auth")
+        for _ in range(3):
+            await view.pilot.press("enter")
+            await view.settled()
+            assert view.row_of("read src/auth") == row
+
+
+async def test_folding_at_the_end_does_not_jump_down() -> None:
+    async with shown(ListSource(every_kind()), (80, 20)) as view:
+        row = view.row_of("seq 9999")
+        await view.pilot.press("enter")
+        await view.settled()
+        assert view.row_of("seq 9999") == row
+
+
+async def test_messages_of_the_user_are_jumped_between() -> None:
+    async with shown(GeneratedSource(400)) as view:
+        await view.pilot.press("p", "p")
+        await view.settled()
+        assert "Question 393" in view.screen()[1]
+        await view.pilot.press("n")
+        await view.settled()
+        assert "Question 397" in view.text()
+
+
+async def test_focus_goes_on_where_the_user_looks() -> None:
+    async with shown(GeneratedSource(400)) as view:
+        await view.pilot.press("k", "home", "j")
+        await view.settled()
+        assert view.screen()[0].startswith("▎▌ You")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "action"),
+    [("overloaded", "r", "retry"), ("Compacted", "u", "undo"), ("Pruned", "b", "restore"), ("seq 9999", "o", "open")],
+)
+async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> None:
+    entries = every_kind()
+    async with shown(ListSource(entries), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(4, view.row_of(text)))
+        await view.pilot.press(key)
+        await view.pilot.pause()
+        (message,) = view.sent(Transcript.ActionRequested)
+        assert message.action == action
+        assert message.control is view.pane
+        assert message.entry_id in {entry.id for entry in entries}
+
+
+async def test_an_action_that_the_block_does_not_have_does_nothing() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(4, view.row_of("You")))
+        await view.pilot.press("r", "u", "b", "o")
+        await view.pilot.pause()
+        assert view.sent(Transcript.ActionRequested) == []
+
+
+# -- mouse --------------------------------------------------------------------------------------------------
+
+
+async def test_a_click_on_the_head_folds_and_on_an_action_acts() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(3, view.row_of("read src/auth")))
+        await view.settled()
+        assert "line_3 = 3" in view.text()
+        await view.pilot.click(
+            Transcript, offset=(view.screen()[view.row_of("retry")].index("retry"), view.row_of("retry"))
+        )
+        await view.pilot.pause()
+        assert [message.action for message in view.sent(Transcript.ActionRequested)] == ["retry"]
+
+
+async def test_a_click_on_the_hidden_lines_shows_them() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        await view.pilot.click(Transcript, offset=(5, view.row_of("36 earlier")))
+        await view.settled()
+        assert "test_case_0 " in view.text()
+
+
+async def test_a_click_on_a_link_tells_its_address() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("session middleware")
+        await view.pilot.click(Transcript, offset=(view.screen()[y].index("session"), y))
+        await view.pilot.pause()
+        assert [message.href for message in view.sent(Transcript.LinkClicked)] == ["https://docs.example.com/sessions"]
+
+
+async def drag(view: Shown, start: tuple[int, int], end: tuple[int, int]) -> str | None:
+    await view.pilot.mouse_down(Transcript, offset=start)
+    await view.pilot.hover(Transcript, offset=end)
+    await view.pilot.mouse_up(Transcript, offset=end)
+    await view.settled()
+    return view.app.screen.get_selected_text()
+
+
+async def test_a_drag_selects_logical_text_across_blocks() -> None:
+    text = "a paragraph that is wrapped because it is longer than the screen is wide"
+    async with shown(ListSource([user(1, "first"), answer(2, f"{text}\n\n- item\n  - deep")]), (40, 20)) as view:
+        selected = await drag(view, (0, view.row_of("first")), (30, view.row_of("deep")))
+        assert selected == f"first\n\n{text}\n\n• item\n  ◦ deep"
+        assert view.sent(Transcript.ActionRequested) == []
+
+
+async def test_a_drag_inside_a_line_selects_characters_and_does_not_fold() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("The login redirect")
+        assert await drag(view, (3, y), (11, y)) == "The login"
+        assert view.app.screen.selections
+
+
+async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("The redirect dropped")
+        selected = await drag(view, (1, y), (20, y))
+        view.pane._toggle(1, view.pane.model.item(1).blocks[0])
+        await view.settled()
+        assert view.app.screen.get_selected_text() == selected == "The redirect dropped"
+
+
+async def test_two_clicks_select_a_word_and_three_a_block() -> None:
+    async with shown(ListSource(every_kind()), (80, 120)) as view:
+        y = view.row_of("views.py  ") if "views.py  " in view.text() else view.row_of("You")
+        y = view.row_of("Keep the tests")
+        await view.pilot.click(Transcript, offset=(5, y), times=2)
+        assert view.app.screen.get_selected_text() == "Keep"
+        await view.pilot.click(Transcript, offset=(5, y), times=3)
+        assert "The login redirect" in (view.app.screen.get_selected_text() or "")
+
+
+async def test_offsets_for_selection_are_only_made_when_asked_for() -> None:
+    async with shown(ListSource([answer(1, "text")])) as view:
+        widget, offset = view.app.screen.get_widget_and_offset_at(3, view.row_of("text"))
+        assert widget is view.pane
+        assert offset == Offset(2, row_id(0, 0))
+        assert not any("offset" in (segment.style.meta if segment.style else {}) for segment in view.pane.render_lines(
+            view.pane.size.region)[0])  # fmt: skip

@@ -1,0 +1,353 @@
+"""Every way to act from the tree on a real agent and a real store, and that leaving changes nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.scripted_client import Reply
+from tests.support.tree_stage import SUMMARY, TreeStage, answered, asked, closed, dialog, said, tree_stage
+from tests.support.ui_app import until, write
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.session.entries import BranchSummaryEntry, PruneEntry
+from tui_agent.session.session import Session
+from tui_agent.ui.app import TuiAgentApp
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.tree import TreeScreen
+from tui_agent.ui.widgets.session_view import SessionView
+
+
+def texts(stage: TreeStage) -> str:
+    transcript = stage.stage.view.transcript
+    return "\n".join(row.line.text for row in transcript.visible_rows())
+
+
+# -- going --------------------------------------------------------------------------------------------------
+
+
+async def test_a_message_of_the_user_goes_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "test")
+        await pilot.press("enter")
+        await asked(stage, pilot)
+        await pilot.press("1")
+        await closed(stage, pilot)
+        assert stage.session.leaf == stage.names["fork"]
+        assert stage.stage.main.prompt.text == "write a test for it"
+        assert stage.stage.app.focused is stage.stage.main.prompt
+        await until(lambda: "built from a constant" in texts(stage) and "added tests" not in texts(stage), pilot)
+        assert not stage.client.requests
+
+
+async def test_c_continues_from_a_message_of_the_user(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "test")
+        await pilot.press("c")
+        await asked(stage, pilot)
+        await pilot.press("1")
+        await closed(stage, pilot)
+        assert stage.session.leaf == stage.names["test"]
+        assert stage.stage.main.prompt.text == ""
+
+
+async def test_the_first_message_leads_to_an_empty_conversation(tmp_path: Path) -> None:
+    def plant(session: Session) -> dict[str, int]:
+        session.append_many([said("hello\nthere"), answered("Hi.")])
+        return {}
+
+    stage = tree_stage(tmp_path, planting=plant)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot, "home", "enter")
+        await asked(stage, pilot)
+        await pilot.press("1")
+        await closed(stage, pilot)
+        assert stage.session.leaf is None
+        assert stage.stage.main.prompt.text == "hello\nthere"
+        await until(lambda: "Hi." not in texts(stage), pilot)
+        await stage.open(pilot)
+        assert "at the beginning" in str(stage.screen.head.content)
+        assert not any("◀" in row for row in stage.rows())
+
+
+async def test_a_summary_is_told_to_the_branch_one_goes_to(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "xylophone")
+        await pilot.press("enter")
+        await asked(stage, pilot)
+        await pilot.press("2")
+        await closed(stage, pilot)
+        entry = stage.session.path()[-1]
+        assert isinstance(entry, BranchSummaryEntry)
+        assert entry.parent_id == stage.names["xylophone"]
+        assert entry.from_id == stage.names["leaf"]
+        await until(lambda: texts(stage).count("Summary of the branch left at") == 1, pilot)
+
+
+async def test_the_focus_of_a_summary_is_asked_for(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "xylophone")
+        await pilot.press("enter")
+        await asked(stage, pilot)
+        await pilot.press("3")
+        await write(pilot, "why 12 failed")
+        await pilot.press("enter")
+        await closed(stage, pilot)
+        assert "why 12 failed" in stage.client.requests[-1].messages[-1].text
+
+
+async def test_escape_while_summarising_changes_nothing(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, [Reply("## Goal\nTried", hang=True)])
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "xylophone")
+        before = stage.stored()
+        await pilot.press("enter")
+        found = await asked(stage, pilot)
+        await pilot.press("2")
+        await stage.client.hanging.wait()
+        await until(lambda: "Tried" in str(found.growing.content), pilot)
+        await pilot.press("escape")
+        await until(lambda: stage.client.closed == 1, pilot)
+        assert stage.is_open
+        assert stage.at() == stage.names["xylophone"]
+        assert stage.stored() == before
+
+
+async def test_a_summary_that_fails_says_why_and_can_be_left_out(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, [Reply(error=ModelError(ErrorKind.AUTH, "The key was refused."))])
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "xylophone")
+        before = stage.stored()
+        await pilot.press("enter")
+        found = await asked(stage, pilot)
+        await pilot.press("2")
+        await until(lambda: "key was refused" in str(found.problem.content), pilot)
+        assert stage.stored() == before
+        await pilot.press("escape")
+        assert stage.is_open
+        assert stage.at() == stage.names["xylophone"]
+        assert stage.stored() == before
+
+
+@pytest.mark.parametrize(
+    "keys", [("enter", "escape"), ("enter", "3", "escape", "escape"), ("l", "x", "escape"), ("m", "escape")]
+)
+async def test_escape_at_any_point_changes_nothing(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        before = stage.stored()
+        await stage.highlight(pilot, "xylophone")
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+        assert stage.stage.app.screen is stage.screen
+        assert stage.at() == stage.names["xylophone"]
+        await pilot.press("escape")
+        await closed(stage, pilot)
+        assert stage.stored() == before
+        assert stage.stage.main.prompt.text == ""
+
+
+async def test_a_draft_in_the_prompt_is_kept(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await write(pilot, "half a thought")
+        await stage.open(pilot)
+        await stage.highlight(pilot, "test")
+        await pilot.press("enter")
+        await asked(stage, pilot)
+        await pilot.press("1")
+        await closed(stage, pilot)
+        assert stage.stage.main.prompt.text == "write a test for it\nhalf a thought"
+
+
+async def test_going_while_the_agent_works_asks_to_interrupt_it(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, [Reply("working on", hang=True)])
+    async with stage.stage.run() as pilot:
+        stage.agent.submit("go on")
+        await stage.client.hanging.wait()
+        await stage.open(pilot)
+        await stage.highlight(pilot, "fork")
+        await pilot.press("enter")
+        await until(lambda: isinstance(stage.stage.app.screen, ChoiceScreen), pilot)
+        await pilot.press("down", "enter")
+        assert stage.agent.running
+        await pilot.press("enter")
+        await until(lambda: isinstance(stage.stage.app.screen, ChoiceScreen), pilot)
+        await pilot.press("enter")
+        await asked(stage, pilot)
+        assert not stage.agent.running
+        await pilot.press("1")
+        await closed(stage, pilot)
+        assert stage.session.leaf == stage.names["fork"]
+
+
+# -- merging, forking, labels, undo, copy -------------------------------------------------------------------
+
+
+async def test_m_merges_a_summary_of_another_branch_without_moving(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run(notifications=True) as pilot:
+        await stage.open(pilot, "m")
+        assert dialog(stage) is None, "one's own path can't be merged"
+        await stage.highlight(pilot, "which")
+        await pilot.press("m")
+        await asked(stage, pilot)
+        await pilot.press("1")
+        await until(lambda: isinstance(stage.session.path()[-1], BranchSummaryEntry), pilot)
+        await until(lambda: dialog(stage) is None, pilot)
+        entry = stage.session.path()[-1]
+        assert isinstance(entry, BranchSummaryEntry)
+        assert entry.parent_id == stage.names["leaf"]
+        assert entry.from_id == stage.names["end"], "all of the branch"
+        assert SUMMARY.split("\n")[1] in entry.summary
+        assert stage.is_open
+        await pilot.pause()
+        assert stage.at() == entry.id
+        assert any("[branch summary] Tried middleware" in row for row in stage.rows())
+
+
+async def test_f_goes_on_in_a_new_session_that_ends_here(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "middleware")
+        await pilot.press("f")
+        await until(
+            lambda: stage.session.id != stage.session_id and len(stage.stage.of(SessionView.Opened)) == 2, pilot
+        )
+        assert stage.session.leaf == stage.names["fork"]
+        assert stage.session.info.parent_session == stage.session_id
+        await until(lambda: stage.stage.main.prompt.text == "try middleware instead", pilot)
+
+
+async def test_l_labels_the_entry_and_an_empty_label_removes_it(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "fork")
+        await pilot.press("l")
+        await write(pilot, "base")
+        await pilot.press("enter")
+        assert stage.session.labels()[stage.names["fork"]] == "base"
+        assert any("[base]" in row for row in stage.rows())
+        await stage.highlight(pilot, "test")
+        await pilot.press("l")
+        assert stage.screen.field.value == "green"
+        await pilot.press("ctrl+u", "enter")
+        assert stage.names["test"] not in stage.session.labels()
+
+
+async def test_u_undoes_a_move_and_ctrl_r_redoes_it(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.agent.navigator.go(stage.names["fork"])
+        await stage.open(pilot, "u")
+        assert stage.session.leaf == stage.names["leaf"]
+        assert stage.at() == stage.names["leaf"]
+        await pilot.press("ctrl+r")
+        assert stage.session.leaf == stage.names["fork"]
+        assert stage.is_open
+
+
+async def test_y_copies_the_text_of_the_entry(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot)
+        await stage.highlight(pilot, "run")
+        await pilot.press("y")
+        assert stage.stage.app.clipboard.startswith('grep {"path"')
+        assert "output of edit 3" in stage.stage.app.clipboard
+        await until(lambda: stage.stage.of(TuiAgentApp.Copied), pilot)
+
+
+async def test_the_keys_have_a_page(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.open(pilot, "question_mark")
+        assert isinstance(stage.stage.app.screen, ReportScreen)
+        await pilot.press("escape")
+        assert isinstance(stage.stage.app.screen, TreeScreen)
+
+
+async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        stage.session._access._asked_read_only = True
+        await stage.open(pilot)
+        await stage.highlight(pilot, "fork")
+        for key in ("enter", "l", "m", "u"):
+            await pilot.press(key)
+            assert stage.stage.app.screen is stage.screen
+            assert not stage.screen.entry.display
+
+
+# -- commands -----------------------------------------------------------------------------------------------
+
+
+async def test_label_command_labels_the_leaf(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await write(pilot, "/label works")
+        await pilot.press("enter")
+        await until(lambda: stage.session.labels().get(stage.names["leaf"]) == "works", pilot)
+
+
+async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    names = stage.names
+    async with stage.stage.run() as pilot:
+        await stage.agent.navigator.move(stage.agent.navigator.plan(names["xylophone"]), focus="")
+        summary = stage.session.leaf
+        await stage.stage.main.run_command("undo", "")
+        assert stage.session.leaf == names["leaf"], "with the summary that came along"
+        assert stage.stage.main.prompt.text == ""
+        await stage.stage.main.run_command("redo", "")
+        assert stage.session.leaf == summary
+        await stage.stage.main.run_command("undo", "")
+        await stage.stage.main.run_command("undo", "")
+        assert stage.session.leaf == names["fork"], "then the turn before"
+        assert stage.stage.main.prompt.text == "write a test for it"
+        await stage.stage.main.run_command("redo", "")
+        assert stage.session.leaf == names["leaf"]
+        await pilot.pause()
+
+
+async def test_the_conversation_follows_a_move_and_shows_nothing_twice(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        await stage.agent.navigator.merge(stage.names["end"])
+        await until(lambda: texts(stage).count("Summary of the branch") == 1, pilot)
+        await stage.agent.navigator.go(stage.names["which"])
+        await until(lambda: "Which one?" in texts(stage) and "added tests" not in texts(stage), pilot)
+
+
+async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.stage.run() as pilot:
+        stage.session.append(PruneEntry(targets=(stage.names["run"],), tokens_freed=10, reason="asked"))
+        await stage.stage.main.run_command("undo", "")
+        assert stage.session.leaf == stage.names["leaf"]
+        await pilot.pause()
+
+
+async def test_nothing_is_undone_while_the_agent_works(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, [Reply("working on", hang=True)])
+    async with stage.stage.run() as pilot:
+        await stage.agent.navigator.go(stage.names["fork"])
+        stage.agent.submit("go on")
+        await stage.client.hanging.wait()
+        leaf = stage.session.leaf
+        await stage.open(pilot, "u", "ctrl+r")
+        assert stage.session.leaf == leaf
+        assert stage.agent.running
