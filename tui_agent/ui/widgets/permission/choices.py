@@ -64,6 +64,8 @@ class PermissionChoices(OptionList):
         self.hold = hold
         self._has_draft = has_draft
         self._held = ""
+        self.typed = False
+        """Whether text was typed since the question was armed; keys close behind are text, too, even answers' keys."""
         self.touched = False
         """Whether the user moved among the choices: only then does Enter take the highlighted one."""
 
@@ -104,7 +106,8 @@ class PermissionChoices(OptionList):
         event.stop()
         event.prevent_default()
         answer = ANSWER_KEYS.get(character.lower())
-        if self._held or answer is None or (not character.isdigit() and self._has_draft()):
+        if answer is None or self.typed or self._held or (not character.isdigit() and self._has_draft()):
+            self.typed = True
             held, self._held = self._held, ""
             self.post_message(self.Typed(held + character))
         elif self.hold:

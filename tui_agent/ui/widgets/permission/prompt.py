@@ -162,6 +162,7 @@ class PermissionPrompt(VerticalGroup):
 
     def _arm(self) -> None:
         self.armed = True
+        self._choices.typed = False
         self._choices.focus()
         self.refresh_bindings()
         self.post_message(self.Armed())
