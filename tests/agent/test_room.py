@@ -329,3 +329,27 @@ async def test_a_report_that_cannot_be_true_changes_nothing_and_is_told_of_once(
     told = [event.message for event in harness.events if isinstance(event, Notice)]
     assert [message for message in told if "reports 12 tokens" in message and "not used" in message] == told
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(("reported", "silent"), [(21_000, True), (90_000_000, False)])
+async def test_a_server_that_takes_more_than_the_window_has_overflowed(
+    tmp_path: Path, reported: int, silent: bool
+) -> None:
+    last = [Usage(input=4_000, output=10)] * 3 + [Usage(input=reported, output=10)]
+
+    def script(request: ModelRequest) -> Reply:
+        return Reply(SUMMARY) if is_summary_call(request) else Reply("word " * 700, usage=last.pop(0) if last else None)
+
+    harness = make_agent(tmp_path, ScriptedClient(script), window=20_000)
+    for number in range(4):
+        await harness.say(f"Message {number}. " + "detail " * 600)
+    assert "compaction" not in harness.kinds()
+    told = [event.message for event in harness.of(Notice) if "reports" in event.message]
+    assert len(told) == 1
+    assert ("may have left out the oldest messages" in told[0]) is silent
+    await harness.say("Go on.")
+    triggers = [entry.trigger for entry in harness.path() if isinstance(entry, CompactionEntry)]
+    assert triggers == (["overflow"] if silent else [])
+    assert harness.kinds()[-1] == "assistant"
+    await harness.say("And on.")
+    assert harness.kinds().count("compaction") == silent, "room was made: the old answer asks for no more of it"

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.session_paths import PathBuilder, usage
+from tests.support.session_paths import PathBuilder
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import (
     CHOICES,
@@ -10,7 +10,6 @@ from tui_agent.context.compaction_policy import (
     after_overflow,
     hold,
     is_due,
-    is_silent_overflow,
 )
 from tui_agent.context.settings import CompactionSettings
 
@@ -74,14 +73,6 @@ def test_compaction_is_due_above_the_threshold_only():
     assert is_due(size(91, 90))
     assert not is_due(size(90, 90))
     assert not is_due(size(1_000, None))
-
-
-def test_input_over_the_window_is_an_overflow_although_nobody_said_so():
-    build = started()
-    answer = build.say("ok", usage=usage(33_000))
-    assert is_silent_overflow(answer, 32_768)
-    assert not is_silent_overflow(answer, 128_000)
-    assert not is_silent_overflow(build.say("no usage"), 10)
 
 
 def test_the_second_overflow_in_a_row_stops_with_choices():

@@ -1,10 +1,11 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import (
     Moment,
     Occasion,
@@ -16,6 +17,7 @@ from tui_agent.context.pruning import (
     plan_prune,
     superseded_results,
 )
+from tui_agent.context.request import ImageRef
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
@@ -213,7 +215,10 @@ def image(number: int) -> ImagePart:
 
 def test_too_many_images_lose_their_oldest_half():
     build = PathBuilder()
-    ids = [build.add(UserEntry(parts=(TextPart(text="look"), image(number)))).id for number in range(6)]
+    ids = []
+    for number in range(6):
+        ids.append(build.add(UserEntry(parts=(TextPart(text="look"), image(number)))).id)
+        build.say("seen")
     limits = ImageSettings(max_count=5)
     plan = plan_image_prune(resolve(build.path), limits, H, lambda _image: 10)
     assert plan is not None
@@ -230,6 +235,44 @@ def test_images_too_heavy_for_the_budget_are_pruned_but_never_the_newest():
     plan = plan_image_prune(resolve(build.path), ImageSettings(), 4_000, lambda _image: 1_500)
     assert plan is not None
     assert plan.targets == (old.id,)
+
+
+def test_images_the_model_has_not_seen_may_fill_what_is_allowed_and_not_more():
+    build = PathBuilder()
+    old = build.add(UserEntry(parts=(image(9),)))
+    build.say("seen")
+    ids = [build.add(UserEntry(parts=(image(number),))).id for number in range(6)]
+    plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=5), H, lambda _image: 10)
+    assert plan is not None
+    assert plan.targets == (old.id, ids[0])
+    too_many = build.add(UserEntry(parts=tuple(map(image, range(6)))))
+    plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=5), H, lambda _image: 10)
+    assert plan is not None
+    assert too_many.id in plan.targets
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), max_size=14),
+    st.integers(0, 8),
+    st.integers(1, 3_000),
+)
+def test_a_request_never_holds_more_images_than_the_setting(holders, most, weight):
+    build, pinned = PathBuilder(), 0
+    limits = ImageSettings(max_count=most)
+    for count, answered, pin in holders:
+        entry = build.add(UserEntry(parts=(TextPart(text="look"), *map(image, range(count)))))
+        if pin:
+            build.edit(entry.id, "pin")
+            pinned += count
+        plan = plan_image_prune(resolve(build.path), limits, H, lambda _image: weight)
+        if plan is not None:
+            build.add(plan.entry())
+        sent = [part for message in project(build.path, ModelTraits("m")).messages for part in message.content]
+        assert sum(isinstance(part, ImageRef) for part in sent) <= max(most, pinned)
+        assert plan_image_prune(resolve(build.path), limits, H, lambda _image: weight) is None
+        if answered:
+            build.say("seen")
 
 
 def test_pinned_images_stay():

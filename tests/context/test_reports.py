@@ -4,7 +4,7 @@ import pytest
 
 from tests.context.test_budget import COUNTER, LIMITS, MODEL, SETTINGS, answer, head, result, user
 from tui_agent.context.budget import measure
-from tui_agent.context.reports import Report, complaint, judge
+from tui_agent.context.reports import Report, complaint, is_silent_overflow, judge
 from tui_agent.session.entries import Usage
 
 
@@ -44,3 +44,13 @@ def test_a_report_that_is_not_used_is_explained() -> None:
     assert "4,096" in cut
     assert "smaller than the 32,768" in cut
     assert complaint(answer(3, Usage(input=1_500), estimate=1_700), 32_768) is None
+
+
+def test_input_over_the_window_is_an_overflow_although_nobody_said_so() -> None:
+    over = answer(3, Usage(input=30_000, cache_read=3_000), estimate=30_000)
+    assert is_silent_overflow(over, 32_768)
+    assert not is_silent_overflow(over, 128_000)
+    assert not is_silent_overflow(answer(3), 10)
+    assert "33,000 tokens for a window of 32,768" in (complaint(over, 32_768) or "")
+    nonsense = answer(3, Usage(input=90_000_000), estimate=30_000)
+    assert not is_silent_overflow(nonsense, 32_768), "a count that is not believed tells of nothing"

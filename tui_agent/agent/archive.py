@@ -1,13 +1,15 @@
 """The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from tui_agent.context.tokens import images_of
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
     Entry,
     FilePart,
+    ImagePart,
     ShellEntry,
     TextPart,
     ToolResultEntry,
@@ -36,6 +38,13 @@ class SessionArchive:
             return None
         full = self._blob(entry.full_output) if isinstance(entry, ToolResultEntry) and entry.full_output else None
         return full.decode("utf-8", "replace") if full is not None else entry_text(entry)
+
+    def images(self, entry_id: int) -> Sequence[ImagePart]:
+        """Return the images an entry holds."""
+        try:
+            return images_of(self._session.entry(entry_id))
+        except (EntryNotFound, EntryDamaged):
+            return ()
 
     def search(self, query: str, limit: int) -> list[Found]:
         """Return entries in which all words occur, newest first; searches and what they found are left out."""

@@ -13,6 +13,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.compactor import Compactor, Order, Outcome
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.head import Head
+from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead
@@ -21,7 +22,7 @@ from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
-from tui_agent.context.reports import Report, complaint, judge
+from tui_agent.context.reports import Report, complaint, is_silent_overflow, judge
 from tui_agent.context.request import ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
@@ -29,6 +30,7 @@ from tui_agent.context.view import ContextView, resolve
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import (
     AssistantEntry,
+    CompactionEntry,
     Entry,
     SystemEntry,
     TextPart,
@@ -166,12 +168,13 @@ class ContextKeeper:
             ContextFullError: it does not fit, and compaction is off, paused, or could not help.
         """
         self._overflows = 0
+        self._prune_images()
         if self.pending is not None:
             focus, self.pending = self.pending, None
             await self.compact("manual", focus or None)
         await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
-        if is_due(size):
+        if is_due(size) or self._overflowed_silently():
             await self._compact_when_due(size)
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{_full(size)} {Hold.OFF.value}")
@@ -202,6 +205,7 @@ class ContextKeeper:
         With ``for_model`` the result fits that model's window; the summary is written by the one used up to now.
         """
         in_turn = trigger != "manual" and self._in_turn()
+        self._prune_images()
         order = self.order(trigger, focus)
         if for_model is not None:
             order = replace(order, model=for_model, summariser=self.model)
@@ -216,6 +220,15 @@ class ContextKeeper:
             return 0
         self._append(plan.entry())
         return plan.tokens_freed
+
+    def _prune_images(self) -> None:
+        """Turn images into placeholders where the next request would hold too many or too heavy ones."""
+        path, settings = self._session.active_path(), self.settings().images
+        plan = image_prune(path, self._ports, settings, model=self.model, budget=self.size().budget)
+        if plan is not None:
+            self._append(plan.entry())
+            if told := never_sent(path, plan, settings):
+                self._channel.emit(Notice(told, "warning"))
 
     async def plan_prune(self, moment: Moment) -> PrunePlan | None:
         """Return what ``prune`` would do, None when the moment is not right or there is nothing to gain."""
@@ -252,11 +265,16 @@ class ContextKeeper:
                 if entry.usage and judge(entry.usage, entry.estimate) is Report.USABLE and not entry.error:
                     self._ports.directory.learn(entry.model, estimate=entry.estimate, reported=entry.usage.prompt)
                 break
+        self._prune_images()
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
 
     async def _compact_when_due(self, size: ContextSize) -> None:
-        trigger: Trigger = "model_switch" if self._model_switched() else "threshold"
+        trigger: Trigger = "threshold"
+        if self._model_switched():
+            trigger = "model_switch"
+        elif self._overflowed_silently():
+            trigger = "overflow"
         held = self._hold(trigger)
         outcome = Outcome(held.value) if held else await self.compact(trigger)
         problem = outcome.problem
@@ -317,6 +335,15 @@ class ContextKeeper:
     def _last_answer(self) -> AssistantEntry | None:
         path = reversed(self._session.active_path())
         return next((entry for entry in path if isinstance(entry, AssistantEntry) and not entry.error), None)
+
+    def _overflowed_silently(self) -> bool:
+        """Whether the newest answer was made of more than the window holds, and no room was made since."""
+        for entry in reversed(self._session.active_path()):
+            if isinstance(entry, CompactionEntry):
+                return False
+            if isinstance(entry, AssistantEntry):
+                return entry.model == self.model and is_silent_overflow(entry, self.size().window)
+        return False
 
     def _model_switched(self) -> bool:
         last = self._last_answer()

@@ -110,11 +110,3 @@ CHOICES = (
 def after_overflow(failures: int) -> AfterOverflow:
     """Return what to do after so many overflows in a row: compact once and retry, then stop with ``CHOICES``."""
     return AfterOverflow.COMPACT_AND_RETRY if failures < OVERFLOW_ATTEMPTS else AfterOverflow.STOP
-
-
-def is_silent_overflow(entry: AssistantEntry, window: int) -> bool:
-    """Whether an answer that did not fail was made from more input than the window holds.
-
-    Some servers cut the oldest messages off without a word; what they report as input gives it away.
-    """
-    return entry.usage is not None and entry.usage.prompt > window

@@ -14,6 +14,7 @@ from tui_agent.context.budget import ContextSize
 from tui_agent.context.files import READING_TOOLS, WRITING_TOOLS, call_path
 from tui_agent.context.notes import write_notes
 from tui_agent.context.settings import ImageSettings, PruneSettings
+from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
 from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, stored_tokens
 from tui_agent.session.entries import (
@@ -43,6 +44,7 @@ class Occasion(StrEnum):
     MANUAL = "asked for"
     RUN_END = "end of the run"
     IMAGES = "too many images"
+    HEAVY_IMAGES = "images too heavy"
     COMPACTION = "compaction"
 
 
@@ -268,35 +270,44 @@ def plan_image_prune(
 ) -> PrunePlan | None:
     """Return which entries lose their images because a request would hold too many or too heavy ones, else None.
 
-    It cuts to half of what is allowed, so that the next image does not break the cache again. The newest entry with
-    images keeps them, whatever they weigh; pinned entries do too.
+    What the model has seen is cut to half of what is allowed, so that the next image does not break the cache again;
+    what it has not answered yet may fill all of it. The newest entry with images keeps them, whatever they weigh, as
+    long as they are not too many. Pinned entries keep theirs.
     """
-    holders = [(entry.id, images) for entry in view.entries if (images := _images(entry, view))]
-    counts = {entry_id: len(images) for entry_id, images in holders}
-    weights = {entry_id: sum(tokens(image) for image in images) for entry_id, images in holders}
+    holders = {entry.id: images for entry in view.entries if (images := _images(entry, view))}
+    counts = {entry_id: len(images) for entry_id, images in holders.items()}
+    weights = {entry_id: sum(map(tokens, images)) for entry_id, images in holders.items()}
     heaviest = round(budget * settings.max_tokens_share)
-    if sum(counts.values()) <= settings.max_count and sum(weights.values()) <= heaviest:
+    too_many = sum(counts.values()) > settings.max_count
+    if not too_many and sum(weights.values()) <= heaviest:
         return None
-    kept = kept_tokens = 0
+    pinned = [entry_id for entry_id in holders if view.state(entry_id) is EntryState.PINNED]
+    kept, kept_tokens = sum(counts[entry_id] for entry_id in pinned), sum(weights[entry_id] for entry_id in pinned)
+    seen = newest_seen(view.entries)
     targets: list[int] = []
-    for index, (entry_id, _) in enumerate(reversed(holders)):
-        fits = kept + counts[entry_id] <= settings.max_count // 2 and kept_tokens + weights[entry_id] <= heaviest // 2
-        if fits or index == 0 or view.state(entry_id) is EntryState.PINNED:
+    for index, entry_id in enumerate(sorted(holders.keys() - set(pinned), reverse=True)):
+        part = 1 if index == 0 or entry_id > seen else 2
+        light = index == 0 or kept_tokens + weights[entry_id] <= heaviest // part
+        if light and kept + counts[entry_id] <= settings.max_count // part:
             kept += counts[entry_id]
             kept_tokens += weights[entry_id]
         else:
             targets.append(entry_id)
     if not targets:
         return None
-    return PrunePlan(tuple(sorted(targets)), sum(weights[target] for target in targets), Occasion.IMAGES)
+    reason = Occasion.IMAGES if too_many else Occasion.HEAVY_IMAGES
+    return PrunePlan(tuple(sorted(targets)), sum(weights[target] for target in targets), reason)
 
 
-def _images(entry: Entry, view: ContextView) -> tuple[ImagePart, ...]:
-    if not view.is_open(entry.id):
-        return ()
-    if isinstance(entry, UserEntry):
-        return tuple(part for part in entry.parts if isinstance(part, ImagePart))
-    return entry.attachments if isinstance(entry, ToolResultEntry) else ()
+def newest_seen(entries: Sequence[Entry]) -> int:
+    """Return the id up to which a model has seen the entries: that of its newest answer, 0 without one."""
+    answers = (entry.id for entry in reversed(entries) if isinstance(entry, AssistantEntry) and not entry.error)
+    return next(answers, 0)
+
+
+def _images(entry: Entry, view: ContextView) -> Sequence[ImagePart]:
+    """Return the images of an entry that would be sent."""
+    return images_of(entry) if view.is_open(entry.id) else ()
 
 
 def plan_cut(

@@ -43,11 +43,25 @@ def judge(usage: Usage | None, estimate: int) -> Report:
     return Report.USABLE
 
 
+def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
+    """Whether an answer was made of more input than the window holds, although the server refused nothing.
+
+    Some servers cut the oldest messages off without a word; what they report as input gives it away.
+    """
+    usable = judge(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
+    return usable and answer.usage is not None and answer.usage.prompt > window
+
+
 def complaint(answer: AssistantEntry, window: int) -> str | None:
-    """Return a sentence on a report that is not used, None when there is nothing to say.
+    """Return a sentence on a report that is not used or tells of an overflow, None when there is nothing to say.
 
     ``window`` is the model's as far as it is known, in tokens.
     """
+    if answer.usage is not None and is_silent_overflow(answer, window):
+        return (
+            f"The server reports {answer.usage.prompt:,} tokens for a window of {window:,}: it may have left out the "
+            "oldest messages. Room is made before the next request; if its window is larger, set it (/settings)."
+        )
     verdict = judge(answer.usage, answer.estimate)
     if answer.usage is None or verdict in (Report.USABLE, Report.MISSING):
         return None

@@ -1,7 +1,7 @@
 """What a tool is: a name, a short description, a pydantic input model and one coroutine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -111,6 +111,10 @@ class Archive(Protocol):
 
     def text(self, entry_id: int) -> str | None:
         """Return all of an entry as text, full outputs included; None when there is no such entry."""
+        ...
+
+    def images(self, entry_id: int) -> Sequence[ImagePart]:
+        """Return the images an entry holds."""
         ...
 
     def search(self, query: str, limit: int) -> list[Found]:

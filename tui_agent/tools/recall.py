@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -91,7 +92,10 @@ class RecallTool(Tool[RecallInput]):
             metadata=ToolMetadata(count=total),
             stored=False,
         )
-        return await finish(output, context)
+        result = await finish(output, context)
+        if archive is None or not context.vision or wanted.grep or offset > 1:
+            return result
+        return replace(result, attachments=tuple(await asyncio.to_thread(archive.images, entry_id)))
 
     def title(self, arguments: RecallInput) -> str:
         """Return the address or the words."""

@@ -198,8 +198,13 @@ def _carried(details: SummaryDetails) -> str:
 
 
 def _prune(entry: PruneEntry) -> Block:
+    from tui_agent.context.pruning import Occasion
+
     freed = wording.tokens(entry.tokens_freed)
     what = count_text(len(entry.targets), "tool output")
+    if entry.reason in (Occasion.IMAGES, Occasion.HEAVY_IMAGES):
+        # Messages may hold images, too.
+        what = f"the images of {count_text(len(entry.targets), 'entry')}"
     notes = dict(zip(entry.targets, entry.notes, strict=False))
     rows = [f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets]
     if not any(entry.notes):

@@ -1,0 +1,128 @@
+"""How many images a request holds: the settings hold, whoever brought the images."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.tools.test_read import png
+from tui_agent.agent.events import CompactionEnded, Notice
+from tui_agent.context.cache import BreakCause, prefix_break
+from tui_agent.context.request import ImageRef, ModelRequest
+from tui_agent.context.settings import ContextSettings, ImageSettings
+from tui_agent.session.entries import ImagePart, PruneEntry, TextPart, ToolResultEntry
+
+
+def images(request: ModelRequest) -> int:
+    return sum(isinstance(part, ImageRef) for message in request.messages for part in message.content)
+
+
+def prunes(harness: Harness) -> list[PruneEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, PruneEntry)]
+
+
+def draw(tmp_path: Path, count: int, size: tuple[int, int] = (8, 8)) -> list[Call]:
+    (tmp_path / "project").mkdir(exist_ok=True)
+    for number in range(count):
+        (tmp_path / "project" / f"{number}.png").write_bytes(png(*size) + bytes([number]))
+    return [Call("read", json.dumps({"path": f"{number}.png"})) for number in range(count)]
+
+
+def attached(harness: Harness, count: int) -> tuple[ImagePart, ...]:
+    blobs = (harness.store.put_blob(png(8, 8) + bytes([number])) for number in range(count))
+    return tuple(ImagePart(blob=blob, mime="image/png", width=8, height=8, path=f"{blob[:4]}.png") for blob in blobs)
+
+
+def limited(**fields: float) -> ContextSettings:
+    return ContextSettings(images=ImageSettings(**fields))
+
+
+async def test_images_read_one_after_another_never_pass_the_setting(tmp_path: Path) -> None:
+    client = ScriptedClient([*(Reply(calls=(call,)) for call in draw(tmp_path, 25)), Reply("All seen.")])
+    harness = make_agent(tmp_path, client)
+    await harness.say("Look at all of them.")
+    assert [images(request) for request in client.requests] == [*range(21), *range(10, 15)]
+    (prune,) = prunes(harness)
+    assert (len(prune.targets), prune.reason) == (11, "too many images")
+    told = client.requests[-1].messages
+    assert any("0.png" in message.text and "recall" in message.text for message in told if message.role == "tool")
+
+
+async def test_the_break_of_the_cache_is_the_prunes_and_undoing_it_brings_the_images_back(tmp_path: Path) -> None:
+    client = ScriptedClient([*(Reply(calls=(call,)) for call in draw(tmp_path, 4)), Reply("All seen."), Reply("Yes.")])
+    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
+    await harness.say("Look.")
+    (prune,) = prunes(harness)
+    before, after = client.requests[3], client.requests[4]
+    found = prefix_break(before, after, [entry for entry in harness.path() if entry.id > max(prune.targets)])
+    assert found is not None
+    assert (found.cause, found.entry_id) == (BreakCause.PRUNE, prune.id)
+    assert images(after) == 1
+    await harness.agent.navigator.go(prune.parent_id)
+    assert images(harness.agent.inspector.next_request()) == 4
+
+
+async def test_images_in_messages_count_too_and_the_text_stays(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("Nice.")])
+    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
+    for number, image in enumerate(attached(harness, 5)):
+        harness.agent.submit((TextPart(text=f"picture {number}"), image))
+        await harness.ended()
+    assert [images(request) for request in client.requests] == [1, 2, 3, 1, 2]
+    last = client.requests[-1]
+    assert all(any(f"picture {number}" in message.text for message in last.messages) for number in range(5))
+    assert not harness.of(Notice)
+
+
+async def test_heavy_images_are_pruned_by_their_share_of_the_history(tmp_path: Path) -> None:
+    calls = draw(tmp_path, 6, (900, 900))
+    client = ScriptedClient([*(Reply(calls=(call,)) for call in calls), Reply("All seen.")])
+    harness = make_agent(tmp_path, client, settings=limited(max_tokens_share=0.05))
+    await harness.say("Look.")
+    assert 1 <= max(images(request) for request in client.requests) < 6
+    assert images(client.requests[-1]) >= 1
+    assert {entry.reason for entry in prunes(harness)} == {"images too heavy"}
+
+
+async def test_a_message_with_more_than_are_allowed_says_so(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("I see none.")])
+    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
+    harness.agent.submit((TextPart(text="look"), *attached(harness, 5)))
+    await harness.ended()
+    assert images(client.requests[0]) == 0
+    (notice,) = harness.of(Notice)
+    assert "5 new images are not sent: a request holds at most 3 images" in notice.message
+
+
+@pytest.mark.parametrize("at_once", [2, 5])
+async def test_a_step_that_reads_many_at_once_gets_what_fits(tmp_path: Path, at_once: int) -> None:
+    client = ScriptedClient([Reply(calls=tuple(draw(tmp_path, at_once))), Reply("Seen.")])
+    harness = make_agent(tmp_path, client, settings=limited(max_count=3))
+    await harness.say("Look.")
+    assert images(client.requests[-1]) == min(at_once, 3)
+    assert len(harness.of(Notice)) == (at_once > 3)
+
+
+async def test_a_pruned_image_is_recalled_as_an_image(tmp_path: Path) -> None:
+    calls = draw(tmp_path, 3)
+    found: list[int] = []
+
+    def script(request: ModelRequest) -> Reply:
+        step = len(client.requests)
+        if step <= 3:
+            return Reply(calls=(calls[step - 1],))
+        if step == 4:
+            found.extend(entry.id for entry in harness.path() if isinstance(entry, ToolResultEntry))
+            return Reply(calls=(Call("recall", json.dumps({"what": f"#{found[0]}"})),))
+        return Reply("Seen.")
+
+    client = ScriptedClient(script)
+    harness = make_agent(tmp_path, client, settings=limited(max_count=2))
+    await harness.say("Look.")
+    results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert found[0] in prunes(harness)[0].targets
+    assert results[3].attachments == results[0].attachments
+    assert images(client.requests[-1]) == 2
+    assert not harness.of(CompactionEnded)
