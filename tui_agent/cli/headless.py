@@ -25,6 +25,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.preparing import prepare
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
 from tui_agent.cli.output import say
+from tui_agent.cli.told_today import ToldToday
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
@@ -33,8 +34,18 @@ NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, o
 class HeadlessRun:
     """Drives one message through an agent and writes what comes of it."""
 
-    def __init__(self, agent: Agent, *, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        as_json: bool,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+        told: ToldToday | None = None,
+    ) -> None:
+        """Make a run. ``told`` knows what the runs before said of servers; without it everything is said."""
         self._agent = agent
+        self._told = told
         self._as_json = as_json
         self._out = out or sys.stdout
         self._err = err or sys.stderr
@@ -96,8 +107,9 @@ class HeadlessRun:
                 self._commands[call_id] = self._command(arguments)
             case RetryScheduled(seconds=seconds, reason=reason) if not self._as_json:
                 say(f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
-            case Notice(message=text) if not self._as_json:
-                say(text, file=self._err)
+            case Notice(message=text, action=action) if not self._as_json:
+                if action != "mcp" or self._told is None or self._told.is_news(text):
+                    say(text, file=self._err)
             case RunEnded() if not self._ended.done():
                 self._ended.set_result(event)
             case _:

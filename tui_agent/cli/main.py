@@ -97,7 +97,9 @@ def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
     from tui_agent.cli.headless import HeadlessRun
+    from tui_agent.cli.told_today import ToldToday
     from tui_agent.cli.wiring import Wiring
+    from tui_agent.paths import data_dir
 
     message, piped = arguments.print, _piped()
     if not message.strip() and not piped.strip():
@@ -115,7 +117,8 @@ def _headless(arguments: Namespace) -> int:
             wiring.client.warm(agent.model)
             code = EXIT_FAILED
             try:
-                code = await HeadlessRun(agent, as_json=arguments.json).run(message, piped)
+                told = ToldToday(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
+                code = await HeadlessRun(agent, as_json=arguments.json, told=told).run(message, piped)
             finally:
                 await agent.aclose()
                 (wiring.close_failed if code == EXIT_FAILED else wiring.close)(session)
