@@ -1,5 +1,6 @@
 """Modes in a whole agent: what runs, what the model is told, and what a session remembers."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import ModeChangeEntry, SystemEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.session import Session
 
@@ -88,6 +90,34 @@ async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: 
     assert harness.agent.mode == "auto-edit"
     await harness.agent.navigator.go(there)
     assert harness.agent.mode == "build"
+
+
+@pytest.mark.parametrize("setting", ["build", "auto-edit"])
+@pytest.mark.parametrize("begun_with", ["message", "failure", "command"])
+async def test_a_session_keeps_the_mode_it_was_begun_in_when_the_settings_say_another(
+    tmp_path: Path, begun_with: str, setting: str
+) -> None:
+    error = ModelError(ErrorKind.AUTH, "No key.")
+    client = ScriptedClient([Reply(error=error if begun_with == "failure" else None, text="One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client)
+    agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
+    if begun_with == "command":
+        await agent.run_shell("echo first")
+    else:
+        agent.submit("go")
+        await asyncio.wait_for(agent.wait_idle(), 10)
+        assert "Plan mode" in client.requests[0].messages[1].text + client.requests[0].messages[0].text
+        assert [entry.mode for entry in harness.path() if isinstance(entry, SystemEntry)] == ["plan"]
+    session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1)
+    again = Agent(session, harness.agent.ports, model=MODEL, mode=setting)
+    assert again.mode == "plan"
+    again.submit("go on")
+    await asyncio.wait_for(again.wait_idle(), 10)
+    assert again.mode == "plan"
+    assert {entry.mode for entry in session.path() if isinstance(entry, SystemEntry)} == {"plan"}
+    first = next(entry.id for entry in session.path() if entry.kind in ("user", "shell"))
+    await again.navigator.go(session.entry(first).parent_id)
+    assert again.mode == "plan", "before its first message, too"
 
 
 async def test_a_session_begins_in_the_mode_of_the_settings_and_comes_back_to_it(tmp_path: Path) -> None:

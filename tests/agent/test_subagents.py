@@ -5,14 +5,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, ToolFinished, ToolOutput
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import ToolResultEntry, ToolStatus
+from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
@@ -216,7 +219,8 @@ async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(tm
     assert [str(rule) for rule in harness.agent.gate.session_rules] == ["allow bash: git add *"]
 
 
-async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path, *, begun: bool) -> None:
     write = Call("write", json.dumps({"path": "a.txt", "content": "x"}))
 
     def script(request: ModelRequest) -> Reply:
@@ -225,8 +229,14 @@ async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path)
         return Reply(calls=(write,) if is_child(request) else (task("general", "Write it."),))
 
     harness, opened = with_subagents(tmp_path, ScriptedClient(script))
-    harness.agent.change_mode("plan")
-    await harness.say("go")
+    if begun:
+        agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
+        agent.submit("go")
+        await asyncio.wait_for(agent.wait_idle(), 10)
+    else:
+        harness.agent.change_mode("plan")
+        await harness.say("go")
+    assert [entry.mode for entry in opened[0].path() if isinstance(entry, SystemEntry)] == ["plan"]
     (refused,) = [entry for entry in opened[0].path() if isinstance(entry, ToolResultEntry)]
     assert refused.status is ToolStatus.DENIED
     assert not (tmp_path / "project" / "a.txt").exists()

@@ -32,6 +32,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
+    ModeChangeEntry,
     SystemEntry,
     TextPart,
     ToolResultEntry,
@@ -84,6 +85,14 @@ class ContextKeeper:
         self.model = view.model or self.model
         if view.mode != self.mode:
             self.mode = resumed_mode(view.mode, self._first_mode)
+
+    def name_mode(self) -> None:
+        """Write the mode down where the path names none, so that the session keeps it whatever the settings say then.
+
+        A head names it; this is for what happens before the first message.
+        """
+        if self._view().mode is None:
+            self._append(ModeChangeEntry(mode=self.mode))
 
     # -- requests -------------------------------------------------------------------------------------------
 

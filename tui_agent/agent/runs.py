@@ -103,6 +103,8 @@ class Runs:
 
     async def run_shell(self, command: str, *, excluded: bool) -> ShellEntry:
         """Run a command for the user and append its entry."""
+        if not self.running:
+            self._loop.context.name_mode()
         recorder = self._files.recorder
         task = asyncio.ensure_future(
             run_shell(command, self._loop.ports, self._loop.channel, recorder, excluded=excluded)
