@@ -12,6 +12,7 @@ from tui_agent.agent.events import Notice, TitleChanged
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import CommandError, Prepared
 from tui_agent.session.entries import TextPart
+from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.report import ReportScreen
 
 ROWS = (
@@ -149,6 +150,17 @@ async def test_agent_changes_to_another_kind_and_lists_them(tmp_path: Path) -> N
         assert stage.main.status.mode == "reviewer"
         await enter(pilot, "/agent nobody")
         assert "There are: build, reviewer." in str(stage.main.notice.render())
+
+
+async def test_agent_without_a_name_asks_which(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path)
+    async with stage.run() as pilot:
+        await enter(pilot, "/agent")
+        await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
+        await pilot.press("down", "enter")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        assert agents[0].mode == "reviewer"
+        assert stage.main.status.mode == "reviewer"
 
 
 async def test_skills_are_listed_with_what_they_are_for(tmp_path: Path) -> None:

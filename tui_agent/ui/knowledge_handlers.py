@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_agent.ui.abilities import CommandingAgent, ServedAgent
+from tui_agent.ui.format import one_line
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
@@ -52,15 +53,26 @@ async def skills(main: MainScreen, _argument: str) -> None:
 
 
 async def agent(main: MainScreen, argument: str) -> None:
-    """Let another kind of agent go on; without a name say which there are."""
+    """Let another kind of agent go on; without a name ask which."""
+    from tui_agent.ui.screens.choice import ChoiceScreen
+
     chooser: object = main.agent
     if not isinstance(chooser, CommandingAgent):
         return
     if argument and chooser.choose_agent(argument):
         main.show_facts()
         return
-    known = ", ".join(["build", *(row.name for row in chooser.agents())])
-    main.say(f"There is no agent “{argument}”. There are: {known}." if argument else f"Agents: {known}.")
+    kinds = {"build": "the agent that is built in"} | {row.name: row.description for row in chooser.agents()}
+    if argument:
+        main.say(f"There is no agent “{argument}”. There are: {', '.join(kinds)}.")
+        return
+
+    def chosen(name: str | None) -> None:
+        if name and chooser.choose_agent(name):
+            main.show_facts()
+
+    answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
+    main.app.push_screen(ChoiceScreen("Which agent goes on?", answers), chosen)
 
 
 async def mcp(main: MainScreen, argument: str) -> None:
