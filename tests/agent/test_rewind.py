@@ -183,6 +183,15 @@ async def test_the_users_own_commands_are_recorded_too(tmp_path: Path, project: 
     assert tree(project) == before
 
 
+async def test_caches_are_not_recorded_where_nothing_ignores_them(tmp_path: Path, project: Path) -> None:
+    command = (
+        "mkdir -p deep/__pycache__ node_modules/x; touch deep/__pycache__/a.pyc node_modules/x/i.js; echo 1 > own.txt"
+    )
+    harness = rewinding(tmp_path, (bash(command),))
+    await harness.say("build")
+    assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["own.txt"]
+
+
 async def test_ignored_files_links_and_places_outside_are_never_touched(tmp_path: Path, project: Path) -> None:
     (project / ".gitignore").write_text("build/\n")
     outside = tmp_path / "outside.txt"

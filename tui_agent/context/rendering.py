@@ -334,8 +334,13 @@ def _line(text: str) -> str:
     return line if len(line) <= GIST_CHARS else f"{line[: GIST_CHARS - 1]}…"
 
 
+def line_count(text: str) -> int:
+    """Return how many lines a text has; a newline at its end begins no further one."""
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
 def _lines(output: str) -> str:
-    count = output.count("\n") + (not output.endswith("\n")) if output else 0
+    count = line_count(output)
     return f"{count:,} line" if count == 1 else f"{count:,} lines"
 
 

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui_agent.context.rendering import line_count
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
@@ -49,7 +50,7 @@ class WriteTool(Tool[WriteInput]):
             plan = await asyncio.to_thread(_write, arguments, location, context)
         except OSError as error:
             raise explain(error, location.shown) from error
-        lines = counted(arguments.content.count("\n") + (not arguments.content.endswith("\n")), "line")
+        lines = counted(line_count(arguments.content), "line")
         verb = "Created" if plan.before is None else "Wrote"
         counts = "" if plan.before is None else f", +{plan.diff.additions} -{plan.diff.deletions}"
         return ToolResult(

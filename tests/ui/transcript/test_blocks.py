@@ -10,6 +10,7 @@ from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
     Entry,
+    FilePart,
     ImagePart,
     ReasoningPart,
     ShellEntry,
@@ -345,3 +346,10 @@ def test_numbers_for_people() -> None:
         "1,000 entries",
     ]
     assert [duration_text(seconds) for seconds in (0.12, 9.99, 185)] == ["0.1 s", "10 s", "3:05"]
+
+
+@pytest.mark.parametrize(("text", "told"), [("x\n", "1 line"), ("x", "1 line"), ("x\ny\n", "2 lines"), ("", "0 lines")])
+def test_an_attached_file_is_told_with_its_lines(text: str, told: str) -> None:
+    entry = UserEntry(id=1, parts=(TextPart(text="Look at this."), FilePart(path="app.py", text=text)))
+    (block,) = blocks_of(entry, Surroundings())
+    assert f"@app.py · {told}" in [part.strip() for line in block.lines(70) for part in row(line).split("  ")]

@@ -41,6 +41,10 @@ class Manifest(dict[str, Stamp]):
         return {(stamp.inode, stamp.modified, stamp.size) for stamp in self.values()}
 
 
+CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"})
+"""Directories that programs make anew by themselves: nobody wants them back, whether or not they are ignored."""
+
+
 class TooLargeError(Exception):
     """The project can't be watched; the message is one sentence for a person.
 
@@ -53,7 +57,7 @@ class TooLargeError(Exception):
 
 
 async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
-    """Return what is in a project now: ignored files, links and repositories' own data are left out.
+    """Return what is in a project now: ignored files, caches, links and repositories' own data are left out.
 
     Args:
         root: the project.
@@ -98,7 +102,7 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
     without = tuple(f"{place.relative_to(root).as_posix()}/" for place in apart if place.is_relative_to(root))
     without += tuple(_bare_repositories(names))
     for name in names:
-        if name.startswith(without):
+        if name.startswith(without) or not CACHES.isdisjoint(name.split("/")[:-1]):
             continue
         try:
             state = os.lstat(prefix + name)

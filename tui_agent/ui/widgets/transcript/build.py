@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tui_agent.context.rendering import line_count
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -108,7 +109,7 @@ def _user(entry: UserEntry) -> Block:
     for part in entry.parts:
         match part:
             case FilePart():
-                attachments.append(f"@{part.path} · {count_text(part.text.count(chr(10)) + 1, 'line')}")
+                attachments.append(f"@{part.path} · {count_text(line_count(part.text), 'line')}")
             case ImagePart():
                 size = f" · {part.width}×{part.height}" if part.width else ""
                 attachments.append(f"[image{size}] {part.path or ''}".rstrip())
