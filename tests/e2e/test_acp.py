@@ -196,6 +196,23 @@ async def test_modes_and_models_are_chosen(place: Place) -> None:
     assert editor.of("current_mode_update")[-1].current_mode_id == "plan"
 
 
+async def test_a_session_begun_in_plan_mode_is_loaded_in_it_without_the_flag(
+    place: Place, warm_server: ModelServer
+) -> None:
+    warm_server.play(Turn(tool_calls=(Call("write", {"path": "made", "content": "x"}),)), Turn(text="a plan"))
+    editor = Editor()
+    async with connected(place, editor, "--mode", "plan") as agent:
+        session = await begin(agent, place)
+        assert session.modes.current_mode_id == "plan"
+        await agent.prompt(session_id=session.session_id, prompt=say("make it"))
+    assert not editor.questions
+    assert not (place.project / "made").exists()
+    async with connected(place, Editor()) as agent:
+        assert (await begin(agent, place)).modes.current_mode_id == "build"
+        loaded = await agent.load_session(cwd=str(place.project), session_id=session.session_id, mcp_servers=[])
+        assert loaded.modes.current_mode_id == "plan"
+
+
 async def test_servers_of_the_editor_are_used(place: Place, warm_server: ModelServer) -> None:
     server = McpServerStdio(
         name="notes", command=sys.executable, args=["-m", "tests.support.mcp_server", str(place.root)],

@@ -16,6 +16,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
+from tui_agent.context.pruning import Occasion
 from tui_agent.session.entries import (
     Entry,
     PruneEntry,
@@ -358,6 +359,12 @@ async def test_pruned_results_say_so() -> None:
         agent.entries_of_path.append(prune)
         await play(view, EntryAppended(prune))
         assert "not in context" in view.screen()[view.row_of("grep")]
+
+
+async def test_a_prune_of_images_says_that_it_took_images() -> None:
+    prune = PruneEntry(id=2, targets=(1,), tokens_freed=10, reason=Occasion.IMAGES)
+    async with shown(ListSource([user(1), prune])) as view:
+        assert "Pruned the images of 1 entry · 10 tokens freed · too many images" in view.text()
 
 
 async def test_a_notice_takes_the_place_of_the_one_before() -> None:
