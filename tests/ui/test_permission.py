@@ -146,7 +146,7 @@ async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
         await pilot.pause()
         stage.view.question._arm()
         await pilot.pause()
-        stage.view.question._choices.hold = 0.2
+        stage.view.question._choices.hold = 30  # a loaded machine types slowly
         await write(pilot, text)
         await until(lambda: len(stage.main.prompt.text) == len(text), pilot)
         assert stage.agent.answers == []
