@@ -20,30 +20,31 @@ SHOWN = HOME / "src" / "shop"
 """Where the project seems to be."""
 
 sys.path.insert(0, str(ROOT))
+# Before the imports below, which read them.
 os.environ |= {"HOME": str(HOME), "TZ": "UTC"}
 
-from textual.message import Message  # noqa: E402 - the home directory must be set before
-from textual.pilot import Pilot  # noqa: E402 - the home directory must be set before
-from textual.screen import Screen  # noqa: E402
+from textual.message import Message
+from textual.pilot import Pilot
+from textual.screen import Screen
 
-from tui_agent.agent.agent import Agent  # noqa: E402
-from tui_agent.agent.events import PermissionAsked, RunEnded  # noqa: E402
-from tui_agent.agent.model_directory import CatalogDirectory  # noqa: E402
-from tui_agent.agent.ports import AgentPorts  # noqa: E402
-from tui_agent.context.tokens import TokenCounter  # noqa: E402
-from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace  # noqa: E402
-from tui_agent.model.demo_catalog import DemoCatalog  # noqa: E402
-from tui_agent.resources import prompt  # noqa: E402
-from tui_agent.session.session import Session  # noqa: E402
-from tui_agent.session.store import Store  # noqa: E402
-from tui_agent.tools.registry import builtin_tools  # noqa: E402
-from tui_agent.ui.app import TuiAgentApp  # noqa: E402
-from tui_agent.ui.screens.compact import CompactScreen  # noqa: E402
-from tui_agent.ui.screens.context import ContextScreen  # noqa: E402
-from tui_agent.ui.screens.tree import TreeScreen  # noqa: E402
-from tui_agent.ui.services import AppServices, OpenRequest, UiSettings  # noqa: E402
-from tui_agent.ui.widgets.session_view import SessionView  # noqa: E402
-from tui_agent.ui.widgets.transcript import Transcript  # noqa: E402
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import PermissionAsked, RunEnded
+from tui_agent.agent.model_directory import CatalogDirectory
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
+from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.resources import prompt
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.ui.app import TuiAgentApp
+from tui_agent.ui.screens.compact import CompactScreen
+from tui_agent.ui.screens.context import ContextScreen
+from tui_agent.ui.screens.tree import TreeScreen
+from tui_agent.ui.services import AppServices, OpenRequest, UiSettings
+from tui_agent.ui.widgets.session_view import SessionView
+from tui_agent.ui.widgets.transcript import Transcript
 
 NOW = 1_790_000_000
 """Seconds since the epoch on every clock."""
@@ -174,7 +175,7 @@ PICTURES: dict[str, tuple[tuple[int, int], Callable[[Scene], Awaitable[None]]]] 
 
 
 @asynccontextmanager
-async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-def]
+async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-def]  # asynccontextmanager names the type
     """Run the application on a new demo project."""
     project = root / "shop"
     project.mkdir()

@@ -99,7 +99,7 @@ class Anchor:
         found = _ENCODED.fullmatch(text)
         if found is None or found[1] not in _KINDS:
             return None
-        return cls(found[1], found[5], int(found[4]), float(found[2]), int(found[3]))  # type: ignore[arg-type]
+        return cls(found[1], found[5], int(found[4]), float(found[2]), int(found[3]))  # type: ignore[arg-type]  # the kind is one of _KINDS
 
 
 _KINDS: tuple[str, ...] = get_args(AnchorKind)
@@ -204,7 +204,7 @@ class _Finder:
 
         best = sorted(self.known.items(), key=rank)[:REMEMBERED]
         return tuple(
-            Anchor(kind, text, int(address), round(weight, 2), int(seen))  # type: ignore[arg-type]
+            Anchor(kind, text, int(address), round(weight, 2), int(seen))  # type: ignore[arg-type]  # the kind is one of _KINDS
             for (kind, text), (weight, seen, address) in best
         )
 

@@ -159,7 +159,7 @@ def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -
 def headers(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[EntryHeader]:
     """Return the headers of the entries with ids from ``first`` to ``last``, ascending."""
     rows = connection.execute(
-        f"SELECT {_HEADER_COLUMNS} FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",  # noqa: S608
+        f"SELECT {_HEADER_COLUMNS} FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",  # noqa: S608 - a constant
         (session, first, last),
     )
     return list(map(EntryHeader._make, rows))

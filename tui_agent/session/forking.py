@@ -82,14 +82,14 @@ def _copy(connection: sqlite3.Connection, source: int, target: int, ids: list[in
     """Copy the headers and bodies of some entries."""
     marks = ", ".join("?" * len(ids))
     connection.execute(
-        "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608
+        "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only
         "SELECT ?, id, parent_id, kind, preview, tokens, created_at, size FROM entries "
         f"WHERE session = ? AND id IN ({marks})",
         (target, source, *ids),
     )
     first_source, first_target = key_range(source)[0], key_range(target)[0]
     connection.execute(
-        f"INSERT INTO bodies (key, body) SELECT key - ? + ?, body FROM bodies WHERE key IN ({marks})",  # noqa: S608
+        f"INSERT INTO bodies (key, body) SELECT key - ? + ?, body FROM bodies WHERE key IN ({marks})",  # noqa: S608 - question marks only
         (first_source, first_target, *(first_source + entry_id for entry_id in ids)),
     )
 

@@ -361,7 +361,7 @@ class Store:
     ) -> None:
         with self.writer() as connection:
             changed = connection.execute(
-                f"UPDATE sessions SET {assignments} WHERE id = ?{_AND_SUBAGENTS if with_subagents else ''}",  # noqa: S608
+                f"UPDATE sessions SET {assignments} WHERE id = ?{_AND_SUBAGENTS if with_subagents else ''}",  # noqa: S608 - texts of this class
                 (*values, session_id, *([session_id] if with_subagents else [])),
             )
             if not changed.rowcount:

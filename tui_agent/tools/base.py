@@ -235,7 +235,7 @@ class Tool(ABC, Generic[InputT]):
             ToolError: it could not be done; the message goes to the model.
         """
 
-    def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002
+    def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
         """Return the files a call may change, as they are after links; None when it may be any. Takes a moment.
 
         Raises:

@@ -16,9 +16,9 @@ class DynamicTool(Tool[RawInput]):
     """A tool made from a schema that came from outside."""
 
     # One class serves many tools, so what a built-in tool says in its class is said by each instance here.
-    name: str  # type: ignore[misc]
-    description: str  # type: ignore[misc]
-    read_only: bool  # type: ignore[misc]
+    name: str  # type: ignore[misc]  # of the instance
+    description: str  # type: ignore[misc]  # of the instance
+    read_only: bool  # type: ignore[misc]  # of the instance
     Input = RawInput
 
     def __init__(self, schema: ToolSchema, *, read_only: bool = False) -> None:

@@ -48,7 +48,7 @@ class IgnoreRules:
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
         """Return the rules inside a directory: these and those of its own ignore files."""
-        lines = [line for name in _IGNORE_FILES for line in _lines(os.path.join(directory, name))]  # noqa: PTH118
+        lines = [line for name in _IGNORE_FILES for line in _lines(os.path.join(directory, name))]  # noqa: PTH118 - asked for every directory of a walk
         if not lines:
             return self
         return IgnoreRules((*self.chain, _Rules(str(directory), _spec(lines))))
@@ -142,7 +142,7 @@ def _is_pattern(line: str) -> bool:
 
 def _lines(path: str) -> list[str]:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a text, for speed
             return file.read().splitlines()
     except OSError:
         return []

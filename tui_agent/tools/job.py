@@ -36,7 +36,7 @@ class JobTool(Tool[JobInput]):
     description: ClassVar[str] = "List background jobs; with id get new output."
     Input = JobInput
 
-    def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+    def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Need nothing."""
         return ()
 

@@ -44,7 +44,7 @@ class FileReads:
         if known is None:
             return None
         try:
-            status = os.stat(real)  # noqa: PTH116
+            status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
         except OSError:
             return True
         if status.st_size != known.size:
@@ -58,7 +58,7 @@ class FileReads:
 
 def _state(path: str) -> _State | None:
     try:
-        status = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116 - a text, as the states are kept by
         digest = _digest(path) if status.st_size <= HASHED_BYTES else None
     except OSError:
         return None
@@ -66,5 +66,5 @@ def _state(path: str) -> _State | None:
 
 
 def _digest(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123
+    with open(path, "rb") as file:  # noqa: PTH123 - a text, as the states are kept by
         return hashlib.file_digest(file, "blake2b").digest()

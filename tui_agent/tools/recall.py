@@ -34,7 +34,7 @@ class RecallTool(Tool[RecallInput]):
     Input = RecallInput
     read_only: ClassVar[bool] = True
 
-    def needs(self, arguments: RecallInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+    def needs(self, arguments: RecallInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Need nothing: the model was shown all of it before."""
         return ()
 

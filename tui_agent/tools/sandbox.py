@@ -190,7 +190,7 @@ class Sandbox:
 
     def environment(self, environ: Mapping[str, str], project: Path) -> dict[str, str]:
         """Return the environment inside: caches that can be written to."""
-        extra = {"TMPDIR": "/tmp" if self.state.kind == "bubblewrap" else str(self._place / "tmp")}  # noqa: S108
+        extra = {"TMPDIR": "/tmp" if self.state.kind == "bubblewrap" else str(self._place / "tmp")}  # noqa: S108 - the sandbox's own
         if (cache := self._cache_of(project)) is not None:
             extra |= {name: str(cache / directory) for name, directory in _CACHES.items()}
         return {**environ, **extra}

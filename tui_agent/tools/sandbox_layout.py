@@ -100,7 +100,7 @@ def bubblewrap_command(program: str, layout: Layout, command: Sequence[str]) -> 
         "--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         *(() if layout.network else ("--unshare-net",)),
         "--die-with-parent", "--cap-drop", "ALL",
-        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", str(layout.temporary), "/tmp",  # noqa: S108
+        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", str(layout.temporary), "/tmp",  # noqa: S108 - the sandbox's own
         *(word for path in KERNEL for word in ("--ro-bind-try", path, path)),
         *mounts,
         "--chdir", str(layout.cwd), "--", *command,

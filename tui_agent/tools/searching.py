@@ -36,7 +36,7 @@ class Scope:
 
     def shown(self, path: str) -> str:
         """Return a path relative to the directory as the model is to see it."""
-        base = self.location.shown if self.single_file is None else os.path.dirname(self.location.shown)  # noqa: PTH120
+        base = self.location.shown if self.single_file is None else os.path.dirname(self.location.shown)  # noqa: PTH120 - a text to show
         return path if base in {"", "."} else f"{base.rstrip('/')}/{path}"
 
     def files(self) -> Iterator[str]:
@@ -58,7 +58,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     """
     base, rest = split_glob(glob) if "/" in glob else ("", glob)
     # Folded into the path even when they are ``..``: the permission check then sees where the search leads.
-    location = locate(os.path.join(path, base) if base else path, context)  # noqa: PTH118
+    location = locate(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
     if ".." in rest.split("/"):
         raise ToolError(f"glob {glob!r}: put .. in path.")
     try:

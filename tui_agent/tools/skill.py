@@ -60,7 +60,7 @@ class SkillTool(Tool[SkillInput]):
         """Whether the model is told of the tool."""
         return self._wanted()
 
-    def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+    def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Need nothing: the user put the skill there to be read."""
         return ()
 

@@ -79,11 +79,11 @@ class TodoTool(Tool[TodoInput]):
     description: ClassVar[str] = "Your plan, for work of several steps. Replaces the whole list."
     Input = TodoInput
 
-    def needs(self, arguments: TodoInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+    def needs(self, arguments: TodoInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Need nothing: it only writes to the session."""
         return ()
 
-    async def run(self, arguments: TodoInput, context: ToolContext) -> ToolResult:  # noqa: ARG002
+    async def run(self, arguments: TodoInput, context: ToolContext) -> ToolResult:  # noqa: ARG002 - as inherited
         """Return the list in the form that is found again."""
         todos = parse(arguments.todos)
         text = render(todos)
@@ -91,7 +91,7 @@ class TodoTool(Tool[TodoInput]):
             raise ToolError(f"The list is too long: at most {MAX_TODOS} items and {MAX_CHARS:,} characters.")
         return ToolResult(text, progress(todos), metadata=ToolMetadata(count=len(todos)))
 
-    def touches(self, arguments: TodoInput, context: ToolContext) -> tuple[()]:  # noqa: ARG002
+    def touches(self, arguments: TodoInput, context: ToolContext) -> tuple[()]:  # noqa: ARG002 - as inherited
         """Change no file."""
         return ()
 

@@ -39,7 +39,7 @@ class WebFetchTool(Tool[WebFetchInput]):
     def __init__(self, web: Web | None = None) -> None:
         self._web = web or Web()
 
-    def needs(self, arguments: WebFetchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002
+    def needs(self, arguments: WebFetchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Return a need for the URL in its one spelling; the name is not looked up before it is allowed."""
         return (_need(read_address(arguments.url)),)
 

@@ -136,7 +136,7 @@ class TuiAgentApp(App[int]):
 
     def get_default_screen(self) -> Screen[object]:
         """Show the main screen from the first frame on."""
-        return self.main  # type: ignore[return-value]
+        return self.main  # type: ignore[return-value]  # its result is of another type
 
     def on_mount(self) -> None:
         """Paint first, then bring in the rest."""
@@ -257,7 +257,7 @@ class TuiAgentApp(App[int]):
             keys = f"  {key}" if key else ""
             name = f"/{command.name}{keys}"
 
-            async def run(chosen: str = command.name, waits: bool = command.takes_argument) -> None:  # noqa: FBT001
+            async def run(chosen: str = command.name, waits: bool = command.takes_argument) -> None:  # noqa: FBT001 - bound by the loop, never given
                 if waits:
                     self.main.prompt.set_draft(f"/{chosen} ")
                 else:

@@ -58,7 +58,7 @@ def is_light(red: str, green: str, blue: str) -> bool:
 class AnswerParser(XTermParser):
     """Textual's parser of input, which would take the answer for keys."""
 
-    def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002
+    def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited
         super().__init__(debug)
         self._clock = clock
         self._until = clock() + PATIENCE
@@ -120,4 +120,4 @@ def know_answers() -> None:
         from textual.drivers import linux_driver
     except ImportError:  # no such driver on this system: nothing is asked there
         return
-    linux_driver.XTermParser = AnswerParser  # type: ignore[attr-defined]
+    linux_driver.XTermParser = AnswerParser  # type: ignore[attr-defined]  # imported there, not exported

@@ -28,7 +28,7 @@ ENTER_SEQUENCES: Mapping[str, EnterKeys] = {
 def know_enter_keys() -> None:
     """Teach Textual's parser those sequences; it drops Alt otherwise (Textual issue 6378)."""
     for sequence, key in ENTER_SEQUENCES.items():
-        ANSI_SEQUENCES_KEYS.setdefault(sequence, (key,))  # type: ignore[attr-defined]
+        ANSI_SEQUENCES_KEYS.setdefault(sequence, (key,))  # type: ignore[attr-defined]  # declared as a mapping, made as a dict
 
 
 def title_sequence(title: str) -> str:

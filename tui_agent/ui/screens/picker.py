@@ -124,9 +124,9 @@ class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
             case "cursor_down":
                 self.listing.action_cursor_down()
             case "page_up":
-                self.listing.action_page_up()  # type: ignore[no-untyped-call]
+                self.listing.action_page_up()  # type: ignore[no-untyped-call]  # Textual has no types there
             case _:
-                self.listing.action_page_down()  # type: ignore[no-untyped-call]
+                self.listing.action_page_down()  # type: ignore[no-untyped-call]  # Textual has no types there
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:

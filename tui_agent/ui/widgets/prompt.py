@@ -52,9 +52,9 @@ class Prompt(TextArea):
         Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
     ]
 
-    running: var[bool] = var(False, bindings=True)  # noqa: FBT003
+    running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
     """Whether a run goes on: then a message can be queued for later too."""
-    shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003
+    shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
     """Whether the text is a shell command of the user's."""
 
     @dataclass

@@ -27,7 +27,7 @@ class PermissionPrompt(VerticalGroup):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"permission--what", "permission--reason"}
 
-    armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003
+    armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
     """Whether keys answer."""
 
     @dataclass

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from pygments.lexer import Lexer, RegexLexer  # type: ignore[import-untyped]
-from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # type: ignore[import-untyped]
-from pygments.token import Token, Whitespace  # type: ignore[import-untyped]
-from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+from pygments.lexer import Lexer, RegexLexer  # type: ignore[import-untyped]  # Pygments has no types
+from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # type: ignore[import-untyped]  # Pygments has no types
+from pygments.token import Token, Whitespace  # type: ignore[import-untyped]  # Pygments has no types
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # Pygments has no types
 
 from tui_agent.ui.widgets.transcript.lines import Run, Runs
 
@@ -105,7 +105,7 @@ def _lex(lexer: Lexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[An
 
 def _lex_from(lexer: RegexLexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
     """Do what ``RegexLexer.get_tokens_unprocessed`` does, and tell the state at the end, which it keeps to itself."""
-    definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001
+    definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)
     tokens: list[tuple[Any, str]] = []
     position, length = 0, len(text)

@@ -30,7 +30,7 @@ class LineView(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
     DEFAULT_CSS = "LineView { height: auto; }"
 
-    def __init__(self, make: MakeLines | None = None, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, make: MakeLines | None = None, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self._make: MakeLines = make or (lambda _width: ())
         self._palette = Palette(self.get_visual_style)

@@ -132,7 +132,7 @@ def last_cut(runs: Sequence[Run], width: int) -> Runs:
     if len(text) <= width and text.isascii():
         return tuple(runs)
     start = 0
-    for start, _ in _ascii_cuts(text, width) if text.isascii() else _wide_cuts(text, width):  # noqa: B007
+    for start, _ in _ascii_cuts(text, width) if text.isascii() else _wide_cuts(text, width):  # noqa: B007 - only the last one is wanted
         pass
     return _Slicer(runs).slice(start, len(text))
 

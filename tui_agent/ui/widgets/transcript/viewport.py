@@ -43,7 +43,7 @@ class Viewport(ScrollView):
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether the end is kept in view when something is added."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, classes=classes)
         self.model = TranscriptModel()
         self.top = Position(0)

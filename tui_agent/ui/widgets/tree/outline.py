@@ -184,7 +184,7 @@ class Outline:
         guide = placed.lead if at == 0 else placed.rest
         if placed.is_folded and at == 1:
             row = placed.rows[0]
-            return Line(What.FOLD, placed.segment, row, guide, placed.segment.last, False, True, True)  # noqa: FBT003
+            return Line(What.FOLD, placed.segment, row, guide, placed.segment.last, False, True, True)  # noqa: FBT003 - fields
         row = placed.rows[at]
         return Line(
             What.RUN if row.is_run else What.ENTRY,
