@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
 from tui_agent.ui.widgets.transcript.diffs import diff_body
 from tui_agent.ui.widgets.transcript.lines import Line
-from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, selection_style, text_width
+from tui_agent.ui.widgets.transcript.paint import offset_strip, paint, selected_part, text_width
 from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
 
 MakeLines = Callable[[int], Iterable[Line]]
@@ -76,14 +76,8 @@ class LineView(Widget):
             return Strip.blank(width, self._palette["text"])
         if not self._painting:
             return offset_strip(lines[y], width, y)
-        return paint(lines[y], width, self._palette, highlights=self._highlights(y, lines[y]))
-
-    def _highlights(self, y: int, line: Line) -> list[Highlight]:
-        span = self.text_selection.get_span(y) if self.text_selection is not None else None
-        if span is None:
-            return []
-        end = len(line.text) if span[1] == -1 else span[1]
-        return [Highlight(span[0], end, selection_style(self.screen))]
+        selected = selected_part(lines[y], y, self.text_selection, self.screen)
+        return paint(lines[y], width, self._palette, highlights=selected)
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - the screen keeps it
         """Paint the selection."""

@@ -8,6 +8,7 @@ from typing import Final
 from rich.segment import Segment
 from rich.style import Style
 from textual.screen import Screen
+from textual.selection import Selection
 from textual.strip import Strip
 
 from tui_agent.ui.widgets.transcript.lines import Line, Run, cells
@@ -117,6 +118,15 @@ def text_index_at(line: Line, x: int) -> int:
         if x < position:
             return index
     return len(text)
+
+
+def selected_part(line: Line, y: int, selection: Selection | None, screen: Screen[object]) -> list[Highlight]:
+    """Return what of a line is selected, when selections know the line as ``y``."""
+    span = selection.get_span(y) if selection is not None else None
+    if span is None:
+        return []
+    end = len(line.text) if span[1] == -1 else span[1]
+    return [Highlight(span[0], end, selection_style(screen))]
 
 
 def selection_style(screen: Screen[object]) -> Style:

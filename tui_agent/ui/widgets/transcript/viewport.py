@@ -14,7 +14,7 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
-from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, selection_style, text_width
+from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, selected_part, text_width
 from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
 from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.selecting import row_id, selected_text
@@ -243,12 +243,7 @@ class Viewport(ScrollView):
         if self.query_text:
             style = self._palette["match"]
             found += [Highlight(start, end, style) for start, end in find_all(row.line.text, self.query_text)]
-        selection = self.text_selection
-        span = selection.get_span(row_id(row.index, row.item_line)) if selection is not None else None
-        if span is not None:
-            start, end = span
-            end = len(row.line.text) if end == -1 else end
-            found.append(Highlight(start, end, selection_style(self.screen)))
+        found += selected_part(row.line, row_id(row.index, row.item_line), self.text_selection, self.screen)
         return found
 
     # -- selection
