@@ -98,7 +98,7 @@ def test_the_last_head_model_and_mode_count():
     assert (view.system.id, view.model, view.mode) == (1, "two", "build")
     later = resolve([*path, SystemEntry(id=5, blocks=("b",), model="three", mode="plan")])
     assert (later.system.id, later.model, later.mode) == (5, "three", "plan")
-    assert (resolve([]).system, resolve([]).model, resolve([]).mode) == (None, None, "build")
+    assert (resolve([]).system, resolve([]).model, resolve([]).mode) == (None, None, None)
 
 
 def test_the_latest_edit_of_a_target_wins():
