@@ -145,11 +145,12 @@ async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keep
     client = ScriptedClient([Reply("k"), Reply("k")])
     harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
     made = harness.agent
-    for line in ("/skill:release for v2", "/review app.py"):
-        made.submit((await prepare(line, made.session, made.ports)).parts)
+    ready = [await prepare(line, made.session, made.ports) for line in ("/skill:release for v2", "/review app.py")]
+    for prepared in ready:
+        made.submit(prepared.parts)
     assert made.queue.steer == ("/skill:release for v2", "/review app.py")
     assert made.take_back() == "/review app.py"
-    made.submit((await prepare("/review app.py", made.session, made.ports)).parts)
+    made.submit(ready[1].parts)
     assert made.session.info.title == "/skill:release for v2"
     await harness.ended()
     used, reviewed = (entry for entry in made.session.path() if isinstance(entry, UserEntry))

@@ -41,8 +41,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One answer. ``usage`` None leaves it out; its keys are input, output, cache_read, cache_write, reasoning.
+    """One answer. ``usage`` None leaves it out, "auto" is about what the request holds.
 
+    Its keys are input, output, cache_read, cache_write and reasoning.
     ``chunks`` is how many pieces the text is sent in (None: words) or the pieces themselves; ``delay`` the seconds
     before each; ``wire_bytes`` the size of the writes to the socket; ``events`` raw stream events instead of all.
     """
@@ -92,6 +93,11 @@ class Recorded:
     aborted: bool = False
     """The client closed the connection before the answer was complete."""
     finished: bool = False
+
+    @property
+    def honest_usage(self) -> dict[str, int]:
+        """About what a provider counts, and never less than the standard."""
+        return {**STANDARD_USAGE, "input": max(STANDARD_USAGE["input"], len(self.body) // 4)}
 
     @property
     def json(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.support.model_script import (
+    AUTO,
     OVERFLOWS,
     Call,
     Fault,
@@ -269,6 +270,8 @@ class ModelServer:
     async def _play(self, connection: _Connection, request: Recorded, wire: str) -> bool:
         number = next(self._turns)
         turn = self._turn(request)
+        if turn.usage == AUTO:
+            turn = dataclasses.replace(turn, usage=request.honest_usage)
         fault = turn.fault
         if fault and fault.kind == "silent":
             await connection.pause(_FOREVER)

@@ -168,7 +168,7 @@ async def test_prompts_are_commands_and_resources_are_mentioned(tmp_path: Path, 
     (row,) = [row for row in harness.agent.commands() if row.name == "tracker:review"]
     assert (row.description, row.argument) == ("Review something.", "SUBJECT")
     filled = await prepare("/tracker:review the whole loop", harness.session, harness.agent.ports)
-    assert filled.parts == (TextPart(text="Please review the whole loop."),)
+    assert filled.parts == (TextPart(text="Please review the whole loop.", typed="/tracker:review the whole loop"),)
     with pytest.raises(CommandError):
         await prepare("/tracker:review", harness.session, harness.agent.ports)
     asked = await prepare(

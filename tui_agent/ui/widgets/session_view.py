@@ -57,16 +57,16 @@ class SessionView(Container):
 
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
-        settings = self._services.settings
+        settings, prompt = self._services.settings, self._main.prompt
         yield Transcript()
         yield NewChip()
         yield FirstHints()
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
-            last_typed=lambda: self._main.prompt.last_typed,
+            last_typed=lambda: prompt.last_typed,
             clock=self._services.clock,
-            has_draft=lambda: bool(self._main.prompt.text),
+            has_draft=lambda: bool(prompt.text),
         )
         yield QueueList()
         yield SidePanel()
