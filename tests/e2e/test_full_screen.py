@@ -101,6 +101,7 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
     ask(terminal, "fill the window")
     terminal.wait_for("That was more than my window holds")
     terminal.wait_for("3. the tree")
+    terminal.wait_gone("esc interrupt")
     ask(terminal, "/compact")
     terminal.wait_for("enter summarise")
     terminal.press("enter")
