@@ -1,9 +1,13 @@
 """The application with a real agent and a scripted model, on a session with branches."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from textual.pilot import Pilot
+from textual.screen import Screen
 
 from tests.support.agents import MODEL, FixedDirectory
 from tests.support.scripted_client import Reply, ScriptedClient
@@ -165,6 +169,8 @@ class TreeStage:
     session_id: str
     root: Path
     """The project."""
+    pilot: Any = None
+    """What presses keys, while the application runs."""
 
     @property
     def agent(self) -> Agent:
@@ -187,6 +193,11 @@ class TreeStage:
         return self.screen.session_tree
 
     @property
+    def top(self) -> Any:
+        """The screen that takes the keys."""
+        return self.stage.app.screen
+
+    @property
     def is_open(self) -> bool:
         return any(isinstance(screen, TreeScreen) for screen in self.stage.app.screen_stack)
 
@@ -205,25 +216,63 @@ class TreeStage:
         session = Session(self.stage.store, self.session_id, estimate=lambda _entry: 1, read_only=True)
         return session.leaf, session.skeleton(), session.labels(), session.moves(), len(self.stage.store.sessions())
 
-    async def open(self, pilot: Any, *keys: str) -> None:
-        """Open the tree and press keys."""
-        await self.stage.main.run_command("tree", "")
-        await until(lambda: self.is_open and self.screen.is_mounted and self.tree.size.height, pilot)
-        await pilot.pause()
-        await pilot.press(*keys)
+    def conversation(self) -> str:
+        """Return what the transcript shows."""
+        return "\n".join(row.line.text for row in self.stage.view.transcript.visible_rows())
 
-    async def highlight(self, pilot: Any, name: str) -> None:
+    @asynccontextmanager
+    async def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> AsyncIterator[Pilot[int]]:
+        """Run the application with the session open."""
+        async with self.stage.run(size, **arguments) as self.pilot:
+            await until(lambda: self.stage.main.agent is not None, self.pilot)
+            yield self.pilot
+
+    @asynccontextmanager
+    async def opened(
+        self, *keys: str, at: str = "", size: tuple[int, int] = (80, 24), **arguments: Any
+    ) -> AsyncIterator[Pilot[int]]:
+        """Run the application with the tree open, as ``open`` does it."""
+        async with self.run(size, **arguments) as pilot:
+            await self.open(*keys, at=at)
+            yield pilot
+
+    async def open(self, *keys: str, at: str = "") -> None:
+        """Open the tree, put the cursor on an entry if one is named, and press keys."""
+        await self.stage.main.run_command("tree", "")
+        await until(lambda: self.is_open and self.screen.is_mounted and self.tree.size.height, self.pilot)
+        await self.pilot.pause()
+        if at:
+            await self.highlight(at)
+        await self.pilot.press(*keys)
+
+    async def highlight(self, name: str) -> None:
         """Put the cursor on an entry."""
         self.tree.go_to_entry(self.names[name])
-        await pilot.pause()
+        await self.pilot.pause()
+
+    async def asked(self, kind: type[Screen[Any]] = SummaryDialog) -> Any:
+        """Wait for a dialog, by itself the one about a summary, and return it."""
+        await until(lambda: isinstance(self.top, kind) and self.top.is_mounted, self.pilot)
+        await self.pilot.pause()
+        return self.top
+
+    async def closed(self) -> None:
+        """Wait until the tree is closed."""
+        await until(lambda: not self.is_open, self.pilot)
+        await self.pilot.pause()
+
+    async def go(self, *, key: str = "enter", answer: str = "1") -> None:
+        """Go to the entry under the cursor: by itself with Enter and without a summary."""
+        await self.pilot.press(key)
+        await self.asked()
+        await self.pilot.press(answer)
+        await self.closed()
 
 
 def tree_stage(
     tmp_path: Path, script: Sequence[Reply] | Any = (), *, theme: str = "textual-dark", planting: Any = plant
 ) -> TreeStage:
     """Return an application that has not been run yet, the session of ``plant`` in it."""
-    from dataclasses import replace
-
     store = Store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
     directory = FixedDirectory()
     session = Session(store, store.create_session(HOME, title="login").id, estimate=directory.counter(MODEL).estimate)
@@ -256,24 +305,3 @@ def tree_stage(
     )
     stages.append(stage)
     return TreeStage(stage, client, names, session_id, project)
-
-
-def dialog(stage: TreeStage) -> SummaryDialog | None:
-    """Return the dialog about a summary if it is open."""
-    screen = stage.stage.app.screen
-    return screen if isinstance(screen, SummaryDialog) and screen.is_mounted else None
-
-
-async def asked(stage: TreeStage, pilot: Any) -> SummaryDialog:
-    """Wait until it is asked about a summary."""
-    await until(lambda: dialog(stage) is not None, pilot)
-    await pilot.pause()
-    found = dialog(stage)
-    assert found is not None
-    return found
-
-
-async def closed(stage: TreeStage, pilot: Any) -> None:
-    """Wait until the tree is closed."""
-    await until(lambda: not stage.is_open, pilot)
-    await pilot.pause()

@@ -12,7 +12,6 @@ from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.subagent import SubagentScreen
-from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.services import OpenHow, OpenRequest
 
 
@@ -24,36 +23,27 @@ AFTER = {path: after for path, (_, after) in FILES.items() if after is not None}
 BEFORE = {path: before for path, (before, _) in FILES.items() if before is not None} | {"notes.md": MINE}
 
 
-async def asked(stage: TreeStage, pilot: Any, kind: Any) -> Any:
-    await until(lambda: isinstance(stage.stage.app.screen, kind) and stage.stage.app.screen.is_mounted, pilot)
-    await pilot.pause()
-    return stage.stage.app.screen
-
-
-async def to_the_turn_before(stage: TreeStage, pilot: Any) -> Any:
-    await until(lambda: stage.stage.main.agent is not None, pilot)
-    await stage.open(pilot)
-    await stage.highlight(pilot, "before")
-    await pilot.press("enter")
-    return await asked(stage, pilot, SummaryDialog)
+async def to_the_turn_before(stage: TreeStage) -> Any:
+    await stage.open("enter", at="before")
+    return await stage.asked()
 
 
 @pytest.mark.parametrize("restores", [False, True])
 async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tmp_path: Path, restores: bool) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
-    async with stage.stage.run((100, 30)) as pilot:
-        dialog = await to_the_turn_before(stage, pilot)
+    async with stage.run((100, 30)) as pilot:
+        dialog = await to_the_turn_before(stage)
         assert dialog.restores is False
         if restores:
             await pilot.press("f")
         await pilot.press("1")
-        await until(lambda: not stage.is_open, pilot)
+        await stage.closed()
         assert stage.session.leaf == stage.names["before"]
         assert on_disk(root) == (BEFORE if restores else AFTER)
         if restores:
             await until(lambda: "notes.md (changed since)" in stage.stage.main.notice.message, pilot)
-        await stage.open(pilot, "u")
+        await stage.open("u")
         await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
         await until(lambda: on_disk(root) == AFTER, pilot)
         await pilot.press("ctrl+r")
@@ -65,11 +55,11 @@ async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tm
 async def test_escape_changes_no_file(tmp_path: Path, keys: tuple[str, ...]) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
-    async with stage.stage.run((100, 30)) as pilot:
-        await to_the_turn_before(stage, pilot)
+    async with stage.run((100, 30)) as pilot:
+        await to_the_turn_before(stage)
         before = stage.stored()
         await pilot.press(*keys)
-        await until(lambda: stage.stage.app.screen is stage.screen, pilot)
+        await until(lambda: stage.top is stage.screen, pilot)
         assert on_disk(root) == AFTER
         assert stage.stored() == before
 
@@ -77,10 +67,10 @@ async def test_escape_changes_no_file(tmp_path: Path, keys: tuple[str, ...]) -> 
 async def test_a_summary_and_restored_files_go_together(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
-    async with stage.stage.run((100, 30)) as pilot:
-        await to_the_turn_before(stage, pilot)
+    async with stage.run((100, 30)) as pilot:
+        await to_the_turn_before(stage)
         await pilot.press("f", "2")
-        await until(lambda: not stage.is_open, pilot)
+        await stage.closed()
         assert on_disk(root) == BEFORE
         assert stage.session.path()[-1].kind == "branch_summary"
 
@@ -91,10 +81,9 @@ async def test_undo_of_a_turn_asks_about_files_and_redo_brings_them_back(
 ) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
-    async with stage.stage.run((100, 30)) as pilot:
-        await until(lambda: stage.stage.main.agent is not None, pilot)
+    async with stage.run((100, 30)) as pilot:
         await stage.stage.main.run_command("undo", "")
-        await asked(stage, pilot, ChoiceScreen)
+        await stage.asked(ChoiceScreen)
         await pilot.press(*(["down"] if answer == "restore" else []), "enter")
         await until(lambda: stage.session.leaf == stage.names["before"], pilot)
         await until(lambda: on_disk(root) == files, pilot)
@@ -107,10 +96,9 @@ async def test_undo_of_a_turn_asks_about_files_and_redo_brings_them_back(
 async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
-    async with stage.stage.run((100, 30)) as pilot:
-        await until(lambda: stage.stage.main.agent is not None, pilot)
+    async with stage.run((100, 30)) as pilot:
         await stage.stage.main.run_command("undo", "")
-        await asked(stage, pilot, ChoiceScreen)
+        await stage.asked(ChoiceScreen)
         await pilot.press("escape")
         await pilot.pause()
         assert stage.session.leaf == stage.names["leaf"]
@@ -120,13 +108,12 @@ async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
 async def test_undo_after_a_restart_asks_because_nobody_knows_what_the_move_did(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
-    async with stage.stage.run((100, 30)) as pilot:
-        await until(lambda: stage.stage.main.agent is not None, pilot)
+    async with stage.run((100, 30)) as pilot:
         plan = await stage.agent.files.plan(stage.names["before"])
         await stage.agent.navigator.go(stage.names["before"])
         await stage.agent.files.restore(plan)
-        await stage.open(pilot, "u")
-        await asked(stage, pilot, ChoiceScreen)
+        await stage.open("u")
+        await stage.asked(ChoiceScreen)
         await pilot.press("down", "enter")
         await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
         await until(lambda: on_disk(root) == AFTER, pilot)
@@ -135,12 +122,9 @@ async def test_undo_after_a_restart_asks_because_nobody_knows_what_the_move_did(
 async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     write_files(stage)
-    async with stage.stage.run((100, 30)) as pilot:
-        await until(lambda: stage.stage.main.agent is not None, pilot)
-        await stage.open(pilot)
-        await stage.highlight(pilot, "before")
+    async with stage.opened(at="before", size=(100, 30)) as pilot:
         await pilot.press("d")
-        viewer = await asked(stage, pilot, DiffScreen)
+        viewer = await stage.asked(DiffScreen)
         assert str(viewer.query_one("#files", Static).content).splitlines() == [
             "M  notes.md                +1",
             "D  old.cfg                 -1",
@@ -151,7 +135,7 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         assert lines[0] == "notes.md"
         assert {"    return redirect('/')", "mine"} <= set(lines)
         await pilot.press("escape")
-        await stage.highlight(pilot, "leaf")
+        await stage.highlight("leaf")
         await pilot.press("d")
         await until(
             lambda: any("No change of a file" in note.message for note in stage.stage.app._notifications), pilot
@@ -160,10 +144,7 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
 
 async def test_rows_of_a_turn_tell_the_files_it_changed(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
-    async with stage.stage.run((120, 40)) as pilot:
-        await until(lambda: stage.stage.main.agent is not None, pilot)
-        await stage.open(pilot)
-        await stage.highlight(pilot, "fix")
+    async with stage.opened(at="fix", size=(120, 40)) as pilot:
         await until(lambda: "tests/test_redirect.py" in str(stage.screen.preview.facts.content), pilot)
 
 
@@ -176,12 +157,9 @@ async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:
         return {"leaf": added[-1].id}
 
     stage = tree_stage(tmp_path, planting=planting)
-    async with stage.stage.run((100, 30)) as pilot:
-        await until(lambda: stage.stage.main.agent is not None, pilot)
-        await stage.open(pilot)
-        await stage.highlight(pilot, "leaf")
+    async with stage.opened(at="leaf", size=(100, 30)) as pilot:
         await pilot.press("o")
-        await until(lambda: isinstance(stage.stage.app.screen, SubagentScreen), pilot)
+        await until(lambda: isinstance(stage.top, SubagentScreen), pilot)
         assert stage.stage.requests[-1] == OpenRequest(other[0], OpenHow.READ_ONLY)
         await pilot.press("escape")
         assert stage.is_open

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.scripted_client import Reply
-from tests.support.tree_stage import SUMMARY, TreeStage, answered, asked, closed, dialog, said, tree_stage
+from tests.support.tree_stage import SUMMARY, answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import BranchSummaryEntry, PruneEntry
@@ -13,43 +13,30 @@ from tui_agent.session.session import Session
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.session_view import SessionView
-
-
-def texts(stage: TreeStage) -> str:
-    transcript = stage.stage.view.transcript
-    return "\n".join(row.line.text for row in transcript.visible_rows())
-
 
 # -- going --------------------------------------------------------------------------------------------------
 
 
 async def test_a_message_of_the_user_goes_back_into_the_prompt(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "test")
-        await pilot.press("enter")
-        await asked(stage, pilot)
-        await pilot.press("1")
-        await closed(stage, pilot)
+    async with stage.opened(at="test") as pilot:
+        await stage.go()
         assert stage.session.leaf == stage.names["fork"]
         assert stage.stage.main.prompt.text == "write a test for it"
         assert stage.stage.app.focused is stage.stage.main.prompt
-        await until(lambda: "built from a constant" in texts(stage) and "added tests" not in texts(stage), pilot)
+        await until(
+            lambda: "built from a constant" in stage.conversation() and "added tests" not in stage.conversation(), pilot
+        )
         assert not stage.client.requests
 
 
 async def test_c_continues_from_a_message_of_the_user(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "test")
-        await pilot.press("c")
-        await asked(stage, pilot)
-        await pilot.press("1")
-        await closed(stage, pilot)
+    async with stage.opened(at="test"):
+        await stage.go(key="c")
         assert stage.session.leaf == stage.names["test"]
         assert stage.stage.main.prompt.text == ""
 
@@ -60,57 +47,45 @@ async def test_the_first_message_leads_to_an_empty_conversation(tmp_path: Path) 
         return {}
 
     stage = tree_stage(tmp_path, planting=plant)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot, "home", "enter")
-        await asked(stage, pilot)
-        await pilot.press("1")
-        await closed(stage, pilot)
+    async with stage.opened("home") as pilot:
+        await stage.go()
         assert stage.session.leaf is None
         assert stage.stage.main.prompt.text == "hello\nthere"
-        await until(lambda: "Hi." not in texts(stage), pilot)
-        await stage.open(pilot)
+        await until(lambda: "Hi." not in stage.conversation(), pilot)
+        await stage.open()
         assert "at the beginning" in str(stage.screen.head.content)
         assert not any("◀" in row for row in stage.rows())
 
 
 async def test_a_summary_is_told_to_the_branch_one_goes_to(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "xylophone")
-        await pilot.press("enter")
-        await asked(stage, pilot)
-        await pilot.press("2")
-        await closed(stage, pilot)
+    async with stage.opened(at="xylophone") as pilot:
+        await stage.go(answer="2")
         entry = stage.session.path()[-1]
         assert isinstance(entry, BranchSummaryEntry)
         assert entry.parent_id == stage.names["xylophone"]
         assert entry.from_id == stage.names["leaf"]
-        await until(lambda: texts(stage).count("Summary of the branch left at") == 1, pilot)
+        await until(lambda: stage.conversation().count("Summary of the branch left at") == 1, pilot)
 
 
 async def test_the_focus_of_a_summary_is_asked_for(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "xylophone")
+    async with stage.opened(at="xylophone") as pilot:
         await pilot.press("enter")
-        await asked(stage, pilot)
+        await stage.asked()
         await pilot.press("3")
         await write(pilot, "why 12 failed")
         await pilot.press("enter")
-        await closed(stage, pilot)
+        await stage.closed()
         assert "why 12 failed" in stage.client.requests[-1].messages[-1].text
 
 
 async def test_escape_while_summarising_changes_nothing(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, [Reply("## Goal\nTried", hang=True)])
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "xylophone")
+    async with stage.opened(at="xylophone") as pilot:
         before = stage.stored()
         await pilot.press("enter")
-        found = await asked(stage, pilot)
+        found = await stage.asked()
         await pilot.press("2")
         await stage.client.hanging.wait()
         await until(lambda: "Tried" in str(found.growing.content), pilot)
@@ -123,12 +98,10 @@ async def test_escape_while_summarising_changes_nothing(tmp_path: Path) -> None:
 
 async def test_a_summary_that_fails_says_why_and_can_be_left_out(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, [Reply(error=ModelError(ErrorKind.AUTH, "The key was refused."))])
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "xylophone")
+    async with stage.opened(at="xylophone") as pilot:
         before = stage.stored()
         await pilot.press("enter")
-        found = await asked(stage, pilot)
+        found = await stage.asked()
         await pilot.press("2")
         await until(lambda: "key was refused" in str(found.problem.content), pilot)
         assert stage.stored() == before
@@ -143,52 +116,46 @@ async def test_a_summary_that_fails_says_why_and_can_be_left_out(tmp_path: Path)
 )
 async def test_escape_at_any_point_changes_nothing(tmp_path: Path, keys: tuple[str, ...]) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
+    async with stage.opened() as pilot:
         before = stage.stored()
-        await stage.highlight(pilot, "xylophone")
+        await stage.highlight("xylophone")
         for key in keys:
             await pilot.press(key)
             await pilot.pause()
-        assert stage.stage.app.screen is stage.screen
+        assert stage.top is stage.screen
         assert stage.at() == stage.names["xylophone"]
         await pilot.press("escape")
-        await closed(stage, pilot)
+        await stage.closed()
         assert stage.stored() == before
         assert stage.stage.main.prompt.text == ""
 
 
 async def test_a_draft_in_the_prompt_is_kept(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         await write(pilot, "half a thought")
-        await stage.open(pilot)
-        await stage.highlight(pilot, "test")
-        await pilot.press("enter")
-        await asked(stage, pilot)
-        await pilot.press("1")
-        await closed(stage, pilot)
+        await stage.open(at="test")
+        await stage.go()
         assert stage.stage.main.prompt.text == "write a test for it\nhalf a thought"
 
 
 async def test_going_while_the_agent_works_asks_to_interrupt_it(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, [Reply("working on", hang=True)])
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         stage.agent.submit("go on")
         await stage.client.hanging.wait()
-        await stage.open(pilot)
-        await stage.highlight(pilot, "fork")
+        await stage.open(at="fork")
         await pilot.press("enter")
-        await until(lambda: isinstance(stage.stage.app.screen, ChoiceScreen), pilot)
+        await stage.asked(ChoiceScreen)
         await pilot.press("down", "enter")
         assert stage.agent.running
         await pilot.press("enter")
-        await until(lambda: isinstance(stage.stage.app.screen, ChoiceScreen), pilot)
+        await stage.asked(ChoiceScreen)
         await pilot.press("enter")
-        await asked(stage, pilot)
+        await stage.asked()
         assert not stage.agent.running
         await pilot.press("1")
-        await closed(stage, pilot)
+        await stage.closed()
         assert stage.session.leaf == stage.names["fork"]
 
 
@@ -197,15 +164,14 @@ async def test_going_while_the_agent_works_asks_to_interrupt_it(tmp_path: Path) 
 
 async def test_m_merges_a_summary_of_another_branch_without_moving(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run(notifications=True) as pilot:
-        await stage.open(pilot, "m")
-        assert dialog(stage) is None, "one's own path can't be merged"
-        await stage.highlight(pilot, "which")
+    async with stage.opened("m", notifications=True) as pilot:
+        assert not isinstance(stage.top, SummaryDialog), "one's own path can't be merged"
+        await stage.highlight("which")
         await pilot.press("m")
-        await asked(stage, pilot)
+        await stage.asked()
         await pilot.press("1")
         await until(lambda: isinstance(stage.session.path()[-1], BranchSummaryEntry), pilot)
-        await until(lambda: dialog(stage) is None, pilot)
+        await until(lambda: not isinstance(stage.top, SummaryDialog), pilot)
         entry = stage.session.path()[-1]
         assert isinstance(entry, BranchSummaryEntry)
         assert entry.parent_id == stage.names["leaf"]
@@ -219,9 +185,7 @@ async def test_m_merges_a_summary_of_another_branch_without_moving(tmp_path: Pat
 
 async def test_f_goes_on_in_a_new_session_that_ends_here(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "middleware")
+    async with stage.opened(at="middleware") as pilot:
         await pilot.press("f")
         await until(
             lambda: stage.session.id != stage.session_id and len(stage.stage.of(SessionView.Opened)) == 2, pilot
@@ -233,15 +197,13 @@ async def test_f_goes_on_in_a_new_session_that_ends_here(tmp_path: Path) -> None
 
 async def test_l_labels_the_entry_and_an_empty_label_removes_it(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "fork")
+    async with stage.opened(at="fork") as pilot:
         await pilot.press("l")
         await write(pilot, "base")
         await pilot.press("enter")
         assert stage.session.labels()[stage.names["fork"]] == "base"
         assert any("[base]" in row for row in stage.rows())
-        await stage.highlight(pilot, "test")
+        await stage.highlight("test")
         await pilot.press("l")
         assert stage.screen.field.value == "green"
         await pilot.press("ctrl+u", "enter")
@@ -250,9 +212,9 @@ async def test_l_labels_the_entry_and_an_empty_label_removes_it(tmp_path: Path) 
 
 async def test_u_undoes_a_move_and_ctrl_r_redoes_it(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         await stage.agent.navigator.go(stage.names["fork"])
-        await stage.open(pilot, "u")
+        await stage.open("u")
         assert stage.session.leaf == stage.names["leaf"]
         assert stage.at() == stage.names["leaf"]
         await pilot.press("ctrl+r")
@@ -262,9 +224,7 @@ async def test_u_undoes_a_move_and_ctrl_r_redoes_it(tmp_path: Path) -> None:
 
 async def test_y_copies_the_text_of_the_entry(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
-        await stage.highlight(pilot, "run")
+    async with stage.opened(at="run") as pilot:
         await pilot.press("y")
         assert stage.stage.app.clipboard.startswith('grep {"path"')
         assert "output of edit 3" in stage.stage.app.clipboard
@@ -273,22 +233,20 @@ async def test_y_copies_the_text_of_the_entry(tmp_path: Path) -> None:
 
 async def test_the_keys_have_a_page(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot, "question_mark")
-        assert isinstance(stage.stage.app.screen, ReportScreen)
+    async with stage.opened("question_mark") as pilot:
+        assert isinstance(stage.top, ReportScreen)
         await pilot.press("escape")
-        assert isinstance(stage.stage.app.screen, TreeScreen)
+        assert isinstance(stage.top, TreeScreen)
 
 
 async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         stage.session._access._asked_read_only = True
-        await stage.open(pilot)
-        await stage.highlight(pilot, "fork")
+        await stage.open(at="fork")
         for key in ("enter", "l", "m", "u"):
             await pilot.press(key)
-            assert stage.stage.app.screen is stage.screen
+            assert stage.top is stage.screen
             assert not stage.screen.entry.display
 
 
@@ -297,7 +255,7 @@ async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) 
 
 async def test_label_command_labels_the_leaf(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         await write(pilot, "/label works")
         await pilot.press("enter")
         await until(lambda: stage.session.labels().get(stage.names["leaf"]) == "works", pilot)
@@ -306,7 +264,7 @@ async def test_label_command_labels_the_leaf(tmp_path: Path) -> None:
 async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     names = stage.names
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         await stage.agent.navigator.move(stage.agent.navigator.plan(names["xylophone"]), focus="")
         summary = stage.session.leaf
         await stage.stage.main.run_command("undo", "")
@@ -325,16 +283,16 @@ async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) ->
 
 async def test_the_conversation_follows_a_move_and_shows_nothing_twice(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         await stage.agent.navigator.merge(stage.names["end"])
-        await until(lambda: texts(stage).count("Summary of the branch") == 1, pilot)
+        await until(lambda: stage.conversation().count("Summary of the branch") == 1, pilot)
         await stage.agent.navigator.go(stage.names["which"])
-        await until(lambda: "Which one?" in texts(stage) and "added tests" not in texts(stage), pilot)
+        await until(lambda: "Which one?" in stage.conversation() and "added tests" not in stage.conversation(), pilot)
 
 
 async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
+    async with stage.run() as pilot:
         stage.session.append(PruneEntry(targets=(stage.names["run"],), tokens_freed=10, reason="asked"))
         await stage.stage.main.run_command("undo", "")
         assert stage.session.leaf == stage.names["leaf"]
@@ -343,11 +301,11 @@ async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path
 
 async def test_nothing_is_undone_while_the_agent_works(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, [Reply("working on", hang=True)])
-    async with stage.stage.run() as pilot:
+    async with stage.run():
         await stage.agent.navigator.go(stage.names["fork"])
         stage.agent.submit("go on")
         await stage.client.hanging.wait()
         leaf = stage.session.leaf
-        await stage.open(pilot, "u", "ctrl+r")
+        await stage.open("u", "ctrl+r")
         assert stage.session.leaf == leaf
         assert stage.agent.running

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from tests.support.tree_stage import answered, asked, closed, said, tree_stage
+from tests.support.tree_stage import answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
 from tui_agent.ui.widgets.tree.outline import What
@@ -18,7 +18,7 @@ from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 async def test_it_opens_where_one_is_with_the_other_branch_folded(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run((100, 24)) as pilot:
+    async with stage.run((100, 24)) as pilot:
         await pilot.press("ctrl+t")
         await until(lambda: stage.is_open and stage.screen.is_mounted and stage.tree.size.height, pilot)
         await pilot.pause()
@@ -35,8 +35,7 @@ async def test_it_opens_where_one_is_with_the_other_branch_folded(tmp_path: Path
 async def test_arrows_move_fold_and_jump(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     names = stage.names
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot, "home")
+    async with stage.opened("home") as pilot:
         assert stage.at() == names["question"]
         await pilot.press("right")
         assert stage.at() == names["fork"], "the branch point"
@@ -68,8 +67,7 @@ async def test_arrows_move_fold_and_jump(tmp_path: Path) -> None:
 
 async def test_moving_repaints_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run((90, 24)) as pilot:
-        await stage.open(pilot)
+    async with stage.opened(size=(90, 24)) as pilot:
         drawn: list[int] = []
         render = SessionTree.render_line
         monkeypatch.setattr(SessionTree, "render_line", lambda self, y: drawn.append(y) or render(self, y))  # type: ignore[func-returns-value]
@@ -80,8 +78,7 @@ async def test_moving_repaints_two_lines(tmp_path: Path, monkeypatch: pytest.Mon
 
 async def test_the_filter_goes_round(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
+    async with stage.opened() as pilot:
         shown: dict[Filter, int] = {}
         for _ in Filter:
             await pilot.press("ctrl+o")
@@ -97,8 +94,7 @@ async def test_the_filter_goes_round(tmp_path: Path) -> None:
 
 async def test_the_preview_follows_and_tells_the_facts(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run((120, 40)) as pilot:
-        await stage.open(pilot)
+    async with stage.opened(size=(120, 40)) as pilot:
         preview = stage.screen.preview
 
         def shows(*wanted: str) -> bool:
@@ -107,14 +103,14 @@ async def test_the_preview_follows_and_tells_the_facts(tmp_path: Path) -> None:
             return all(text in seen for text in wanted)
 
         await until(lambda: shows("added tests/test_redirect.py", "model", "$0.01"), pilot)
-        await stage.highlight(pilot, "run")
+        await stage.highlight("run")
         await until(lambda: shows("3 calls", "src/auth/views.py +3 −1", "grep", "edit"), pilot)
-        await stage.highlight(pilot, "question")
+        await stage.highlight("question")
         await until(lambda: shows("you", "src/auth/views.py +3 −1", "query string"), pilot)
         await pilot.press("end")
         await until(lambda: shows("branch: 24 entries", "Done with middleware."), pilot)
         await pilot.press("right")
-        await stage.highlight(pilot, "compaction")
+        await stage.highlight("compaction")
         await until(lambda: shows("Compacted", "Middleware is done."), pilot)
         await pilot.press("space")
         assert not preview.display
@@ -122,8 +118,7 @@ async def test_the_preview_follows_and_tells_the_facts(tmp_path: Path) -> None:
 
 async def test_a_small_terminal_shows_the_preview_when_asked(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run((80, 24)) as pilot:
-        await stage.open(pilot)
+    async with stage.opened(size=(80, 24)) as pilot:
         assert not stage.screen.preview.display
         await pilot.press("p")
         assert stage.screen.preview.display
@@ -136,8 +131,7 @@ async def test_a_small_terminal_shows_the_preview_when_asked(tmp_path: Path) -> 
 
 async def test_it_is_usable_in_a_tiny_terminal(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run((80, 24)) as pilot:
-        await stage.open(pilot)
+    async with stage.opened(size=(80, 24)) as pilot:
         for size in ((20, 6), (10, 3), (60, 20), (200, 60)):
             await pilot.resize_terminal(*size)
             await until(lambda width=size[0]: all(len(row) <= width for row in stage.rows()), pilot)
@@ -145,8 +139,7 @@ async def test_it_is_usable_in_a_tiny_terminal(tmp_path: Path) -> None:
 
 async def test_entries_that_come_while_one_looks_are_shown(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot, "home")
+    async with stage.opened("home") as pilot:
         stage.agent.submit("and another thing")
         await asyncio.wait_for(stage.agent.wait_idle(), 10)
         await until(lambda: any("another thing" in row for row in stage.rows()), pilot)
@@ -162,8 +155,7 @@ async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
         return {}
 
     stage = tree_stage(tmp_path, planting=plant)
-    async with stage.stage.run((100, 24)) as pilot:
-        await stage.open(pilot)
+    async with stage.opened(size=(100, 24)):
         rows = "\n".join(stage.rows())
         assert "\x1b" not in rows
         assert "\u202e" not in rows
@@ -178,8 +170,7 @@ async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
 
 async def test_search_finds_text_in_folded_branches_while_one_types(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
+    async with stage.opened() as pilot:
         before = stage.stored()
         await pilot.press("slash")
         await write(pilot, "xylo")
@@ -189,15 +180,14 @@ async def test_search_finds_text_in_folded_branches_while_one_types(tmp_path: Pa
         assert stage.at() == stage.names["leaf"]
         assert stage.tree.outline.total == 7, "folded as before"
         await pilot.press("escape")
-        await closed(stage, pilot)
+        await stage.closed()
         assert stage.stored() == before
 
 
 async def test_n_goes_from_hit_to_hit_and_around(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     names = stage.names
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot, "home", "slash")
+    async with stage.opened("home", "slash") as pilot:
         await write(pilot, "middleware")
         await until(lambda: stage.tree.hits is not None and stage.at() == names["middleware"], pilot)
         await pilot.press("enter")
@@ -216,8 +206,7 @@ async def test_n_goes_from_hit_to_hit_and_around(tmp_path: Path) -> None:
 
 async def test_down_goes_to_the_next_hit_while_typing(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot, "home", "slash")
+    async with stage.opened("home", "slash") as pilot:
         await write(pilot, "make")
         await until(lambda: stage.tree.hits is not None and stage.tree.hits.total == 1, pilot)
         await pilot.press("down", "up")
@@ -227,8 +216,7 @@ async def test_down_goes_to_the_next_hit_while_typing(tmp_path: Path) -> None:
 
 async def test_a_search_says_what_the_filter_hides(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot, "ctrl+o", "slash")
+    async with stage.opened("ctrl+o", "slash") as pilot:
         await write(pilot, "make")
         await until(lambda: "nothing found, 18 hidden by the filter" in str(stage.screen.head.content), pilot)
 
@@ -238,23 +226,21 @@ async def test_a_search_says_what_the_filter_hides(tmp_path: Path) -> None:
 
 async def test_a_click_selects_and_a_double_click_goes(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run() as pilot:
-        await stage.open(pilot)
+    async with stage.opened() as pilot:
         await pilot.click(SessionTree, offset=(10, 2))
         assert stage.at() == stage.names["fork"]
         await pilot.click(SessionTree, offset=(10, 6))
         assert stage.tree.outline.total == 12, "a click unfolds"
         await pilot.click(SessionTree, offset=(10, 2), times=2)
-        await asked(stage, pilot)
+        await stage.asked()
         await pilot.press("1")
-        await closed(stage, pilot)
+        await stage.closed()
         assert stage.session.leaf == stage.names["fork"]
 
 
 async def test_the_keys_at_the_bottom_can_be_clicked(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
-    async with stage.stage.run((120, 24)) as pilot:
-        await stage.open(pilot)
+    async with stage.opened(size=(120, 24)) as pilot:
         text = str(stage.screen.keys.render())
         await pilot.press("end")
         await pilot.click("#tree-keys", offset=(text.index("fold") + 1, 0))
@@ -262,4 +248,4 @@ async def test_the_keys_at_the_bottom_can_be_clicked(tmp_path: Path) -> None:
         await pilot.click("#tree-keys", offset=(text.index("filter") + 1, 0))
         assert stage.tree.view.filter is Filter.NO_TOOLS
         await pilot.click("#tree-keys", offset=(text.index("back") + 1, 0))
-        await closed(stage, pilot)
+        await stage.closed()

@@ -13,7 +13,6 @@ from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.screens.summarising import SummaryDialog
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
@@ -60,7 +59,7 @@ async def _search(stage: TreeStage, pilot: Any) -> None:
 
 
 async def _label(stage: TreeStage, pilot: Any) -> None:
-    await stage.highlight(pilot, "test")
+    await stage.highlight("test")
     await pilot.press("l")
 
 
@@ -70,20 +69,20 @@ async def _everything(_stage: TreeStage, pilot: Any) -> None:
 
 async def _preview(stage: TreeStage, pilot: Any) -> None:
     await pilot.press("p")
-    await stage.highlight(pilot, "run")
+    await stage.highlight("run")
 
 
 async def _leaving(stage: TreeStage, pilot: Any) -> None:
-    await stage.highlight(pilot, "xylophone")
+    await stage.highlight("xylophone")
     await pilot.press("enter")
-    await until(lambda: isinstance(stage.stage.app.screen, SummaryDialog), pilot)
+    await stage.asked()
 
 
 async def _files(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
-    await stage.highlight(pilot, "before")
+    await stage.highlight("before")
     await pilot.press("enter")
-    await until(lambda: isinstance(stage.stage.app.screen, SummaryDialog), pilot)
+    await stage.asked()
     await pilot.press("f")
 
 
@@ -91,18 +90,18 @@ async def _only_files(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
     await pilot.press("escape")
     await stage.stage.main.run_command("undo", "")
-    await until(lambda: isinstance(stage.stage.app.screen, ChoiceScreen), pilot)
+    await stage.asked(ChoiceScreen)
 
 
 async def _diff(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
-    await stage.highlight(pilot, "before")
+    await stage.highlight("before")
     await pilot.press("d")
-    await until(lambda: isinstance(stage.stage.app.screen, DiffScreen), pilot)
+    await stage.asked(DiffScreen)
 
 
 async def _changed_files(stage: TreeStage, pilot: Any) -> None:
-    await stage.highlight(pilot, "fix")
+    await stage.highlight("fix")
 
 
 async def _summarising(stage: TreeStage, pilot: Any) -> None:
@@ -114,7 +113,7 @@ async def _summarising(stage: TreeStage, pilot: Any) -> None:
 async def _working(stage: TreeStage, pilot: Any) -> None:
     stage.agent.submit("go on")
     await stage.client.hanging.wait()
-    await stage.highlight(pilot, "fork")
+    await stage.highlight("fork")
     await until(lambda: any("go on" in row for row in stage.rows()), pilot)
     await pilot.press("enter")
 
@@ -163,9 +162,10 @@ def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, 
     stage = tree_stage(tmp_path, HANGING if hangs else (), theme=theme, planting=planting)
 
     async def act(pilot: Any) -> None:
+        stage.pilot = pilot
         await until(lambda: stage.stage.main.agent is not None, pilot)
         await pilot.pause()
-        await stage.open(pilot)
+        await stage.open()
         await STATES[name](stage, pilot)
         await pilot.pause()
         await pilot.pause(0.1)
