@@ -6,9 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-from textual.pilot import Pilot
 from textual.strip import Strip
 
 from benchmarks.report import Row, milliseconds
@@ -31,11 +29,11 @@ def run() -> Iterator[Row]:
 
 async def _measured(entries: int) -> list[Row]:
     rows: list[Row] = []
-    async with _running(entries) as (stage, pilot):
-        opening = [await _opened(stage, pilot) for _ in range(5)]
+    async with _running(entries) as stage:
+        opening = [await _opened(stage) for _ in range(5)]
         first, again = opening[0] * 1000, milliseconds(opening[1:])
         rows.append(Row(NAME, f"open {entries:,} entries", first, "ms", 300, f"to painted; {again:.0f} ms again"))
-        await stage.open(pilot)
+        await stage.open()
         tree = stage.tree
         moving = [await _painted(stage, lambda: tree.action_move(-1)) for _ in range(31)]
         rows.append(Row(NAME, f"move the cursor, {entries:,} entries", milliseconds(moving), "ms", 20, "to painted"))
@@ -54,18 +52,18 @@ async def _measured(entries: int) -> list[Row]:
 
 
 @asynccontextmanager
-async def _running(entries: int) -> AsyncIterator[tuple[TreeStage, Pilot[int]]]:
+async def _running(entries: int) -> AsyncIterator[TreeStage]:
     def plant(session: Session) -> dict[str, int]:
         fill(session, entries, branch_every=5_000, compact_every=2_000)
         return {}
 
     with tempfile.TemporaryDirectory() as directory:
         stage = tree_stage(Path(directory), planting=plant)
-        async with stage.stage.run(SIZE) as pilot:
-            yield stage, pilot
+        async with stage.run(SIZE):
+            yield stage
 
 
-async def _opened(stage: TreeStage, pilot: Pilot[Any]) -> float:
+async def _opened(stage: TreeStage) -> float:
     """Return the seconds from the command until the tree is painted; then close it."""
     painted = asyncio.Event()
     ended = start = time.process_time()
@@ -85,9 +83,9 @@ async def _opened(stage: TreeStage, pilot: Pilot[Any]) -> float:
         await asyncio.wait_for(painted.wait(), 60)
     finally:
         SessionTree.render_line = draw  # type: ignore[method-assign]
-    await pilot.pause()
+    await stage.pilot.pause()
     stage.screen.dismiss()
-    await pilot.pause()
+    await stage.pilot.pause()
     return ended - start
 
 

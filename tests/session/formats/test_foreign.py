@@ -11,7 +11,6 @@ from tui_agent.session.formats.importing import Came, FileFormat, files_of, impo
 from tui_agent.session.formats.reading import ImportRefused
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
-RECORDED = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "pi-large-session.jsonl"
 T = "2026-01-02T03:04:05.000Z"
 
 
@@ -139,13 +138,6 @@ def test_a_cut_off_last_line_and_a_broken_link_are_told_not_fatal(tmp_path):
     assert kinds(session)[-1] == (9, 8, "user")
     assert session.left_out["unreadable line"] == 1
     assert sum(session.left_out.values()) == 4
-
-
-@pytest.mark.skipif(not RECORDED.is_file(), reason="the recorded session is not here")
-def test_a_real_session_of_pi(store):
-    [imported] = import_file(store, RECORDED, estimate=lambda _entry: 1)
-    assert (imported.entries, imported.came) == (915, Came.NEW)
-    assert imported.left_out == {"“thinking_level_change” record": 103}
 
 
 # -- Claude Code --------------------------------------------------------------------------------------------
