@@ -4,14 +4,11 @@ An answer with several blocks is several lines with one message id, and the resu
 line of their call. Both are one path here: lines of one answer become one entry, results of one answer a chain.
 """
 
-import json
 from collections.abc import Iterable
-from typing import Any
 
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
-    ReasoningPart,
     TextPart,
     ToolCallPart,
     ToolResultEntry,
@@ -19,6 +16,7 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
+from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportRefused, Limits, Node
 from tui_agent.session.formats.tools import facts_of
@@ -26,7 +24,13 @@ from tui_agent.session.formats.tools import facts_of
 __all__ = ["is_line", "read"]
 
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
-_OUR_NAMES = {name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")}
+_SPELLING = Spelling(
+    call="tool_use",
+    arguments="input",
+    image=lambda block: (block.node("source").text("data", ""), block.node("source").text("media_type", "")),
+    tools={name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")},
+    read_elsewhere=frozenset({"tool_result"}),
+)
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """Lines that name the session, the more telling ones last, and where the name stands in them."""
 
@@ -49,6 +53,7 @@ def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
 class _Reader:
     def __init__(self, limits: Limits) -> None:
         self._make = Builder("Claude Code", limits)
+        self._content = Content(self._make, _SPELLING)
         self._answers: dict[str, int] = {}
         """Entry of each answer, by the id of the message."""
         self._calls: dict[str, tuple[ToolCallPart, int]] = {}
@@ -105,39 +110,28 @@ class _Reader:
 
     def _user(self, node: Node, uuid: str, parent: int | None) -> None:
         at, message = node.time("timestamp"), node.node("message")
-        if isinstance(message.value.get("content"), str):
-            message = Node({"content": [{"type": "text", "text": message.value["content"]}]}, message.where)
-        parts: list[Any] = []
-        for part in message.nodes("content"):
-            match part.text("type"):
-                case "text":
-                    parts.append(TextPart(text=part.text("text")))
-                case "image":
-                    source = part.node("source")
-                    parts.append(self._make.image(part, source.text("data", ""), source.text("media_type", "")))
-                case "tool_result":
-                    parent = self._result(part, parent, at)
-                case other:
-                    self._make.leave_out(f"“{other[:40]}” part of a message")
-        parts = [part for part in parts if part is not None]
+        if not isinstance(message.value.get("content"), str):
+            for block in message.nodes("content"):
+                if block.text("type") == "tool_result":
+                    parent = self._result(block, parent, at)
+        synthetic = "claude-code:meta" if node.flag("isMeta") else None
+        entry = UserEntry(parts=self._content.said(message), synthetic=synthetic, created_at=at)
         if node.flag("isCompactSummary"):
-            parent = self._compaction("\n".join(part.text for part in parts if isinstance(part, TextPart)), parent, at)
-        elif parts:
-            synthetic = "claude-code:meta" if node.flag("isMeta") else None
-            entry = UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at)
+            parent = self._compaction(entry.text, parent, at)
+        elif entry.parts:
             parent = self._make.add(entry, parent)
         self._make.pass_over(uuid, parent)
 
     def _result(self, part: Node, parent: int | None, at: int) -> int:
         call_id = part.text("tool_use_id")
         call, answer = self._calls.get(call_id, (None, None))
-        texts, images = self._result_content(part)
+        output, images = self._content.output(part)
         title, metadata = facts_of(call)
         entry = ToolResultEntry(
             call_id=call_id,
             tool=call.tool if call else "",
             status=ToolStatus.ERROR if part.flag("is_error") else ToolStatus.COMPLETED,
-            output=texts,
+            output=output,
             attachments=images,
             title=title,
             metadata=metadata,
@@ -150,27 +144,11 @@ class _Reader:
             self._answered[entry_id] = answer
         return entry_id
 
-    def _result_content(self, part: Node) -> tuple[str, tuple[Any, ...]]:
-        content = part.value.get("content")
-        if content is None or isinstance(content, str):
-            return content or "", ()
-        texts, images = [], []
-        for piece in part.nodes("content"):
-            match piece.text("type"):
-                case "text":
-                    texts.append(piece.text("text"))
-                case "image":
-                    source = piece.node("source")
-                    images.append(self._make.image(piece, source.text("data", ""), source.text("media_type", "")))
-                case other:
-                    self._make.leave_out(f"“{other[:40]}” part of a tool result")
-        return "\n".join(texts), tuple(image for image in images if image is not None)
-
     def _assistant(self, node: Node, uuid: str, parent: int | None) -> None:
         message = node.node("message")
         name = message.text("model", "")
         model = f"anthropic/{name}" if name and not name.startswith("<") else ""
-        parts, at = self._parts(message, model), node.time("timestamp")
+        parts, at = self._content.answered(message, model), node.time("timestamp")
         message_id = message.text("id", "")
         answer = self._answers.get(message_id) if message_id else None
         known = self._make.entry(answer) if answer is not None else None
@@ -186,7 +164,7 @@ class _Reader:
             failed = node.flag("isApiErrorMessage")
             text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
             entry = AssistantEntry(
-                parts=() if failed else tuple(parts),
+                parts=() if failed else parts,
                 model=model,
                 usage=_usage(message.node("usage")),
                 finish="error" if failed else _FINISH.get(message.text("stop_reason", ""), "stop"),
@@ -199,23 +177,6 @@ class _Reader:
             if isinstance(part, ToolCallPart):
                 self._calls[part.call_id] = (part, answer)
         self._make.pass_over(uuid, answer)
-
-    def _parts(self, message: Node, model: str) -> list[Any]:
-        parts: list[Any] = []
-        for part in message.nodes("content"):
-            match part.text("type"):
-                case "text":
-                    parts.append(TextPart(text=part.text("text")))
-                case "thinking":
-                    parts.append(ReasoningPart(text=part.text("thinking", ""), model=model))
-                case "tool_use":
-                    tool = part.text("name")
-                    arguments = json.dumps(part.node("input").value, ensure_ascii=False)
-                    call = ToolCallPart(call_id=part.text("id"), tool=_OUR_NAMES.get(tool, tool), arguments=arguments)
-                    parts.append(call)
-                case other:
-                    self._make.leave_out(f"“{other[:40]}” part of an answer")
-        return parts
 
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = self._boundary.node("compactMetadata") if self._boundary is not None else Node({}, "")

@@ -3,9 +3,7 @@
 The format is described in Pi's ``docs/session.md``.
 """
 
-import json
 from collections.abc import Iterable
-from typing import Any
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -13,7 +11,6 @@ from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
     ModelChangeEntry,
-    ReasoningPart,
     ShellEntry,
     SummaryDetails,
     TextPart,
@@ -23,6 +20,7 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
+from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportRefused, Limits, Node
 from tui_agent.session.formats.tools import facts_of
@@ -30,6 +28,12 @@ from tui_agent.session.formats.tools import facts_of
 __all__ = ["is_header", "read"]
 
 _FINISH = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
+_SPELLING = Spelling(
+    call="toolCall",
+    arguments="arguments",
+    image=lambda block: (block.text("data"), block.text("mimeType")),
+    tools={},
+)
 
 
 def is_header(node: Node) -> bool:
@@ -49,6 +53,7 @@ def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
 class _Reader:
     def __init__(self, limits: Limits) -> None:
         self._make = Builder("Pi", limits)
+        self._content = Content(self._make, _SPELLING)
         self._lines: list[str] = []
         """Names of the records by place, for the version in which a compaction counts them."""
         self._calls: dict[str, ToolCallPart] = {}
@@ -101,7 +106,7 @@ class _Reader:
                     summary=node.text("summary"), from_id=left or 0, details=_details(node.node("details"))
                 )
             case "custom_message":
-                entry = UserEntry(parts=self._user_parts(node), synthetic=f"pi:{node.text('customType', '')[:60]}")
+                entry = self._custom(node)
             case "label":
                 self._label(node)
             case "session_info":
@@ -116,7 +121,7 @@ class _Reader:
     def _message(self, message: Node) -> Entry | None:
         match role := message.text("role"):
             case "user":
-                return UserEntry(parts=self._user_parts(message))
+                return self._said(message)
             case "assistant":
                 return self._assistant(message)
             case "toolResult":
@@ -130,47 +135,25 @@ class _Reader:
                     excluded=message.flag("excludeFromContext"),
                 )
             case "custom" | "hookMessage":
-                name = f"pi:{message.text('customType', '')[:60]}"
-                return UserEntry(parts=self._user_parts(message), synthetic=name)
+                return self._custom(message)
             case _:
                 self._make.leave_out(f"message of “{role[:40]}”")
                 return None
 
-    def _user_parts(self, message: Node) -> tuple[Any, ...]:
-        if isinstance(content := message.value.get("content"), str):
-            return (TextPart(text=content),)
-        parts: list[Any] = []
-        for part in message.nodes("content"):
-            match part.text("type"):
-                case "text":
-                    parts.append(TextPart(text=part.text("text")))
-                case "image":
-                    parts.append(self._make.image(part, part.text("data"), part.text("mimeType")))
-                case other:
-                    self._make.leave_out(f"“{other[:40]}” part of a message")
-        return tuple(part for part in parts if part is not None) or (TextPart(text=""),)
+    def _said(self, message: Node, synthetic: str | None = None) -> UserEntry:
+        return UserEntry(parts=self._content.said(message) or (TextPart(text=""),), synthetic=synthetic)
+
+    def _custom(self, message: Node) -> UserEntry:
+        return self._said(message, f"pi:{message.text('customType', '')[:60]}")
 
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")
-        parts: list[Any] = []
-        for part in message.nodes("content"):
-            match part.text("type"):
-                case "text":
-                    parts.append(TextPart(text=part.text("text")))
-                case "thinking":
-                    # The signature is in Pi's own form; a provider would refuse it, so only the words stay.
-                    parts.append(ReasoningPart(text=part.text("thinking"), model=model))
-                case "toolCall":
-                    arguments = json.dumps(part.node("arguments").value, ensure_ascii=False)
-                    call = ToolCallPart(call_id=part.text("id"), tool=part.text("name"), arguments=arguments)
-                    self._calls[call.call_id] = call
-                    parts.append(call)
-                case other:
-                    self._make.leave_out(f"“{other[:40]}” part of an answer")
+        parts = self._content.answered(message, model)
+        self._calls |= {part.call_id: part for part in parts if isinstance(part, ToolCallPart)}
         usage, stop = message.node("usage"), message.text("stopReason", "stop")
         cost = usage.node("cost").number("total")
         return AssistantEntry(
-            parts=tuple(parts),
+            parts=parts,
             model=model,
             usage=_usage(usage),
             cost=cost or None,
@@ -180,24 +163,15 @@ class _Reader:
         )
 
     def _result(self, message: Node) -> ToolResultEntry:
-        texts: list[str] = []
-        images = []
-        for part in message.nodes("content"):
-            match part.text("type"):
-                case "text":
-                    texts.append(part.text("text"))
-                case "image":
-                    images.append(self._make.image(part, part.text("data"), part.text("mimeType")))
-                case other:
-                    self._make.leave_out(f"“{other[:40]}” part of a tool result")
+        output, images = self._content.output(message)
         call_id = message.text("toolCallId")
         title, metadata = facts_of(self._calls.get(call_id))
         return ToolResultEntry(
             call_id=call_id,
             tool=message.text("toolName"),
             status=ToolStatus.ERROR if message.flag("isError") else ToolStatus.COMPLETED,
-            output="\n".join(texts),
-            attachments=tuple(image for image in images if image is not None),
+            output=output,
+            attachments=images,
             title=title,
             metadata=metadata,
         )
