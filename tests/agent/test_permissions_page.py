@@ -18,7 +18,7 @@ from tui_agent.agent.permissions import (
     session_rules,
 )
 from tui_agent.config import Config
-from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.shell.builders import is_held
 from tui_agent.tools.shell.needs import command_needs
 

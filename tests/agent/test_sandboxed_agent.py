@@ -7,7 +7,7 @@ from tests.support.agents import make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, ToolStarted
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
-from tui_agent.tools.base import Permission
+from tui_agent.tools.permission import Permission
 from tui_agent.tools.sandbox import Sandbox, SandboxState
 from tui_agent.tools.settings import SandboxSettings
 

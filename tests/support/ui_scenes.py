@@ -26,7 +26,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.session import Session
-from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.ui.services import Start
 
 DIFF = """--- a/src/auth/views.py

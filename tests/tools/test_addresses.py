@@ -5,7 +5,7 @@ import ipaddress
 import pytest
 
 from tui_agent.tools.addresses import is_allowed, is_public, read_address, redirected, same_site
-from tui_agent.tools.base import ToolError
+from tui_agent.tools.errors import ToolError
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ import pytest
 
 from tests.support.tooling import Workspace
 from tui_agent.tools import process
-from tui_agent.tools.base import OutputLimits, Permission, ToolError
+from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.bash import BashInput, BashTool
+from tui_agent.tools.errors import ToolError
+from tui_agent.tools.permission import Permission
 
 BASH = BashTool()
 STEP = 0.02

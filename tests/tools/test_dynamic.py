@@ -3,8 +3,10 @@
 import pytest
 
 from tui_agent.session.entries import ToolSchema
-from tui_agent.tools.base import PermissionNeed, ToolContext, ToolError, ToolResult
+from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.errors import ToolError
+from tui_agent.tools.permission import PermissionNeed
 from tui_agent.tools.registry import parse_arguments
 
 SCHEMA = ToolSchema(

@@ -14,8 +14,9 @@ import pytest
 from tests.support.processes import alive, eventually, kill_all, pids_in
 from tests.support.tooling import Workspace
 from tui_agent.tools import bash, jobs
-from tui_agent.tools.base import ToolError, ToolResult
+from tui_agent.tools.base import ToolResult
 from tui_agent.tools.bash import BashTool
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.job import JobTool
 from tui_agent.tools.jobs import Jobs, JobState
 from tui_agent.tools.watching import Watch

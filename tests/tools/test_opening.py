@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.tools.base import Permission, ToolError
 from tui_agent.tools.bash import BashTool
 from tui_agent.tools.edit import EditTool
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.grep import GrepTool
 from tui_agent.tools.ls import LsTool
 from tui_agent.tools.opening import make_directories, open_file
+from tui_agent.tools.permission import Permission
 from tui_agent.tools.read import ReadTool
 from tui_agent.tools.text_files import load, replace_file
 from tui_agent.tools.write import WriteTool

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.tools.base import Permission, ToolError
-from tui_agent.tools.paths import is_sensitive, locate, path_needs
+from tui_agent.tools.errors import ToolError
+from tui_agent.tools.paths import locate, path_needs
+from tui_agent.tools.permission import Permission
+from tui_agent.tools.sensitive import is_sensitive
 
 
 def patterns(space: Workspace, raw: str, cwd: str = ".") -> list[tuple[Permission, str]]:

@@ -7,7 +7,9 @@ import zlib
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.tools.base import OutputLimits, Permission, ToolError
+from tui_agent.tools.base import OutputLimits
+from tui_agent.tools.errors import ToolError
+from tui_agent.tools.permission import Permission
 from tui_agent.tools.read import MAX_IMAGE_BYTES, ReadInput, ReadTool
 
 READ = ReadTool()

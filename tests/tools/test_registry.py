@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tui_agent.context.request import wire_tool
-from tui_agent.tools.base import ToolError
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.registry import builtin_tools, find_tool, parse_arguments
 
 MAX_SCHEMA_TOKENS = 1_250

@@ -16,9 +16,10 @@ import pytest
 from tests.support.processes import alive, eventually
 from tests.support.tooling import Workspace
 from tui_agent.config import Config
-from tui_agent.tools.base import Permission, ToolError
 from tui_agent.tools.bash import BashInput, BashTool
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.jobs import Jobs
+from tui_agent.tools.permission import Permission
 from tui_agent.tools.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.tools.sandbox_layout import Layout, bubblewrap_command, seatbelt_profile
 from tui_agent.tools.settings import SandboxSettings

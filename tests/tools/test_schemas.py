@@ -2,7 +2,8 @@
 
 from typing import Any, ClassVar
 
-from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.permission import PermissionNeed
 
 
 class CountedInput(ToolInput):

@@ -6,10 +6,11 @@ import pytest
 
 from tests.support.tooling import Workspace
 from tui_agent.tools import ripgrep
-from tui_agent.tools.base import Permission, ToolError
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.glob import GlobInput, GlobTool
 from tui_agent.tools.grep import MAX_MATCHES, GrepInput, GrepTool
 from tui_agent.tools.ls import LsTool
+from tui_agent.tools.permission import Permission
 
 GREP, GLOB, LS = GrepTool(), GlobTool(), LsTool()
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.bypass_project import blocks, make_project
-from tui_agent.tools.base import Permission
+from tui_agent.tools.permission import Permission
 from tui_agent.tools.shell.needs import command_needs
-from tui_agent.tools.shell.script import MAX_CHARS, read_script
+from tui_agent.tools.shell.reader import MAX_CHARS, read_script
 
 ATTEMPTS = blocks((Path(__file__).parent.parent / "agent" / "data" / "bypass.txt").read_bytes().decode())
 

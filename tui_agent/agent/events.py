@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Literal
 
 from tui_agent.session.entries import Entry, ToolMetadata
-from tui_agent.tools.base import PermissionNeed
 from tui_agent.tools.jobs import JobState
+from tui_agent.tools.permission import PermissionNeed
 
 
 @dataclass(frozen=True, slots=True)

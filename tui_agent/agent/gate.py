@@ -21,7 +21,8 @@ from tui_agent.agent.permissions import (
 from tui_agent.agent.permissions.modes import Mode
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolInput
+from tui_agent.tools.base import Tool, ToolContext, ToolInput
+from tui_agent.tools.permission import Permission, PermissionNeed
 
 
 class Gate:

@@ -20,7 +20,8 @@ from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import AgentPorts, OpenChild
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
-from tui_agent.tools.base import SubagentReport, ToolError
+from tui_agent.tools.base import SubagentReport
+from tui_agent.tools.errors import ToolError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent

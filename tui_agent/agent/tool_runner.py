@@ -39,18 +39,10 @@ from tui_agent.session.entries import (
     ToolStatus,
 )
 from tui_agent.session.session import Session
-from tui_agent.tools.base import (
-    OutputLimits,
-    Permission,
-    PermissionNeed,
-    SubagentHost,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolInput,
-    ToolResult,
-)
+from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.jobs import Jobs
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, parse_arguments
 

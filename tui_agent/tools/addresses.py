@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urljoin, urlsplit
 
-from tui_agent.tools.base import ToolError
+from tui_agent.tools.errors import ToolError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -3,75 +3,24 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
-
-if TYPE_CHECKING:
-    from tui_agent.tools.jobs import Jobs
-    from tui_agent.tools.sandbox import Sandbox
+from tui_agent.tools.jobs import Jobs
+from tui_agent.tools.permission import Permission, PermissionNeed, Verdict
+from tui_agent.tools.sandbox import Sandbox
 
 InputT = TypeVar("InputT", bound="ToolInput")
-
-
-class ToolError(Exception):
-    """The call could not be done; the message is written for the model and says what to do instead."""
 
 
 class ToolInput(BaseModel):
     """Base of every tool's arguments."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class Permission(StrEnum):
-    """What a call needs to be allowed."""
-
-    READ = "read"
-    EDIT = "edit"
-    BASH = "bash"
-    WEBFETCH = "webfetch"
-    NETWORK = "network"
-    """The network, for a command in a sandbox that has none."""
-    MCP = "mcp"
-    TASK = "task"
-    EXTERNAL_DIRECTORY = "external_directory"
-    DOOM_LOOP = "doom_loop"
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionNeed:
-    """One thing a call wants to do: a permission and the pattern a rule is matched against.
-
-    ``pattern`` is a path relative to the project for files, the command for bash, the URL for webfetch.
-    ``detail`` is what the user is shown: the full command or a unified diff.
-    """
-
-    permission: Permission
-    pattern: str
-    detail: str = ""
-    detail_kind: Literal["text", "command", "diff"] = "text"
-    sandboxed: bool = False
-    """A command that runs in a sandbox: it can change the project and nothing else, and reaches no network."""
-    inside: Literal["", "builds", "edits"] = ""
-    """What a command does in the project while a sandbox holds it to that; "" for more, or what is not known."""
-    harmless: bool = False
-    """It only reads: allowed where no rule says otherwise, in every mode."""
-    unclear: str = ""
-    """Why it can't be told what it would do; then no rule for something particular allows it."""
-    always: str = ""
-    """Pattern of the rule that "always" may create, "" to leave that to the permission."""
-    aliases: tuple[str, ...] = ()
-    """Other spellings; a rule against one of them is meant against this."""
-
-
-Verdict = Literal["allow", "ask", "deny"]
-"""What rules say about a need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +125,9 @@ class ToolContext:
     """The call this is for."""
     subagents: SubagentHost | None = None
     """Who does tasks; None for a subagent itself."""
-    jobs: "Jobs | None" = None
+    jobs: Jobs | None = None
     """The session's background jobs; None where nothing may go on after its call."""
-    sandbox: "Sandbox | None" = None
+    sandbox: Sandbox | None = None
     """What commands run in; None where they run as they are."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""

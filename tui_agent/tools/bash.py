@@ -13,13 +13,15 @@ from pathlib import Path
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata, Truncation
-from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.capture import plain_text
 from tui_agent.tools.environment import command_environment, safe_environment
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.interactive import advice
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.paths import check_allowed
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.process import Command, Run, run_command
 from tui_agent.tools.sandbox import Held, Sandbox
 

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tui_agent.tools.base import Permission, PermissionNeed, ToolError
-from tui_agent.tools.paths import Location, explain, is_directory, is_sensitive, path_needs
+from tui_agent.tools.errors import ToolError
+from tui_agent.tools.paths import Location, explain, is_directory, path_needs
+from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.tools.sensitive import is_sensitive
 
 MAX_CHANGED_BYTES = 10_000_000
 """Largest file that is changed in memory."""

@@ -8,12 +8,14 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from tui_agent.session.entries import ToolMetadata
-from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
 from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.matching import NoMatchError, Replaced, Replacement, replace
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, locate, missing, relocate
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.text_files import load, replace_file
 
 MAX_SHOWN_LINES = 60

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent import __version__
 from tui_agent.tools.addresses import Address, WebAddress, is_allowed, redirected
-from tui_agent.tools.base import ToolError
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.settings import FetchSettings
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ import asyncio
 from pathlib import Path
 
 from tui_agent.session.entries import ToolMetadata
-from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
+from tui_agent.tools.permission import PermissionNeed
 from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 

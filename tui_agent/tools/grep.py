@@ -10,12 +10,14 @@ from itertools import islice
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata
-from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.globs import name_glob
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
-from tui_agent.tools.paths import is_sensitive
+from tui_agent.tools.permission import PermissionNeed
 from tui_agent.tools.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
+from tui_agent.tools.sensitive import is_sensitive
 
 MAX_MATCHES = 200
 """Matching lines that are shown."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tui_agent.tools.base import ToolError
 from tui_agent.tools.capture import Capture, plain_text
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.process import Command, Reporter, Started, start
 
 log = logging.getLogger(__name__)

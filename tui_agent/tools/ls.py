@@ -2,9 +2,11 @@
 
 import asyncio
 
-from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.listing import list_tree
 from tui_agent.tools.paths import explain, locate, missing, path_needs, relocate
+from tui_agent.tools.permission import Permission, PermissionNeed
 
 
 class LsInput(ToolInput):

@@ -12,12 +12,14 @@ from typing import BinaryIO
 from pydantic import Field
 
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
-from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
 from tui_agent.tools.opening import open_file
 from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
 from tui_agent.tools.paths import Location, explain, locate, missing, path_needs, relocate
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.text_files import SAMPLE_BYTES, Encoding, detect
 
 MAX_IMAGE_BYTES = 3_750_000

@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from tui_agent.tools.base import Tool, ToolError, ToolInput
+from tui_agent.tools.base import Tool, ToolInput
 from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.settings import FetchSettings
 
 _ALIASES = {

@@ -28,6 +28,7 @@ from tui_agent.tools.sandbox_layout import (
     seatbelt_command,
 )
 from tui_agent.tools.settings import SandboxSettings
+from tui_agent.tools.shell.reach import secrets_below
 
 TRIAL_SECONDS = 10
 MOST_FILES = 200_000
@@ -153,8 +154,6 @@ class Sandbox:
 
         None when there are too many files to tell.
         """
-        from tui_agent.tools.shell.reach import secrets_below
-
         root = project.resolve()
         found = secrets_below([root], kind="all", most=MOST_FILES)
         opened = [text for text in self.settings.readable if not text.startswith(("/", "~", "$"))]

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_agent.tools.base import Permission, PermissionNeed, ToolContext, ToolError
+from tui_agent.tools.base import ToolContext
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.globs import compile_glob, split_glob
 from tui_agent.tools.ignore import walk_files
 from tui_agent.tools.paths import Location, check_allowed, is_directory, locate, missing, path_needs
+from tui_agent.tools.permission import Permission, PermissionNeed
 
 
 @dataclass(frozen=True, slots=True)

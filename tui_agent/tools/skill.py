@@ -10,8 +10,10 @@ from pathlib import Path
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata
-from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, finish
+from tui_agent.tools.permission import PermissionNeed
 
 MAX_LISTED = 20
 """Files of a skill that are named after its text."""

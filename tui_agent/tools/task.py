@@ -5,8 +5,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata
-from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, finish
+from tui_agent.tools.permission import Permission, PermissionNeed
 
 TITLE_CHARS = 60
 

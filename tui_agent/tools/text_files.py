@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_agent.tools.base import ToolError
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.opening import directory, open_file
 
 SAMPLE_BYTES = 64 * 1024

@@ -17,7 +17,9 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
-from tui_agent.tools.base import PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.errors import ToolError
+from tui_agent.tools.permission import PermissionNeed
 
 MAX_TODOS = 100
 MAX_CHARS = 8_000

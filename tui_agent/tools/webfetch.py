@@ -9,10 +9,12 @@ from typing import ClassVar
 
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.tools.addresses import WebAddress, read_address, same_site
-from tui_agent.tools.base import Permission, PermissionNeed, Tool, ToolContext, ToolError, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.fetching import MovedError, Page, Web
 from tui_agent.tools.outputs import Output, finish, size_text
+from tui_agent.tools.permission import Permission, PermissionNeed
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$")

@@ -15,7 +15,7 @@ from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import McpError, ServerState
 from tui_agent.agent.mcp.server import Patience
 from tui_agent.session.entries import FilePart, TextPart
-from tui_agent.tools.base import ToolError
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.registry import parse_arguments
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from tui_agent.agent.permissions.decisions import decide, is_free, is_protected
 from tui_agent.agent.permissions.rules import Action, Rule
-from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.tools.permission import Permission, PermissionNeed
 
 
 class Mode(StrEnum):

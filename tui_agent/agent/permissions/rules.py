@@ -6,7 +6,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.tools.permission import Permission, PermissionNeed
 
 Source = Literal["default", "user", "project", "session", "flag"]
 """Where a rule is from, weak to strong."""

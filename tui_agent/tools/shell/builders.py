@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Literal
 
-from tui_agent.tools.base import Permission, PermissionNeed
-from tui_agent.tools.paths import is_sensitive, rules_programs
+from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.tools.sensitive import is_sensitive, rules_programs
 from tui_agent.tools.shell.special import SPECIAL
 from tui_agent.tools.shell.words import Word, listed, literal
 

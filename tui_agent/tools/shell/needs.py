@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from tui_agent.tools.base import Permission, PermissionNeed
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.shell.builders import inside
 from tui_agent.tools.shell.families import escaped, family, run_by
 from tui_agent.tools.shell.git import subcommand
@@ -29,7 +29,8 @@ from tui_agent.tools.shell.reach import (
     secrets_below,
     shown,
 )
-from tui_agent.tools.shell.script import Redirect, Script, Simple, read_script
+from tui_agent.tools.shell.reader import read_script
+from tui_agent.tools.shell.script import Redirect, Script, Simple
 from tui_agent.tools.shell.steered import is_steered
 from tui_agent.tools.shell.use import Use
 from tui_agent.tools.shell.variables import is_harmless, is_powerful

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from tui_agent.tools.base import Permission, PermissionNeed
-from tui_agent.tools.paths import is_sensitive
+from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.tools.sensitive import is_sensitive
 from tui_agent.tools.shell.words import Word
 
 HARMLESS_DEVICES = frozenset(

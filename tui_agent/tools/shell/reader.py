@@ -1,7 +1,9 @@
-"""Walks the parse tree of a command line and lists its commands, redirections and assignments."""
+"""Parses a command line with tree-sitter and lists its commands, redirections and assignments."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tui_agent.tools.shell.script import Redirect, Script, Simple
@@ -9,7 +11,10 @@ from tui_agent.tools.shell.word_reader import WORD_KINDS, WordReader
 from tui_agent.tools.shell.words import Hole, Word, literal
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
+
+MAX_CHARS = 20_000
+"""Longer commands are not looked into."""
 
 _WALKED = frozenset(
     {
@@ -27,7 +32,48 @@ _LINE_GAP = re.compile(r"(?:\s|\\\n)*")
 _HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII)
 
 
-def read_tree(root: "Node", data: bytes, script: Script) -> None:
+def read_script(text: str) -> Script:
+    """Take a command line apart. Never raises; what it can't read is in ``problems``."""
+    script = Script()
+    if problem := _unreadable(text):
+        script.problems.append(problem)
+        return script
+    data = text.encode()
+    root = _parser().parse(data).root_node
+    if root.has_error:
+        script.problems.append("its syntax can't be read")
+        return script
+    try:
+        _read_tree(root, data, script)
+    except RecursionError:
+        script.problems.append("it is nested too deeply")
+    return script
+
+
+def _unreadable(text: str) -> str | None:
+    """Return why a text is not even parsed."""
+    if len(text) > MAX_CHARS:
+        return "it is too long to look into"
+    for character in text:
+        if " " <= character <= "~" or character in "\n\t":
+            continue
+        category = unicodedata.category(character)
+        if category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
+            return f"it holds the hidden character U+{ord(character):04X}"
+        if unicodedata.normalize("NFKC", character).isascii():
+            return f"it holds {character} (U+{ord(character):04X}), which only looks like another character"
+    return None
+
+
+@lru_cache(maxsize=1)
+def _parser() -> "Parser":
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def _read_tree(root: "Node", data: bytes, script: Script) -> None:
     """Put everything in a tree into ``script``; ``data`` is the text it was parsed from."""
     reader = _Reader(script, data)
     if _LINE_GAP.fullmatch(data[: root.start_byte].decode()) and _LINE_GAP.fullmatch(data[root.end_byte :].decode()):

@@ -1,22 +1,13 @@
-"""Parses a command line with tree-sitter and lists everything in it that runs or touches a file.
+"""What a command line holds: everything in it that runs or touches a file.
 
 The order and nesting of commands are not kept: whoever judges them takes each as if it ran. What is no part of the
 language as understood here, or could mean something else to the shell than to the parser, is a problem, and a
 command with problems is asked about.
 """
 
-import unicodedata
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tui_agent.tools.shell.words import Word
-
-if TYPE_CHECKING:
-    from tree_sitter import Parser
-
-MAX_CHARS = 20_000
-"""Longer commands are not looked into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,46 +48,3 @@ class Script:
     problems: list[str] = field(default_factory=list)
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What the variables of loops over literal words can be."""
-
-
-def read_script(text: str) -> Script:
-    """Take a command line apart. Never raises; what it can't read is in ``problems``."""
-    from tui_agent.tools.shell.reader import read_tree
-
-    script = Script()
-    if problem := _unreadable(text):
-        script.problems.append(problem)
-        return script
-    data = text.encode()
-    root = _parser().parse(data).root_node
-    if root.has_error:
-        script.problems.append("its syntax can't be read")
-        return script
-    try:
-        read_tree(root, data, script)
-    except RecursionError:
-        script.problems.append("it is nested too deeply")
-    return script
-
-
-def _unreadable(text: str) -> str | None:
-    """Return why a text is not even parsed."""
-    if len(text) > MAX_CHARS:
-        return "it is too long to look into"
-    for character in text:
-        if " " <= character <= "~" or character in "\n\t":
-            continue
-        category = unicodedata.category(character)
-        if category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
-            return f"it holds the hidden character U+{ord(character):04X}"
-        if unicodedata.normalize("NFKC", character).isascii():
-            return f"it holds {character} (U+{ord(character):04X}), which only looks like another character"
-    return None
-
-
-@lru_cache(maxsize=1)
-def _parser() -> "Parser":
-    import tree_sitter
-    import tree_sitter_bash
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
