@@ -14,7 +14,7 @@ from tui_agent.context.branch_summary import (
 )
 from tui_agent.context.settings import ContextSettings
 from tui_agent.session.entries import FilePart, SummaryDetails, TextPart, UserEntry
-from tui_agent.session.records import EntryOutline, Parting
+from tui_agent.session.records import EntryOutline, Outlines, Parting
 
 SETTINGS = ContextSettings()
 
@@ -43,7 +43,7 @@ def tree():
 def parting(path, other) -> Parting:
     """Tell two paths from each other."""
     shared = [one.id for one, two in zip(path, other, strict=False) if one.id == two.id]
-    left = tuple(EntryOutline(entry.id, entry.kind, 0) for entry in path[len(shared) :])
+    left = Outlines.of(EntryOutline(entry.id, entry.kind, 0) for entry in path[len(shared) :])
     return Parting(path[-1].id if path else None, shared[-1] if shared else None, left)
 
 
@@ -84,7 +84,7 @@ def test_moving_back_along_the_path_abandons_what_came_after():
 def test_moving_forward_abandons_nothing_and_asks_nothing():
     left, _ = tree()
     move = moved(left[:3], left)
-    assert (move.abandoned, move.asks, move.leaf) == ((), False, 6)
+    assert (ids(move.abandoned), move.asks, move.leaf) == ([], False, 6)
 
 
 def test_a_chosen_user_message_goes_back_into_the_prompt():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tui_agent.session import tree
 from tui_agent.session.moves import MoveHistory
 from tui_agent.session.records import EntryHeader, LeafMove
-from tui_agent.session.spine import Spine
+from tui_agent.session.spine import Spine, SpineRows
 
 
 def header(entry_id: int, parent: int | None) -> EntryHeader:
@@ -36,9 +36,13 @@ def ancestors(headers: list[EntryHeader], leaf: int | None) -> list[int]:
     return line[::-1]
 
 
+def rows_of(headers: list[EntryHeader]) -> SpineRows:
+    return SpineRows.of((one.id, one.parent_id, one.kind, one.size) for one in headers)
+
+
 def spine_of(headers: list[EntryHeader]) -> Spine:
     spine = Spine()
-    spine.extend((one.id, one.parent_id, one.kind, one.size) for one in headers)
+    spine.extend(rows_of(headers))
     return spine
 
 
@@ -68,8 +72,8 @@ def test_the_spine_knows_the_same_paths(case: tuple[list[EntryHeader], int | Non
     spine = Spine()
     half = len(headers) // 2
     for part in (headers[:half], headers[half:]):
-        spine.extend((one.id, one.parent_id, one.kind, one.size) for one in part)
-    assert spine.path(leaf) == ancestors(headers, leaf)
+        spine.extend(rows_of(part))
+    assert list(spine.path(leaf)) == ancestors(headers, leaf)
     assert (spine.count, spine.last, spine.reattached) == (len(headers), headers[-1].id, set())
 
 
@@ -77,7 +81,7 @@ def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
     headers = [header(1, None), header(2, 1), header(5, 4), header(6, 5)]
     assert tree.children(headers)[None] == [1, 5]
     spine = spine_of(headers)
-    assert spine.path(6) == [1, 2, 5, 6]
+    assert list(spine.path(6)) == [1, 2, 5, 6]
     assert spine.reattached == {5}
 
 

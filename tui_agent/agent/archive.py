@@ -48,13 +48,12 @@ class SessionArchive:
 
     def search(self, query: str, limit: int) -> list[Found]:
         """Return entries in which all words occur, newest first; searches and what they found are left out."""
-        here = {header.id for header in self._session.path_headers()}
         found: list[Found] = []
         for hit in self._session.search(query, limit * _SEARCHED):
             entry = next(iter(self._session.entries([hit.entry_id])), None)
             if entry is None or entry_text(entry) is None or _is_recalling(entry):
                 continue
-            found.append(Found(hit.entry_id, hit.kind, hit.snippet, hit.entry_id in here))
+            found.append(Found(hit.entry_id, hit.kind, hit.snippet, self._session.on_path(hit.entry_id)))
             if len(found) == limit:
                 break
         return found

@@ -58,10 +58,6 @@ class CacheWatch:
     def prefix_break(self, sent: Sent, new: ModelRequest) -> PrefixBreak | None:
         """Return where a request stops extending an earlier one of this session, None when it extends it."""
         path = self._session.active_path()
-        on_path = sent.leaf is None or any(entry.id == sent.leaf for entry in reversed(path)) or self._passed(sent.leaf)
+        on_path = sent.leaf is None or self._session.on_path(sent.leaf)
         since = [entry for entry in path if entry.id > (sent.leaf or 0)]
         return prefix_break(sent.request, new, since, moved=not on_path)
-
-    def _passed(self, leaf: int) -> bool:
-        """Whether an entry that a request no longer depends on is still on the way from the root to the leaf."""
-        return any(header.id == leaf for header in self._session.path_headers())

@@ -18,7 +18,7 @@ from tui_agent.session.entries import (
     UserEntry,
     UserPart,
 )
-from tui_agent.session.records import EntryOutline, Parting
+from tui_agent.session.records import Outlines, Parting
 
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
@@ -38,7 +38,7 @@ class MovePlan:
     leaf: int | None
     from_id: int | None
     ancestor: int | None
-    abandoned: tuple[EntryOutline, ...]
+    abandoned: Outlines
     asks: bool
     """Whether there is something a summary could tell of, so that the user is asked."""
     prompt: tuple[UserPart, ...] = ()
@@ -46,7 +46,7 @@ class MovePlan:
     @property
     def ids(self) -> list[int]:
         """The entries that leave the path, oldest first."""
-        return [entry.id for entry in self.abandoned]
+        return list(self.abandoned.ids)
 
 
 Load = Callable[[Sequence[int]], Sequence[Entry]]
@@ -78,11 +78,11 @@ def plan_merge(parting: Parting, load: Load) -> MovePlan | None:
     return MovePlan(parting.ancestor, parting.leaf, parting.ancestor, parting.left, asks) if asks else None
 
 
-def holds_message(entries: Sequence[EntryOutline], load: Load) -> bool:
+def holds_message(entries: Outlines, load: Load) -> bool:
     """Whether the model is shown any of some entries; ``load`` is asked only where the kind leaves that open."""
-    if any(entry.kind in MESSAGE_KINDS for entry in entries):
+    if not MESSAGE_KINDS.isdisjoint(entries.kinds):
         return True
-    unsure = [entry.id for entry in entries if entry.kind == "shell"]
+    unsure = entries.of_kind("shell")
     return any(map(is_message, load(unsure))) if unsure else False
 
 

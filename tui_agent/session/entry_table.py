@@ -4,7 +4,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
@@ -12,6 +11,7 @@ from tui_agent.session.records import EntryHeader
 from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of, storable
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
+from tui_agent.session.spine import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
 __all__ = [
     "append",
@@ -138,12 +138,27 @@ def entry_count(connection: sqlite3.Connection, session: int) -> int:
     return 0 if row is None else int(row[0])
 
 
-def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[Any]:
-    """Return (id, parent_id, kind, size) of the entries with ids from ``first`` to ``last``, ascending."""
-    return connection.execute(
-        "SELECT id, parent_id, kind, size FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",
+_LETTER = " ".join(f"WHEN '{kind}' THEN '{letter}'" for kind, letter in KIND_LETTERS.items())
+
+
+def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[SpineRows]:
+    """Return the shape of the entries with ids from ``first`` to ``last``.
+
+    SQLite makes the columns: a row of its own for each of 100,000 entries takes four times as long.
+    """
+    span = "FROM entries WHERE session = ? AND id BETWEEN ? AND ?"
+    count, low, high, kinds, sizes, parents = connection.execute(
+        f"SELECT count(*), min(id), max(id), group_concat(CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END, ''), "  # noqa: S608 - constants
+        "json_group_array(size), json_group_array(json_array(id, parent_id)) FILTER (WHERE parent_id IS NOT id - 1) "
+        f"FROM (SELECT id, parent_id, kind, size {span} ORDER BY id)",
         (session, first, last),
-    ).fetchall()
+    ).fetchone()
+    if not count:
+        return []
+    ids: Sequence[int] = range(low, high + 1)
+    if len(ids) > count:
+        ids = [row[0] for row in connection.execute(f"SELECT id {span} ORDER BY id", (session, first, last))]
+    return [SpineRows(ids, kinds, json.loads(sizes), dict(json.loads(parents)))]
 
 
 def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[tuple[int, float]]:

@@ -52,7 +52,8 @@ def fork(connection: sqlite3.Connection, source: int, at_entry: int | None, *, n
         connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, "")
     )
     spine = Spine()
-    spine.extend(entry_table.spine_rows(connection, source, 1, at_entry or 0))
+    for rows in entry_table.spine_rows(connection, source, 1, at_entry or 0):
+        spine.extend(rows)
     path = spine.path(at_entry)
     for chunk in entry_table.chunks(path):
         _copy(connection, source, target, chunk)

@@ -1,10 +1,12 @@
 """The path to the leaf, cached in every form callers want, and brought along with every append."""
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from tui_agent.session.entries import Entry
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.records import EntryHeader, EntryOutline
+from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.session.spine import active_ids
 
 __all__ = ["LeafPath"]
@@ -19,16 +21,22 @@ class LeafPath:
     def __init__(self, reader: EntryReader, leaf: int | None) -> None:
         self.leaf = leaf
         self._reader = reader
-        self._ids: list[int] | None = None
+        self._ids: array[int] | None = None
         self._entries: list[Entry] | None = None
         self._headers: list[EntryHeader] | None = None
         self._active: list[Entry] | None = None
 
-    def ids(self) -> list[int]:
+    def ids(self) -> "array[int]":
         """Return the ids, root first."""
         if self._ids is None:
-            self._ids = self._reader.ids_to(self.leaf)
+            self._ids = array("q", self._reader.ids_to(self.leaf))
         return self._ids
+
+    def holds(self, entry_id: int) -> bool:
+        """Whether an entry is on the path."""
+        ids = self.ids()
+        at = bisect_left(ids, entry_id)
+        return at < len(ids) and ids[at] == entry_id
 
     def entries(self) -> list[Entry]:
         """Return all entries that can be read, root first."""
@@ -43,9 +51,9 @@ class LeafPath:
             self._active = self._reader.entries(wanted)
         return list(self._active)
 
-    def outline(self) -> list[EntryOutline]:
+    def outline(self) -> Outlines:
         """Return the least that is known of every entry, root first; nothing is read for it."""
-        return self._reader.spine().outline(self.ids())
+        return self._reader.spine().outline(self.ids()[:])
 
     def headers(self) -> list[EntryHeader]:
         """Return all headers that can be read, root first."""

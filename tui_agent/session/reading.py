@@ -11,7 +11,7 @@ from tui_agent.session.entries import Entry
 from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.records import EntryHeader, Parting
 from tui_agent.session.rows import size_of
-from tui_agent.session.spine import Spine
+from tui_agent.session.spine import Spine, SpineRows
 from tui_agent.session.store import Store
 
 __all__ = ["EntryReader"]
@@ -53,10 +53,11 @@ class EntryReader:
         last = self._last_id()
         # Forked sessions begin with a greater last id than their last entry's; asking again costs little.
         if last > self._spine.last:
-            self._spine.extend(self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows))
+            for rows in self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows):
+                self._spine.extend(rows)
         return self._spine
 
-    def ids_to(self, leaf: int | None) -> list[int]:
+    def ids_to(self, leaf: int | None) -> Sequence[int]:
         """Return the ids from the root to an entry.
 
         Raises:
@@ -107,7 +108,9 @@ class EntryReader:
         """Take in entries that were just committed, without reading them again."""
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
-            self._spine.extend((entry.id, entry.parent_id, entry.kind, size_of(entry)) for entry in entries)
+            self._spine.extend(
+                SpineRows.of((entry.id, entry.parent_id, entry.kind, size_of(entry)) for entry in entries)
+            )
 
     def skeleton(self) -> list[EntryHeader]:
         """Return all headers, ascending; what was returned before is not read again."""
@@ -115,8 +118,7 @@ class EntryReader:
         last = self._last_id()
         if first <= last:
             headers = self._fetch(range(first, last + 1), entry_table.headers)
-            new = [header for header in headers if header.id > self._spine.last]
-            self._spine.extend((header.id, header.parent_id, header.kind, header.size) for header in new)
+            self.spine()
             self._skeleton += self._repaired(headers)
         return list(self._skeleton)
 

@@ -1,7 +1,8 @@
 """The small records that cross the session layer's border beside entries."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self, overload
 
 from tui_agent.session.entries import ToolCallPart
 
@@ -11,6 +12,7 @@ __all__ = [
     "EntryOutline",
     "Holder",
     "LeafMove",
+    "Outlines",
     "Parting",
     "SearchHit",
     "SessionInfo",
@@ -45,6 +47,39 @@ class EntryOutline(NamedTuple):
     """Characters a reader sees of the entry."""
 
 
+class Outlines(Sequence[EntryOutline]):
+    """Entries in outline, kept in columns: 100,000 of them take two megabytes."""
+
+    __slots__ = ("ids", "kinds", "sizes")
+
+    def __init__(self, ids: Sequence[int], kinds: Sequence[str], sizes: Sequence[int]) -> None:
+        self.ids = ids
+        self.kinds = kinds
+        self.sizes = sizes
+
+    @classmethod
+    def of(cls, entries: Iterable[EntryOutline | EntryHeader]) -> Self:
+        """Return some entries' outlines in columns."""
+        found = list(entries)
+        return cls([one.id for one in found], [one.kind for one in found], [one.size for one in found])
+
+    def of_kind(self, kind: str) -> list[int]:
+        """Return the ids of the entries of a kind."""
+        return [entry_id for entry_id, its_kind in zip(self.ids, self.kinds, strict=True) if its_kind == kind]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, at: int) -> EntryOutline: ...
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+    def __getitem__(self, at: int | slice) -> EntryOutline | Self:
+        if isinstance(at, slice):
+            return type(self)(self.ids[at], self.kinds[at], self.sizes[at])
+        return EntryOutline(self.ids[at], self.kinds[at], self.sizes[at])
+
+
 class Parting(NamedTuple):
     """Two ways through the tree from where they part.
 
@@ -54,7 +89,7 @@ class Parting(NamedTuple):
 
     leaf: int | None
     ancestor: int | None
-    left: tuple[EntryOutline, ...]
+    left: Outlines
 
 
 @dataclass(frozen=True, slots=True)

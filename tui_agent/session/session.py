@@ -12,7 +12,7 @@ from tui_agent.session.ids import Clock
 from tui_agent.session.leaf_path import LeafPath
 from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.records import DraftText, EntryHeader, EntryOutline, LeafMove, Parting, SearchHit, SessionInfo
+from tui_agent.session.records import DraftText, EntryHeader, LeafMove, Outlines, Parting, SearchHit, SessionInfo
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.store import Store
 
@@ -206,9 +206,13 @@ class Session:
         """Return the headers of the path to the leaf, root first; cached like `path`."""
         return self._path.headers()
 
-    def path_outline(self) -> list[EntryOutline]:
+    def path_outline(self) -> Outlines:
         """Return id, kind and size of the entries of the path to the leaf, root first; much cheaper than headers."""
         return self._path.outline()
+
+    def on_path(self, entry_id: int) -> bool:
+        """Whether an entry is on the path to the leaf."""
+        return self._path.holds(entry_id)
 
     def costs(self) -> dict[int, float]:
         """Return what entries cost, all branches, in US dollars by id; takes a moment the first time."""

@@ -1,29 +1,73 @@
 """The shape of a session's tree in a few bytes per entry, and what of a path a request needs.
 
-A spine of 100,000 entries takes under a megabyte, so that paths are walked in memory while headers and bodies are
-read only when they are shown or sent.
+A spine of 100,000 entries takes a megabyte, so that paths are walked in memory while headers and bodies are read only
+when they are shown or sent. Most entries follow the one before them: only where one does not, its parent is kept.
 """
 
+import re
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from tui_agent.session.entries import CompactionEntry, ContextEditEntry, Entry, PruneEntry
-from tui_agent.session.records import EntryOutline, Parting
+from tui_agent.session.records import Outlines, Parting
 
-__all__ = ["Spine", "active_ids"]
+__all__ = ["KIND_LETTERS", "UNKNOWN_KIND", "Spine", "SpineRows", "active_ids"]
 
-_ABSENT, _ROOT = -1, 0
+KIND_LETTERS: Final = {
+    kind: chr(ord("b") + number)
+    for number, kind in enumerate(
+        (
+            "assistant", "tool_result", "user", "checkpoint", "system", "shell", "compaction", "branch_summary",
+            "prune", "context_edit", "model_change", "mode_change",
+        )
+    )
+}  # fmt: skip
+"""What stands for each kind of entry where there are very many, the most frequent first."""
+
+UNKNOWN_KIND: Final = "a"
+"""What stands for any other."""
+
+_KINDS: Final = {ord(UNKNOWN_KIND): "", **{ord(letter): kind for kind, letter in KIND_LETTERS.items()}}
+
+_ROOT: Final = 0
+
+
+class SpineRows(NamedTuple):
+    """Entries as they come into a spine, ascending: a column per field.
+
+    ``kinds`` has one letter for each entry, ``parents`` those that are not the number before the entry's own.
+    """
+
+    ids: Sequence[int]
+    kinds: str
+    sizes: Sequence[int]
+    parents: Mapping[int, int | None]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int | None, str, int]]) -> "SpineRows":
+        """Return (id, parent_id, kind, size) rows as columns."""
+        found = list(rows)
+        return cls(
+            [row[0] for row in found],
+            "".join(KIND_LETTERS.get(row[2], UNKNOWN_KIND) for row in found),
+            [row[3] for row in found],
+            {row[0]: row[1] for row in found if row[1] != row[0] - 1},
+        )
 
 
 class Spine:
     """Parent, kind and size of every entry of a session, by id."""
 
     def __init__(self) -> None:
-        self._parents = array("q", [_ABSENT])
-        self._codes = bytearray(1)
+        self._kinds = bytearray(1)
         self._sizes = array("q", [0])
-        self._kinds: list[str] = [""]
+        self._starts: list[int] = []
+        """Entries that do not hang on the number before theirs; up to the next one, or a gap, all others do."""
+        self._parents: dict[int, int] = {}
+        """What those hang on."""
         self.count = 0
         """Entries in the spine."""
         self.reattached: set[int] = set()
@@ -32,74 +76,102 @@ class Spine:
     @property
     def last(self) -> int:
         """The greatest id seen, 0 when there is none."""
-        return len(self._parents) - 1
+        return len(self._kinds) - 1
 
-    def extend(self, rows: Iterable[tuple[int, int | None, str, int]]) -> None:
-        """Add (id, parent_id, kind, size) rows in ascending order, all above `last`."""
-        parents, codes, sizes = self._parents, self._codes, self._sizes
-        known = {kind: code for code, kind in enumerate(self._kinds)}
-        previous = self.last if self.count else _ROOT
-        for entry_id, parent, kind, size in rows:
-            while len(parents) < entry_id:
-                parents.append(_ABSENT)
-                codes.append(0)
-                sizes.append(0)
-            upper = parent or _ROOT
-            if upper and parents[upper] == _ABSENT:
-                self.reattached.add(entry_id)
-                upper = previous
-            parents.append(upper)
-            code = known.get(kind)
-            if code is None:
-                code = known[kind] = len(self._kinds)
-                self._kinds.append(kind)
-            codes.append(code)
-            sizes.append(size)
-            self.count += 1
-            previous = entry_id
+    def extend(self, rows: SpineRows) -> None:
+        """Add entries, all above `last`."""
+        ids = rows.ids
+        if not ids:
+            return
+        gapless = ids[-1] - ids[0] + 1 == len(ids)
+        starts = {ids[0], *rows.parents, *(() if gapless else _after_gaps(ids))}
+        before = self.last
+        self._grow(ids[0] - 1)
+        if gapless:
+            self._kinds += rows.kinds.encode()
+            self._sizes.extend(rows.sizes)
+        else:
+            self._grow(ids[-1])
+            for entry_id, kind, size in zip(ids, rows.kinds, rows.sizes, strict=True):
+                self._kinds[entry_id], self._sizes[entry_id] = ord(kind), size
+        self.count += len(ids)
+        for start in sorted(starts):
+            at = bisect_left(ids, start)
+            self._attach(start, rows.parents.get(start, start - 1) or _ROOT, ids[at - 1] if at else before)
+
+    def _grow(self, last: int) -> None:
+        missing = last - self.last
+        self._kinds.extend(bytes(missing))
+        self._sizes.extend([0] * missing)
+
+    def _attach(self, entry_id: int, parent: int, previous: int) -> None:
+        if parent and (parent >= entry_id or parent not in self):
+            self.reattached.add(entry_id)
+            parent = previous
+        if parent != entry_id - 1 or not parent:
+            self._starts.append(entry_id)
+            self._parents[entry_id] = parent
 
     def __contains__(self, entry_id: int) -> bool:
-        return 0 < entry_id < len(self._parents) and self._parents[entry_id] != _ABSENT
+        return 0 < entry_id < len(self._kinds) and self._kinds[entry_id] != 0
 
     def parent(self, entry_id: int) -> int | None:
         """Return an entry's parent, None for a root."""
-        return self._parents[entry_id] or None
+        return self._parents.get(entry_id, entry_id - 1) or None
 
     def kind(self, entry_id: int) -> str:
         """Return an entry's kind."""
-        return self._kinds[self._codes[entry_id]]
+        return _KINDS[self._kinds[entry_id]]
 
-    def outline(self, ids: Sequence[int]) -> list[EntryOutline]:
+    def outline(self, ids: Sequence[int]) -> Outlines:
         """Return what is known here of some entries."""
-        kinds, codes, sizes = self._kinds, self._codes, self._sizes
-        return [EntryOutline(entry_id, kinds[codes[entry_id]], sizes[entry_id]) for entry_id in ids]
+        return Outlines(
+            ids,
+            [_KINDS[code] for code in map(self._kinds.__getitem__, ids)],
+            array("q", map(self._sizes.__getitem__, ids)),
+        )
 
-    def path(self, leaf: int | None) -> list[int]:
+    def path(self, leaf: int | None) -> Sequence[int]:
         """Return the ids from the root to ``leaf``."""
-        parents, path, current = self._parents, [], leaf or _ROOT
-        while current != _ROOT:
-            path.append(current)
-            current = parents[current]
-        path.reverse()
-        return path
+        return self._ids_above(leaf or _ROOT, _ROOT)[0]
+
+    def _ids_above(self, low: int, other: int) -> "tuple[array[int], int]":
+        """Return the way to an entry from below the deepest entry it shares with the way to another, and that one."""
+        stretches: list[range] = []
+        # Ids grow along a path, so the larger of two can be no ancestor of the smaller.
+        while low != other:
+            if low > other:
+                start = self._start_of(low)
+                top = max(start, other + 1)
+                stretches.append(range(top, low + 1))
+                low = other if top > start else self._parents[start]
+            else:
+                start = self._start_of(other)
+                other = low if start <= low else self._parents[start]
+        ids = array("q")
+        for stretch in reversed(stretches):
+            ids.extend(stretch)
+        return ids, low
+
+    def _start_of(self, entry_id: int) -> int:
+        """Return the entry from which on each hangs on the number before its own, up to this one."""
+        return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def parting(self, leaf: int | None, target: int | None) -> Parting:
         """Return what the path to ``leaf`` has of its own beside the path to ``target``."""
-        parents, left, one, other = self._parents, [], leaf or _ROOT, target or _ROOT
-        # Ids grow along a path, so the larger of two can be no ancestor of the smaller.
-        while one != other:
-            if one > other:
-                left.append(one)
-                one = parents[one]
-            else:
-                other = parents[other]
-        return Parting(leaf, one or None, tuple(self.outline(left[::-1])))
+        left, ancestor = self._ids_above(leaf or _ROOT, target or _ROOT)
+        return Parting(leaf, ancestor or None, self.outline(left))
 
-    def of_kinds(self, ids: Sequence[int], kinds: Iterable[str]) -> list[int]:
-        """Return those of ``ids`` that are of one of these kinds, in the same order."""
-        wanted = {code for code, kind in enumerate(self._kinds) if kind in set(kinds)}
-        codes = self._codes
-        return [entry_id for entry_id in ids if codes[entry_id] in wanted]
+    def by_kind(self, ids: Sequence[int], kinds: Iterable[str]) -> dict[str, list[int]]:
+        """Return those of ``ids`` that are of each of these kinds, in the same order."""
+        letters = bytes(map(self._kinds.__getitem__, ids))
+        return {
+            kind: [ids[match.start()] for match in re.finditer(KIND_LETTERS[kind].encode(), letters)] for kind in kinds
+        }
+
+
+def _after_gaps(ids: Sequence[int]) -> list[int]:
+    return [two for one, two in pairwise(ids) if two != one + 1]
 
 
 _STATE_KINDS = ("system", "model_change", "mode_change")
@@ -118,26 +190,25 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
 
     ``load`` returns the entries with the given ids, damaged ones left out.
     """
-    compactions = spine.of_kinds(path, ("compaction",))
-    found = load(compactions[-1:])
+    special = spine.by_kind(path, ("compaction", "context_edit", "prune", *_STATE_KINDS))
+    found = load(special["compaction"][-1:])
     if not found or not isinstance(found[0], CompactionEntry):
         return list(path)
     compaction = found[0]
     cut = _position(path, compaction.first_kept_id)
     if cut is None or path[cut] > compaction.id:
         cut = _position(path, compaction.id) or 0
-    before = path[:cut]
-    edits = spine.of_kinds(path, ("context_edit",))
-    needed = {entry_id for entry_id in edits if entry_id < path[cut]}
+    before = {kind: ids[: bisect_left(ids, path[cut])] for kind, ids in special.items()}
+    needed = set(before["context_edit"])
     for kind in _STATE_KINDS:
-        needed.update(spine.of_kinds(before, (kind,))[-1:])
-    pinned = _pinned(load(edits))
+        needed.update(before[kind][-1:])
     carried: set[int] = set()
-    for target in pinned:
-        if (position := _position(before, target)) is not None:
-            carried.update(_step(spine, before, position))
+    for target in _pinned(load(special["context_edit"])):
+        position = _position(path, target)
+        if position is not None and position < cut:
+            carried.update(_step(spine, path[:cut], position))
     if carried:
-        for entry in load(spine.of_kinds(before, ("prune",))):
+        for entry in load(before["prune"]):
             if isinstance(entry, PruneEntry) and carried.intersection(entry.targets):
                 needed.add(entry.id)
     return sorted(needed | carried) + list(path[cut:])
@@ -167,4 +238,4 @@ def _step(spine: Spine, path: Sequence[int], position: int) -> list[int]:
     end = start + 1
     while end < len(path) and spine.kind(path[end]) not in ("assistant", "user"):
         end += 1
-    return [path[start], *spine.of_kinds(path[start + 1 : end], ("tool_result",))]
+    return [path[start], *(one for one in path[start + 1 : end] if spine.kind(one) == "tool_result")]

@@ -134,7 +134,7 @@ class FileRewind:
 
     def _checkpoints(self, leaf: int | None, other: int | None) -> list[CheckpointEntry]:
         left = self._session.parting(leaf, other).left
-        found = self._session.entries([entry.id for entry in left if entry.kind == "checkpoint"])
+        found = self._session.entries(left.of_kind("checkpoint"))
         return cast("list[CheckpointEntry]", found)
 
 

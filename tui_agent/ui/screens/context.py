@@ -287,7 +287,7 @@ class ContextScreen(Screen[None]):
         elif session.leaf is not None and isinstance(last := session.entry(session.leaf), ContextEditEntry):
             target = last.parent_id
         else:
-            edited = any(header.kind == "context_edit" for header in session.path_headers())
+            edited = "context_edit" in session.path_outline().kinds
             self._say(OVERTAKEN if edited else "There is no edit to undo.")
             return
         try:

@@ -20,7 +20,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import Entry
-from tui_agent.ui.widgets.transcript.source import Header
+from tui_agent.session.records import Outlines
 
 if TYPE_CHECKING:
     from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class SessionPort(Protocol):
     """What the transcript reads of a session."""
 
-    def path_outline(self) -> Sequence[Header]:
+    def path_outline(self) -> Outlines:
         """Return id, kind and size of the path's entries, root first."""
         ...
 
@@ -66,7 +66,7 @@ class SessionSource:
 
     def __init__(self, session: SessionPort) -> None:
         self._session = session
-        self.headers: Sequence[Header] = session.path_outline()
+        self.headers = session.path_outline()
 
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Return some entries."""
@@ -77,9 +77,9 @@ _VIEW_KINDS: Final = frozenset({"prune", "context_edit", "compaction"})
 """Entries that change what the model sees of others."""
 
 
-def states_of(session: SessionPort, headers: Sequence[Header]) -> Mapping[int, str]:
+def states_of(session: SessionPort, headers: Outlines) -> Mapping[int, str]:
     """Return what the model sees of entries that are not simply live, by id; asks only when something changed it."""
-    if not any(header.kind in _VIEW_KINDS for header in headers):
+    if _VIEW_KINDS.isdisjoint(headers.kinds):
         return {}
     return resolve(session.active_path()).states
 

@@ -1,11 +1,13 @@
 """The transcript without a screen: items, their heights, what is loaded, and which line is where."""
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
+from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.build import SILENT_KINDS, Surroundings, blocks_of, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -48,9 +50,9 @@ class TranscriptModel:
         self.width = width
         self.heights = HeightIndex()
         self.states: Mapping[int, str] = {}
-        self.ids: list[int] = []
+        self.ids = array("q")
         self.kinds: list[str] = []
-        self._sizes: list[int] = []
+        self._sizes = array("q")
         self._cache = ItemCache()
         self._measured: set[int] = set()
         self._folds: dict[tuple[int, str], Fold] = {}
@@ -72,11 +74,11 @@ class TranscriptModel:
 
     def open(self, source: EntrySource | None) -> None:
         """Show the entries of a source and forget the others."""
-        headers = source.headers if source is not None else ()
+        headers = source.headers if source is not None else Outlines((), (), ())
         self._source = source
-        self.ids = [header.id for header in headers]
-        self.kinds = [header.kind for header in headers]
-        self._sizes = [header.size for header in headers]
+        self.ids = array("q", headers.ids)
+        self.kinds = list(headers.kinds)
+        self._sizes = array("q", headers.sizes)
         self._cache.clear()
         self._estimate()
 
@@ -202,7 +204,7 @@ class TranscriptModel:
 
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
-        waiting = self.running and "assistant" not in self.kinds[index + 1 :][:_SPAN]
+        waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _SPAN]
         around = Surroundings(results=by_call, states=self.states, turns=self.turns_before, live=waiting)
         item = Item(entry.id, entry.kind, blocks_of(entry, around), self._results_of(index) if by_call else ())
         self._apply_folds(item)
@@ -212,7 +214,7 @@ class TranscriptModel:
         """Return how many user messages a compaction took out of the model's view."""
         end = len(self.ids) if entry.first_kept_id is None else bisect_left(self.ids, entry.first_kept_id)
         place = min(bisect_left(self.ids, entry.id), end)
-        start = max((index for index in range(place) if self.kinds[index] == "compaction"), default=0)
+        start = next((index for index in range(place - 1, -1, -1) if self.kinds[index] == "compaction"), 0)
         return self.kinds[start:place].count("user")
 
     # -- folding and states

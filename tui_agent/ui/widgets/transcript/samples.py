@@ -1,7 +1,6 @@
 """Invented entries of every kind, for the demo of the transcript, its tests and its benchmark."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -26,6 +25,7 @@ from tui_agent.session.entries import (
     Truncation,
     UserEntry,
 )
+from tui_agent.session.records import EntryOutline, Outlines
 
 MODEL = "demo/model"
 
@@ -186,20 +186,11 @@ def every_kind() -> list[Entry]:
     return entries
 
 
-@dataclass(frozen=True, slots=True)
-class SampleHeader:
-    """What a source tells of an entry before it is loaded."""
-
-    id: int
-    kind: str
-    size: int
-
-
 class ListSource:
     """Entries in memory as a source; counts what is loaded."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self.headers = [SampleHeader(entry.id, entry.kind, _size(entry)) for entry in entries]
+        self.headers = Outlines.of(EntryOutline(entry.id, entry.kind, _size(entry)) for entry in entries)
         self._by_id = {entry.id: entry for entry in entries}
         self.loads: list[int] = []
 
@@ -215,7 +206,9 @@ class GeneratedSource:
     def __init__(self, length: int) -> None:
         kinds = ("user", "assistant", "tool_result", "assistant")
         sizes = (40, 0, 460, len(ANSWER) + 16)
-        self.headers = [SampleHeader(index + 1, kinds[index % 4], sizes[index % 4]) for index in range(length)]
+        self.headers = Outlines.of(
+            EntryOutline(index + 1, kinds[index % 4], sizes[index % 4]) for index in range(length)
+        )
         self.loads = 0
 
     def load(self, ids: Sequence[int]) -> list[Entry]:

@@ -36,7 +36,7 @@ def search_entries(source: EntrySource, query: str, limit: int) -> list[int]:
     """
     wanted = query.lower()
     found: list[int] = []
-    ids = [header.id for header in source.headers]
+    ids = source.headers.ids
     for end in range(len(ids), 0, -_BATCH):
         batch = source.load(ids[max(end - _BATCH, 0) : end])
         for entry in reversed(batch):

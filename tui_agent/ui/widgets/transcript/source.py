@@ -4,32 +4,14 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tui_agent.session.entries import Entry
-
-
-class Header(Protocol):
-    """What is known of an entry before it is loaded. ``size`` is the characters of its visible text."""
-
-    @property
-    def id(self) -> int:
-        """The entry's id."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """The entry's kind."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Characters a reader sees."""
-        ...
+from tui_agent.session.records import Outlines
 
 
 class EntrySource(Protocol):
-    """The entries of a path, root first: all headers, and bodies on demand."""
+    """The entries of a path, root first: all in outline, and bodies on demand."""
 
     @property
-    def headers(self) -> Sequence[Header]:
+    def headers(self) -> Outlines:
         """Every entry of the path."""
         ...
 

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry
-from tui_agent.session.records import EntryHeader
+from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import Transcript
 from tui_agent.ui.widgets.transcript.blocks import Fold
@@ -46,7 +46,7 @@ class _Source:
 
     def __init__(self, session: SessionPort, headers: Sequence[EntryHeader]) -> None:
         self._session = session
-        self.headers = headers
+        self.headers = Outlines.of(headers)
 
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
