@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def _no_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new environment with the wheel in it, beside this environment's packages; returns its ``bin``."""
     home = tmp_path_factory.mktemp("installed")
-    wheel = build_wheel(home / "dist")
+    wheel = build("wheel", home / "dist")
     run(sys.executable, "-m", "venv", "--without-pip", home / "venv")
     python = home / "venv" / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
@@ -61,6 +62,16 @@ def test_the_wheel_brings_every_prompt_style_and_data_file(installed: Path, tmp_
 
 def test_the_installed_command_prints_its_version(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "tui-agent", "--version", cwd=tmp_path).strip() == f"tui-agent {__version__}"
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git tells what belongs to a checkout")
+def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:
+    name = build("sdist", tmp_path / "dist")
+    with tarfile.open(name) as archive:
+        packed = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    tracked = {path for path in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / path).is_file()}
+    assert tracked - packed == {".ci/run"}
+    assert {path for path in packed - tracked if "/" not in path} <= {"PKG-INFO"}
 
 
 def test_a_checkout_finds_every_prompt_and_style() -> None:
@@ -115,9 +126,10 @@ def test_a_python_that_is_too_old_is_refused_in_one_sentence(tmp_path: Path) -> 
     ]
 
 
-def build_wheel(directory: Path) -> Path:
+def build(kind: str, directory: Path) -> Path:
+    """Build the ``wheel`` or the ``sdist`` into a new directory and return its path."""
     directory.mkdir()
-    program = "import sys, hatchling.build as backend; print(backend.build_wheel(sys.argv[1]))"
+    program = f"import sys, hatchling.build as backend; print(backend.build_{kind}(sys.argv[1]))"
     name = run(sys.executable, "-c", program, directory, cwd=ROOT).splitlines()[-1]
     return directory / name
 
