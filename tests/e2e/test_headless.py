@@ -99,7 +99,10 @@ def test_the_demo_answers_without_key_and_network(place: Place) -> None:
     assert "I am a script, not a model" in done.stdout
 
 
-def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, warm_server: ModelServer) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_the_run_and_keeps_what_was_said(
+    place: Place, warm_server: ModelServer, number: signal.Signals
+) -> None:
     warm_server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)))
     with subprocess.Popen(
         [sys.executable, "-m", "tui_agent", "-p", "count", "--json"],
@@ -113,7 +116,7 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, warm_se
         assert process.stdout
         for line in process.stdout:
             if '"answer_delta"' in line:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
                 break
         rest = process.stdout.read()
         assert process.wait(30) == 130

@@ -36,6 +36,8 @@ class Place:
     terminals: list[Terminal] = field(default_factory=list)
 
     projects: int = 0
+    variables: dict[str, str] = field(default_factory=dict)
+    """More of the environment that programs are started with."""
 
     def __post_init__(self) -> None:
         for name in ("config", "data", "scratch"):
@@ -61,6 +63,7 @@ class Place:
             "TUI_AGENT_CONFIG_DIR": str(self.root / "config"),
             "TUI_AGENT_DATA_DIR": str(self.root / "data"),
             "TEXTUAL_ANIMATIONS": "none",
+            **self.variables,
         }
 
     def configure(self, url: str, *, keep_warm: int = 0, more: str = "") -> None:

@@ -214,6 +214,10 @@ class Terminal:
         """Send characters as if typed."""
         self._write(text.encode())
 
+    def send(self, data: bytes) -> None:
+        """Send bytes, text or not."""
+        self._write(data)
+
     def press(self, *keys: str) -> None:
         """Send keys by name: ``enter``, ``ctrl+g``, ``alt+up``, ``y``."""
         for key in keys:
@@ -230,6 +234,12 @@ class Terminal:
         _set_size(self._fd, (columns, rows))
 
     # -- ending ---------------------------------------------------------------------------------------------
+
+    def hang_up(self) -> None:
+        """Close the terminal as closing its window does: the kernel tells the program, and nobody reads any more."""
+        os.close(self._fd)
+        self._fd = -1
+        self._eof = True
 
     def kill(self) -> None:
         """End the program as a crash would: no handler runs."""

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 import re
-import signal
 import sys
 from typing import Any, TextIO
 
@@ -25,6 +24,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.preparing import prepare
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
 from tui_agent.cli.output import say
+from tui_agent.cli.signals import ENDING, listening
 from tui_agent.cli.told_today import ToldToday
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
 
@@ -72,17 +72,13 @@ class HeadlessRun:
             self._agent.change_model(prepared.model)
         if prepared.mode is not None:
             self._agent.change_mode(prepared.mode)
-        loop = asyncio.get_running_loop()
         unsubscribe = self._agent.subscribe(self._on_event)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._agent.interrupt)
         try:
-            self._agent.submit(prepared.parts)
-            ended = await self._ended
+            with listening(lambda _number: self._agent.interrupt(), *ENDING):
+                self._agent.submit(prepared.parts)
+                ended = await self._ended
         finally:
             unsubscribe()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
         return self._report(ended)
 
     def _on_event(self, event: AgentEvent) -> None:

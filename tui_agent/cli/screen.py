@@ -4,9 +4,11 @@ import asyncio
 import gc
 import tomllib
 from argparse import Namespace
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tui_agent.cli.signals import ENDING, end_in_time, listening
 from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
@@ -47,15 +49,22 @@ async def _run(arguments: Namespace) -> int:
         return screen.services(), screen.start()
 
     app = TuiAgentApp(load, settings=first_look(), memory=BackgroundMemory(cache_dir()))
+
+    def end(number: int) -> None:
+        if app.end(number):
+            end_in_time()
+
     try:
-        await app.run_async()
+        with listening(end, *ENDING):
+            await app.run_async()
     finally:
         for wiring in wired:
             await wiring.aclose()
     if app.failure is not None:
         raise app.failure
-    for way in filter(None, (screen.way_back for screen in screens)):
-        print(f"Go on with: {way}")
+    with suppress(OSError):  # a terminal that is gone
+        for way in filter(None, (screen.way_back for screen in screens)):
+            print(f"Go on with: {way}", flush=True)
     return app.return_code or 0
 
 

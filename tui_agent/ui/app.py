@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import shutil
+import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,8 @@ from rich.text import Text
 from textual import events, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.message import Message
@@ -23,8 +26,10 @@ from textual.screen import Screen
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.contrast import readable_variables
+from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
+from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
 
@@ -100,7 +105,6 @@ class TuiAgentApp(App[int]):
         terminal.know_enter_keys()
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
-        background.know_answers()
         self.main = MainScreen(self.look_like)
         """The screen under all others."""
         self.failure: Exception | None = None
@@ -186,6 +190,23 @@ class TuiAgentApp(App[int]):
         gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
         services.on_ready()
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return the driver for where the program runs."""
+        driver = super().get_driver_class()
+        return TerminalDriver if driver is LinuxDriver else driver
+
+    def end(self, number: int) -> bool:
+        """Leave without a question because of a signal; returns whether that was meant for this program."""
+        if lending.concerns(number):
+            return False
+        # A terminal taken back after the end would be left in the state of a full screen.
+        lending.take_back(partial(self.exit, return_code=128 + number))
+        return True
+
+    def on_terminal_gone(self, _message: TerminalGone) -> None:
+        """Leave: nobody can see anything any more."""
+        self.end(signal.SIGHUP)
 
     def show_welcome(self) -> None:
         """Show the ways to get a model over the main screen."""

@@ -112,12 +112,3 @@ class BackgroundMemory:
             write_atomically(self._path, b"light" if light else b"dark")
         except OSError as error:
             log.info("The terminal's background is not remembered: %s", error)
-
-
-def know_answers() -> None:
-    """Have Textual's driver use the parser above."""
-    try:
-        from textual.drivers import linux_driver
-    except ImportError:  # no such driver on this system: nothing is asked there
-        return
-    linux_driver.XTermParser = AnswerParser  # type: ignore[attr-defined]  # imported there, not exported

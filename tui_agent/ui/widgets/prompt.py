@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
 
+from tui_agent.ui.lending import lending
 from tui_agent.ui.prompting.completion import Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.mentions import pasted_path
@@ -351,16 +352,17 @@ class Prompt(TextArea):
 
     async def action_edit_outside(self) -> None:
         """Edit the text in $VISUAL or $EDITOR."""
-        import asyncio
-
-        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            command = shlex.split(named) or ["vi"]
+        except ValueError as error:
+            self.post_message(self.EditorFailed(f"Cannot read $EDITOR ({named}): {error}."))
+            return
         with tempfile.TemporaryDirectory(prefix="tui-agent-") as directory:
             path = Path(directory) / "prompt.md"
             path.write_text(self.full_text, encoding="utf-8")
             try:
-                with self.app.batch_update(), self.app.suspend():
-                    process = await asyncio.create_subprocess_exec(*command, str(path))
-                    code = await process.wait()
+                code = await lending.lend(self.app, [*command, str(path)])
             except SuspendNotSupported:
                 self.post_message(self.EditorFailed("This terminal cannot be handed to an editor."))
                 return

@@ -1,0 +1,134 @@
+"""The program is asked to end, or its terminal goes away: the terminal is whole again, and so is the session."""
+
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.model_script import Call, Fault, Turn
+from tests.support.model_server import ModelServer
+from tests.support.place import PROMPT_HINT, Place
+from tests.support.terminal import TIMEOUT, Terminal
+
+MODES = (1049, 1000, 1003, 1006, 1004, 2004)
+"""Alternate screen, mouse, focus and pastes: what a shell must not find switched on."""
+
+EDITOR = """#!/bin/sh
+trap 'echo interrupted >> "$0.log"' INT
+trap 'echo ended >> "$0.log"; exit 1' TERM
+echo "EDITOR IS UP"
+while ! read -r line; do :; done
+printf ' and more' >> "$1"
+"""
+
+
+def ask(terminal: Terminal, text: str) -> None:
+    terminal.type(text)
+    terminal.wait_for(text)
+    terminal.press("enter")
+
+
+def start_streaming(place: Place, server: ModelServer) -> Terminal:
+    server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)), Turn(text="Here again."))
+    terminal = place.start()
+    ask(terminal, "count")
+    terminal.wait_for("One two")
+    return terminal
+
+
+@pytest.fixture
+def editor(tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An editor that waits for a line, appends to the text, and tells in a file what signals it got."""
+    script = tmp_path / "editor"
+    script.write_text(EDITOR)
+    script.chmod(0o755)
+    monkeypatch.setitem(place.variables, "VISUAL", str(script))
+    return script
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_it_like_the_user_does(place: Place, warm_server: ModelServer, number: signal.Signals) -> None:
+    terminal = start_streaming(place, warm_server)
+    terminal.process.send_signal(number)
+    assert terminal.wait_exit() == 128 + number
+    assert not any(terminal.modes[mode] for mode in MODES)
+    assert "Go on with: tui-agent -c" in terminal.text
+
+
+def test_what_a_signal_interrupts_goes_on_later(place: Place, warm_server: ModelServer) -> None:
+    terminal = start_streaming(place, warm_server)
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.wait_exit()
+    again = place.start("-c")
+    again.wait_for("nterrupted")
+    assert "One two" in again.text
+    ask(again, "once more")
+    again.wait_for("Here again.")
+
+
+def test_a_terminal_that_goes_away_ends_even_a_program_that_is_deaf_to_it(
+    place: Place, warm_server: ModelServer
+) -> None:
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "sleep 4711"}),)),
+        Turn(text="Here again."),
+    )
+    deaf = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-m", "tui_agent", "--mode", "yolo"]
+    terminal = Terminal(deaf, size=(100, 30), env=place.env, cwd=place.project)
+    place.terminals.append(terminal)
+    terminal.wait_for(PROMPT_HINT)
+    ask(terminal, "sleep")
+    terminal.wait_for("sleep 4711")
+    program = psutil.Process(terminal.process.pid)
+    terminal.wait_until(lambda: any("4711" in child.cmdline() for child in program.children(recursive=True)), "sleep")
+    children = program.children(recursive=True)
+    terminal.hang_up()
+    terminal.process.wait(TIMEOUT)
+    assert not psutil.wait_procs(children, timeout=TIMEOUT)[1]
+    again = place.start("-c")
+    ask(again, "once more")
+    again.wait_for("Here again.")
+
+
+def test_keys_meant_for_the_editor_do_not_end_the_program(place: Place, editor: Path) -> None:
+    terminal = place.start()
+    terminal.type("a draft")
+    terminal.wait_for("a draft")
+    terminal.press("ctrl+e")
+    terminal.wait_for("EDITOR IS UP")
+    terminal.press("ctrl+c")
+    log = editor.with_name("editor.log")
+    terminal.wait_until(lambda: log.exists() and "interrupted" in log.read_text(), "the editor to hear of it")
+    terminal.press("enter")
+    terminal.wait_for("a draft and more")
+    assert terminal.modes[1049]
+
+
+def test_a_signal_takes_the_terminal_back_from_the_editor(place: Place, editor: Path) -> None:
+    terminal = place.start()
+    terminal.press("ctrl+e")
+    terminal.wait_for("EDITOR IS UP")
+    terminal.process.send_signal(signal.SIGTERM)
+    assert terminal.wait_exit() == 128 + signal.SIGTERM
+    assert "ended" in editor.with_name("editor.log").read_text()
+    assert not any(terminal.modes[mode] for mode in MODES)
+
+
+def test_bytes_that_are_no_text_are_shown_as_such(place: Place) -> None:
+    terminal = place.start()
+    terminal.send(b"caf\xe9 \x1b[200~\xff\xfe pasted\x1b[201~ x")
+    terminal.wait_for("caf� �� pasted x")
+    terminal.press("enter")
+    terminal.wait_for("You said: caf�")
+
+
+def test_it_draws_on_the_terminal_where_errors_go_elsewhere(place: Place, tmp_path: Path) -> None:
+    command = ["sh", "-c", 'exec "$@" 2>"$0"', str(tmp_path / "errors"), sys.executable, "-m", "tui_agent"]
+    terminal = Terminal(command, env=place.env, cwd=place.project)
+    place.terminals.append(terminal)
+    terminal.wait_for(PROMPT_HINT)
+    terminal.press("ctrl+q")
+    assert terminal.wait_exit() == 0
+    assert not (tmp_path / "errors").read_bytes()

@@ -1,0 +1,112 @@
+"""Textual's driver for terminals, made to bear what they do: send bytes that are no text, and go away."""
+
+import os
+import selectors
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from textual._parser import ParseError
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from tui_agent.ui.background import AnswerParser
+
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+
+    from textual.app import App
+
+_READ = 4096
+_PATIENCE = 0.1
+"""Seconds after which the parser looks whether an escape sequence stays unfinished."""
+
+
+class TerminalGone(Message):
+    """Nobody reads what is written to the terminal, and no key will come any more."""
+
+
+class TerminalDriver(LinuxDriver):
+    """A driver that shows undecodable bytes as replacement characters and tells the app when the terminal is gone."""
+
+    def __init__(
+        self,
+        app: "App[Any]",
+        *,
+        debug: bool = False,
+        mouse: bool = True,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Textual draws on standard error, which may be closed or a file where standard output is the terminal.
+        drawn_on = next((stream for stream in (sys.__stderr__, sys.__stdout__) if stream and stream.isatty()), None)
+        if drawn_on is not None:
+            self._file = cast("TextIOWrapper", _Output(drawn_on, self._lost))
+
+    def _lost(self) -> None:
+        self.send_message(TerminalGone())
+
+    def run_input_thread(self) -> None:
+        """Hand what is typed to the app until it ends, or the terminal does."""
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        parser = AnswerParser(self._debug)
+        # Not the default selector: on macOS that one can't watch a terminal.
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                data = self._read() if selector.select(_PATIENCE) else None
+                if data == b"":
+                    self._lost()
+                    break
+                for message in parser.feed(decode(data)) if data else ():
+                    self.process_message(message)
+                for message in parser.tick():
+                    self.process_message(message)
+        with suppress(EOFError, ParseError):
+            for _ in parser.feed(""):
+                pass
+
+    def _read(self) -> bytes | None:
+        """Return what was typed, b"" when the terminal is gone, None when there was nothing after all."""
+        try:
+            return os.read(self.fileno, _READ)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+
+class _Output:
+    """A stream to a terminal that may go away: what is written then is dropped, and the first time is told."""
+
+    def __init__(self, stream: TextIO, lost: Callable[[], None]) -> None:
+        self._stream = stream
+        self._lost = lost
+        self._gone = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self._write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _write(self, text: str) -> None:
+        # Another program on the same terminal may have left it like that; half a frame would be lost.
+        if not os.get_blocking(descriptor := self._stream.fileno()):
+            os.set_blocking(descriptor, True)
+        self._stream.write(text)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        if self._gone:
+            return
+        try:
+            act()
+        except (OSError, ValueError):
+            self._gone = True
+            self._lost()

@@ -1,0 +1,54 @@
+"""Lends the terminal to another program, an editor say, and takes it back when that ends or this program has to."""
+
+import asyncio
+import signal
+from asyncio.subprocess import Process
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from textual.app import App
+
+FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
+"""Signals that keys send to all programs of a terminal in its plain state."""
+
+
+class Lending:
+    """Who has the terminal. A process has one, and so one of these."""
+
+    def __init__(self) -> None:
+        self._borrower: Process | None = None
+        self._waiting: Callable[[], object] | None = None
+
+    async def lend(self, app: App[Any], command: Sequence[str]) -> int:
+        """Run a program on the app's terminal and return its exit code.
+
+        Raises:
+            SuspendNotSupported: the app has no terminal to lend.
+            OSError: the program can't be started.
+        """
+        with app.batch_update(), app.suspend():
+            self._borrower = await asyncio.create_subprocess_exec(*command)
+            try:
+                return await self._borrower.wait()
+            finally:
+                self._borrower = None
+                if self._waiting is not None:
+                    app.call_later(self._waiting)
+
+    def concerns(self, number: int) -> bool:
+        """Whether a signal to all programs of the terminal was meant for the one that has it."""
+        return self._borrower is not None and number in FROM_KEYS
+
+    def take_back(self, then: Callable[[], object]) -> None:
+        """Ask whoever has the terminal to end, and do something once the app has it; at once if it has."""
+        if self._borrower is None:
+            then()
+            return
+        self._waiting = then
+        with suppress(ProcessLookupError):
+            self._borrower.terminate()
+
+
+lending = Lending()
+"""The one of this program."""
