@@ -18,9 +18,10 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.server import Patience
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
+from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, ToolContext, ToolResult
 from tui_agent.tools.reads import FileReads
-from tui_agent.tools.registry import find_tool, parse_arguments
+from tui_agent.tools.registry import find_tool
 
 ROOT = Path(__file__).parents[2]
 QUICK = Patience(start=20, settle=20, pauses=(0, 0))

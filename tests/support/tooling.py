@@ -6,12 +6,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, Tool, ToolContext, ToolResult
 from tui_agent.tools.environment import safe_environment
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission
 from tui_agent.tools.reads import FileReads
-from tui_agent.tools.registry import parse_arguments
 from tui_agent.tools.sandbox import Sandbox
 
 

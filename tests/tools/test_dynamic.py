@@ -3,11 +3,12 @@
 import pytest
 
 from tui_agent.session.entries import ToolSchema
+from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.permission import PermissionNeed
-from tui_agent.tools.registry import parse_arguments
+from tui_agent.tools.registry import builtin_tools, find_tool
 
 SCHEMA = ToolSchema(
     name="tracker_search",
@@ -46,3 +47,10 @@ def test_arguments_that_are_no_object_are_answered_with_the_fields() -> None:
 
 def test_the_schema_is_the_one_that_came() -> None:
     assert TOOL.schema() is SCHEMA
+
+
+def test_a_servers_tool_goes_before_what_another_program_calls_a_tool_so() -> None:
+    with pytest.raises(ToolError, match="no tool 'search'"):
+        find_tool("search", (*builtin_tools(), TOOL))
+    with pytest.raises(ToolError, match="no tool 'shell'"):
+        find_tool("shell", [tool for tool in builtin_tools() if tool.name != "bash"])

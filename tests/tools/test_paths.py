@@ -1,14 +1,22 @@
 """Where paths lead and what they need."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.tools.arguments import parse_arguments
+from tui_agent.tools.edit import EditTool
 from tui_agent.tools.errors import ToolError
+from tui_agent.tools.grep import GrepTool
+from tui_agent.tools.ls import LsTool
 from tui_agent.tools.paths import locate, path_needs
 from tui_agent.tools.permission import Permission
+from tui_agent.tools.read import ReadTool
 from tui_agent.tools.sensitive import is_sensitive
+
+READ = ReadTool()
 
 
 def patterns(space: Workspace, raw: str, cwd: str = ".") -> list[tuple[Permission, str]]:
@@ -71,6 +79,28 @@ def test_home_and_mentions(space: Workspace, monkeypatch: pytest.MonkeyPatch) ->
     space.file("a.txt")
     assert locate("~/a.txt", space.context()).pattern == "a.txt"
     assert locate("@a.txt", space.context()).pattern == "a.txt"
+
+
+@pytest.mark.parametrize("raw", ["`src/a b.txt`", '"src/a b.txt"', "<src/a b.txt>", "src\\a b.txt", "@src/a b.txt"])
+def test_what_a_path_is_dressed_in_is_taken_off(space: Workspace, raw: str) -> None:
+    space.file("src/a b.txt")
+    assert locate(raw, space.context()).pattern == "src/a b.txt"
+    assert locate(f"file://{space.root}/src/a%20b.txt", space.context()).pattern == "src/a b.txt"
+    space.file(raw if "/" in raw else "plain")
+    assert locate(raw, space.context()).pattern == (raw if "/" in raw else "src/a b.txt")
+
+
+@pytest.mark.parametrize("raw", ["/workspace/src/main.py", "/src/main.py", "/main.py"])
+def test_directories_that_a_model_makes_up_are_told_before_anybody_is_asked(space: Workspace, raw: str) -> None:
+    space.file("src/main.py")
+    space.file("main.py")
+    meant = "main.py" if raw == "/main.py" else "src/main.py"
+    for tool in (READ, LsTool(), GrepTool(), EditTool()):
+        arguments = {"edits": [{"old": "a", "new": "b"}]} if tool.name == "edit" else {}
+        arguments |= {"pattern": "x"} if tool.name == "grep" else {}
+        parsed = parse_arguments(tool, json.dumps(arguments | {"path": raw}))
+        with pytest.raises(ToolError, match=f"^{raw} does not exist. Did you mean {meant}"):
+            tool.needs(parsed, space.context())
 
 
 @pytest.mark.parametrize("raw", ["", "  ", "a\0b"])

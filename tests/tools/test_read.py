@@ -7,6 +7,7 @@ import zlib
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.tools import reads as reads_module
 from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.permission import Permission
@@ -198,3 +199,45 @@ def test_needs_inside_and_outside(space: Workspace) -> None:
         (Permission.READ, "/etc/hostname"),
         (Permission.EXTERNAL_DIRECTORY, "/etc"),
     ]
+
+
+@pytest.mark.parametrize("place", ["a.txt:2-3", "a.txt:2", "a.txt:2:7", "`a.txt`:2"])
+async def test_a_place_as_searches_name_it(space: Workspace, place: str) -> None:
+    space.file("a.txt", "1\n2\n3\n4\n")
+    space.file("`a.txt`", "1\n2\n3\n")
+    shown = (await space.call(READ, path=place)).output
+    assert shown.startswith("2\t2\n3\t3")
+    assert ("[Lines 2-3 of 4" in shown) == place.endswith("-3")
+    assert (await space.call(READ, path=place, offset=1)).output.startswith("1\t1\n2\t2")
+    space.file(place, "itself")
+    assert (await space.call(READ, path=place)).output == "1\titself"
+
+
+async def test_a_link_to_nothing_says_so(space: Workspace) -> None:
+    (space.root / "link").symlink_to("gone.txt")
+    with pytest.raises(ToolError, match=r"^link is a link to gone\.txt, which does not exist\.$"):
+        await space.call(READ, path="link")
+
+
+async def test_a_pattern_in_place_of_a_path_names_the_tool_for_it(space: Workspace) -> None:
+    with pytest.raises(ToolError, match=r"src/\*\*/\*\.py does not exist\. To find files by a pattern use glob\."):
+        await space.call(READ, path="src/**/*.py")
+
+
+async def test_a_pdf_is_described_though_it_begins_with_text(space: Workspace) -> None:
+    space.file("a.pdf", b"%PDF-1.4\n1 0 obj\n")
+    assert "pdftotext" in (await space.call(READ, path="a.pdf")).output
+
+
+async def test_what_the_system_makes_up_is_not_read_to_its_end(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that says it is empty is not hashed: reading some of those waits for ever."""
+    path = space.file("empty", "")
+
+    def endless(_path: str) -> bytes:
+        raise AssertionError
+
+    monkeypatch.setattr(reads_module, "_digest", endless)
+    assert (await space.call(READ, path="empty")).output == "[The file is empty.]"
+    assert space.reads.changed_since(path) is False

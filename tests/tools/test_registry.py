@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tui_agent.context.request import wire_tool
+from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.errors import ToolError
-from tui_agent.tools.registry import builtin_tools, find_tool, parse_arguments
+from tui_agent.tools.registry import builtin_tools, find_tool
 
 MAX_SCHEMA_TOKENS = 1_250
 TOOLS = {tool.name: tool for tool in builtin_tools()}
@@ -51,6 +52,14 @@ def test_find_tool(name: str) -> None:
     assert find_tool(name, builtin_tools()).name == "read"
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("read_file", "read"), ("execute_bash", "bash"), ("str-replace", "edit"), ("list_dir", "ls"), ("Search", "grep")],
+)
+def test_names_from_other_programs(name: str, meant: str) -> None:
+    assert find_tool(name, builtin_tools()).name == meant
+
+
 def test_an_unknown_tool_is_guessed() -> None:
     with pytest.raises(ToolError, match=r"no tool 'grpe'\. Did you mean grep.* Tools: read, edit"):
         find_tool("grpe", builtin_tools())
@@ -64,10 +73,43 @@ def test_an_unknown_tool_is_guessed() -> None:
         '{"path": "a", "offset": "10", "limit": null}',
         '{"file_path": "a", "offset": 10.0}',
         '{"path": "a", "offset": 10, "description": "look at it"}',
+        '{"Path": ["a"], "offset": 10}',
+        '{"target_file": "a", "offset": 10}',
+        '{"path": "a", "offset": 10,}',
+        '```json\n{"path": "a", "offset": 10}\n```',
+        '{"path": "a", "offset": 10}}',
+        "{'path': 'a', 'offset': 10, 'limit': None}",
+        '{"arguments": {"path": "a", "offset": 10}}',
+        '{"name": "read", "arguments": {"path": "a", "offset": 10}}',
+        '{"path": "a", "start_line": 10}',
+        '{"path": "a", "view_range": [10, -1]}',
     ],
 )
 def test_what_models_get_wrong_without_meaning_anything_else(text: str) -> None:
     assert parsed("read", text) == {"path": "a", "offset": 10, "limit": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "limit"),
+    [
+        ('{"path": "a", "start_line": 5, "end_line": 9}', 5, 5),
+        ('{"path": "a", "view_range": [5, 9]}', 5, 5),
+        ('{"path": "a", "line_start": "5", "line_end": "5"}', 5, 1),
+        ('{"path": "a", "limit": 0}', 1, None),
+        ('{"path": "a", "limit": -1}', 1, None),
+    ],
+)
+def test_other_ways_to_name_lines(text: str, offset: int, limit: int | None) -> None:
+    assert parsed("read", text) == {"path": "a", "offset": offset, "limit": limit}
+
+
+def test_a_bare_text_is_the_one_field_there_has_to_be() -> None:
+    assert parsed("bash", '"ls -l"')["command"] == "ls -l"
+    assert parsed("glob", '"*.py"')["pattern"] == "*.py"
+
+
+def test_commas_and_brackets_in_strings_stay() -> None:
+    assert parsed("bash", '{"command": "echo \',}\', [1,]",}')["command"] == "echo ',}', [1,]"
 
 
 def test_nothing_at_all_is_an_empty_object() -> None:
@@ -86,9 +128,21 @@ def test_raw_line_breaks_in_strings() -> None:
         ("read", '{"path": "a", "offset": "ten"}', "offset: input should be a valid integer"),
         ("read", '{"path": "a", "color": 1}', "color is not a field"),
         ("read", '{"path": null}', "path: input should be a valid string"),
-        ("edit", '{"path": "a", "edits": [{"old": "x"}]}', r"edits\.0\.new is missing"),
-        ("edit", '{"path": "a", "edits": []}', "edits: tuple should have at least 1 item"),
-        ("bash", '{"command": "ls', "not valid JSON: Unterminated string"),
+        ("edit", '{"path": "a", "edits": [{"old": "x"}]}', r"^edit: edits\.0\.new is missing\. Fields"),
+        ("edit", '{"path": "a", "content": "x"}', "content is not a field, to replace a whole file use write"),
+        ("bash", '{"command": "ls", "cwd": "src"}', "cwd is not a field, begin the command with cd DIR &&"),
+        ("read", '{"path": "a"} {"path": "b"}', "more than one JSON object in the arguments; send a call for each"),
+        ("read", '{"path": "a"', "they break off after 12 characters"),
+        ("read", "{'path': 'a", "not valid JSON"),
+        ("read", "a", "not valid JSON"),
+        ("write", '"a.py"', "not valid JSON"),
+        ("read", '{"paths": ["a", "b"]}', "path: input should be a valid string"),
+        (
+            "edit",
+            '{"path": "a", "edits": []}',
+            r"^edit: edits is empty\. Fields: .*edits \(list of {old, new, all}, required\)\.$",
+        ),
+        ("bash", '{"command": "ls', "not valid JSON: they break off after 15 characters. Send less at once"),
         ("bash", "[1]", "must be one JSON object"),
         ("bash", '{"command": "echo \\ud83d"}', "half of a surrogate pair"),
         ("bash", "null", "must be one JSON object"),

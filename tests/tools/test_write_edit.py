@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.tooling import Workspace
+from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.edit import EditTool
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.permission import Permission
 from tui_agent.tools.read import ReadTool
-from tui_agent.tools.registry import parse_arguments
 from tui_agent.tools.write import WriteInput, WriteTool
 
 READ, WRITE, EDIT = ReadTool(), WriteTool(), EditTool()

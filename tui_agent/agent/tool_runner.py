@@ -39,12 +39,13 @@ from tui_agent.session.entries import (
     ToolStatus,
 )
 from tui_agent.session.session import Session
+from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.reads import FileReads
-from tui_agent.tools.registry import find_tool, parse_arguments
+from tui_agent.tools.registry import find_tool
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""

@@ -113,7 +113,8 @@ class HeadlessRun:
 
     def _command(self, arguments: str) -> str:
         """Return the whole command of a call; its title is cut."""
-        from tui_agent.tools.registry import find_tool, parse_arguments
+        from tui_agent.tools.arguments import parse_arguments
+        from tui_agent.tools.registry import find_tool
 
         return str(getattr(parse_arguments(find_tool("bash", self._agent.ports.tools), arguments), "command", ""))
 

@@ -14,7 +14,7 @@ from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.matching import NoMatchError, Replaced, Replacement, replace
 from tui_agent.tools.outputs import counted
-from tui_agent.tools.paths import Location, explain, locate, missing, relocate
+from tui_agent.tools.paths import Location, explain, find, locate, missing, relocate
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.text_files import load, replace_file
 
@@ -82,7 +82,7 @@ class EditTool(Tool[EditInput]):
 
     def needs(self, arguments: EditInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return an edit need with the diff."""
-        location = locate(arguments.path, context)
+        location = find(arguments.path, context)
 
         def diff() -> str:
             try:

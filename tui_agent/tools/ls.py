@@ -5,7 +5,7 @@ import asyncio
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.listing import list_tree
-from tui_agent.tools.paths import explain, locate, missing, path_needs, relocate
+from tui_agent.tools.paths import explain, find, missing, path_needs, relocate
 from tui_agent.tools.permission import Permission, PermissionNeed
 
 
@@ -25,7 +25,7 @@ class LsTool(Tool[LsInput]):
 
     def needs(self, arguments: LsInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return a read need for the directory."""
-        return path_needs(Permission.READ, locate(arguments.path, context))
+        return path_needs(Permission.READ, find(arguments.path, context))
 
     async def run(self, arguments: LsInput, context: ToolContext) -> ToolResult:
         """List it."""

@@ -14,6 +14,10 @@ from tui_agent.tools.permission import Permission, PermissionNeed
 _SUGGESTIONS = 3
 _SIBLINGS_LOOKED_AT = 2_000
 _FILES_LOOKED_AT = 20_000
+_ENDS_LOOKED_AT = 30
+_SHOWN_CHARS = 300
+_WILD = frozenset("*?")
+_QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,19 @@ def locate(raw: str, context: ToolContext) -> Location:
     )
 
 
+def find(raw: str, context: ToolContext) -> Location:
+    """Return where a path leads that should be there already, before anybody is asked for it.
+
+    Raises:
+        ToolError: the text can't be a path, or nothing is there outside the project and the project has what is
+            meant: models make up the directories above it.
+    """
+    location = locate(raw, context)
+    if not location.inside and not os.path.lexists(location.real) and (meant := _same_end(location, context)):
+        raise ToolError(f"{location.shown} does not exist. Did you mean {meant}?")
+    return location
+
+
 def relocate(raw: str, permission: Permission, context: ToolContext) -> Location:
     """Return where a path leads now that the call runs.
 
@@ -102,15 +119,21 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 
 def missing(location: Location, context: ToolContext) -> ToolError:
     """Return the error for a path that does not exist, with the names that were probably meant."""
+    shown = _cut(location.shown)
+    if location.path.is_symlink():
+        return ToolError(f"{shown} is a link to {valid_text(str(location.path.readlink()))}, which does not exist.")
+    if not _WILD.isdisjoint(shown):
+        return ToolError(f"{shown} does not exist. To find files by a pattern use glob.")
     close = suggest(location, context)
     meant = f" Did you mean {' or '.join(close)}?" if close else ""
-    return ToolError(f"{location.shown} does not exist.{meant}")
+    return ToolError(f"{shown} does not exist.{meant}")
 
 
 def suggest(location: Location, context: ToolContext) -> list[str]:
     """Return up to three existing paths whose names are close; looks at siblings, then at the project's files."""
     name = location.path.name
-    found = [_relative(location.path.parent / near, context.cwd) for near in _close_siblings(location.path)]
+    found = [meant] if (meant := _same_end(location, context)) else []
+    found += [_relative(location.path.parent / near, context.cwd) for near in _close_siblings(location.path)]
     if location.inside:
         files = {
             _relative(path, context.cwd): path.name
@@ -131,12 +154,31 @@ def valid_text(name: str) -> str:
 def explain(error: OSError, shown: str) -> ToolError:
     """Return an operating system's refusal as a sentence for the model."""
     reason = error.strerror or type(error).__name__
-    return ToolError(f"{shown}: {reason[:1].lower()}{reason[1:]}.")
+    return ToolError(f"{_cut(shown)}: {reason[:1].lower()}{reason[1:]}.")
+
+
+def _cut(shown: str) -> str:
+    return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}..."
 
 
 def _expanded(text: str, cwd: Path) -> Path:
-    if text.startswith("@") and not os.path.lexists(cwd / text):
-        text = text[1:]
+    path = _with_home(text)
+    return path if os.path.lexists(cwd / path) else _with_home(_undressed(text))
+
+
+def _undressed(text: str) -> str:
+    """Return a path without what it is dressed in: quotes, a mention's @, file://, another system's slashes."""
+    if len(text) > 2 and text[0] in _QUOTES and text[-1] == _QUOTES[text[0]]:
+        text = text[1:-1]
+    if text.startswith("file://"):
+        from urllib.parse import unquote
+
+        text = unquote(text.removeprefix("file://"))
+    text = text.removeprefix("@")
+    return text if "/" in text else text.replace("\\", "/")
+
+
+def _with_home(text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
@@ -163,6 +205,14 @@ def _close_names(name: str, context: ToolContext) -> list[str]:
     for path in walk_files(context.project, limit=_FILES_LOOKED_AT):
         by_name.setdefault(path.name, _relative(path, context.cwd))
     return [by_name[near] for near in difflib.get_close_matches(name, by_name, n=_SUGGESTIONS, cutoff=0.75)]
+
+
+def _same_end(location: Location, context: ToolContext) -> str:
+    """Return what the project has under the longest end of a path, "" when it has nothing there."""
+    parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
+    ends = (context.project.joinpath(*parts[start:]) for start in range(len(parts)))
+    found = next((path for path in ends if os.path.lexists(path) and path != location.path), None)
+    return "" if found is None else valid_text(_relative(found, context.cwd))
 
 
 def _common_parts(left: str, right: str) -> int:

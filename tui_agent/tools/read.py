@@ -4,12 +4,14 @@ import asyncio
 import codecs
 import io
 import mimetypes
+import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -18,7 +20,7 @@ from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
 from tui_agent.tools.opening import open_file
 from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
-from tui_agent.tools.paths import Location, explain, locate, missing, path_needs, relocate
+from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.text_files import SAMPLE_BYTES, Encoding, detect
 
@@ -32,6 +34,8 @@ _MAX_WIDE_BYTES = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
 _CUT_NOTE = 30
 _NUMBER_CHARS = 12
+_PLACE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
+_PDF = b"%PDF-"
 _IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -46,6 +50,54 @@ class ReadInput(ToolInput):
     path: str
     offset: int = Field(default=1, ge=0, description="First line, from 1")
     limit: int | None = Field(default=None, ge=1, description="Number of lines")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_ways(cls, values: Any) -> Any:
+        """Take lines as other programs' tools name them: the first and the last."""
+        if not isinstance(values, dict):
+            return values
+        values = dict(values)
+        span = values.get("view_range")
+        if isinstance(span, list) and len(span) == 2:
+            values |= dict(zip(("start_line", "end_line"), span, strict=True))
+            del values["view_range"]
+        first = _popped(values, "start_line", "line_start", "startLine")
+        last = _popped(values, "end_line", "line_end", "endLine")
+        if first is not None:
+            values.setdefault("offset", first)
+        if last is not None and last > 0:
+            values.setdefault("limit", last - (first or 1) + 1)
+        if (limit := _integer(values.get("limit"))) is not None and limit < 1:
+            del values["limit"]
+        return values
+
+
+def _popped(values: dict[str, Any], *names: str) -> int | None:
+    """Take out the first of some fields that holds a number."""
+    for name in names:
+        if (number := _integer(values.get(name))) is not None:
+            del values[name]
+            return number
+    return None
+
+
+def _integer(value: Any) -> int | None:
+    """Return a value as a whole number, None when it is none."""
+    text = str(value)
+    return int(text) if re.fullmatch(r"-?\d{1,12}", text) else None
+
+
+def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
+    """Return the arguments for ``path:12`` or ``path:12-20``, as searches and compilers name a place."""
+    found = _PLACE.fullmatch(arguments.path.strip())
+    if found is None or os.path.lexists(context.cwd / arguments.path) or not os.path.lexists(context.cwd / found[1]):
+        return arguments
+    update: dict[str, Any] = {"path": found[1]}
+    if "offset" not in arguments.model_fields_set:
+        first = max(int(found[2]), 1)
+        update |= {"offset": first} | ({"limit": max(int(found[3]) - first + 1, 1)} if found[3] else {})
+    return arguments.model_copy(update=update)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +136,11 @@ class ReadTool(Tool[ReadInput]):
 
     def needs(self, arguments: ReadInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return a read need for the path."""
-        return path_needs(Permission.READ, locate(arguments.path, context))
+        return path_needs(Permission.READ, find(_without_lines(arguments, context).path, context))
 
     async def run(self, arguments: ReadInput, context: ToolContext) -> ToolResult:
         """Read it."""
+        arguments = _without_lines(arguments, context)
         location = relocate(arguments.path, Permission.READ, context)
         try:
             return await self._read(arguments, location, context)
@@ -110,12 +163,14 @@ class ReadTool(Tool[ReadInput]):
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
         sample = await asyncio.to_thread(_sample, location.real)
+        if sample is None:
+            raise ToolError(f"{location.shown} has nothing to be read now.")
         mime = _image_type(sample)
         if mime:
             return await _image(location, mime, status.st_size, context)
         encoding = detect(sample, whole=status.st_size <= SAMPLE_BYTES)
-        if encoding is None:
-            return _binary(location, status.st_size)
+        if encoding is None or sample.startswith(_PDF):
+            return _binary(location, status.st_size, sample)
         # Noted first: a change while the file is read then shows at the next edit.
         await asyncio.to_thread(context.reads.note, location.real)
         limits = context.limits
@@ -161,7 +216,8 @@ def _metadata(location: Location, *, count: int | None = None) -> ToolMetadata:
 # -- text ---------------------------------------------------------------------------------------------------
 
 
-def _sample(path: Path) -> bytes:
+def _sample(path: Path) -> bytes | None:
+    """Return the start of a file; None for what the system makes up and has nothing in it yet."""
     with open_file(path) as file:
         return file.read(SAMPLE_BYTES)
 
@@ -286,7 +342,8 @@ def _whole(path: Path) -> bytes:
         return file.read()
 
 
-def _binary(location: Location, size: int) -> ToolResult:
+def _binary(location: Location, size: int, sample: bytes) -> ToolResult:
     mime = mimetypes.guess_type(location.real.name)[0] or "unknown type"
-    text = f"[{location.shown}: binary file, {mime}, {size_text(size)}. Not shown; look at it with bash if needed.]"
+    how = "for its text try pdftotext FILE - in bash" if sample.startswith(_PDF) else "look at it with bash if needed"
+    text = f"[{location.shown}: binary file, {mime}, {size_text(size)}. Not shown; {how}.]"
     return ToolResult(text, title=location.shown, metadata=_metadata(location))

@@ -49,6 +49,8 @@ class FileReads:
             return True
         if status.st_size != known.size:
             return True
+        if not known.size:
+            return False
         same_time = status.st_mtime_ns == known.modified_ns
         # Small files are always compared: two writes within one tick of the file system's clock have the same time.
         if known.digest is None or (same_time and known.size > _ALWAYS_HASHED_BYTES):
@@ -59,7 +61,8 @@ class FileReads:
 def _state(path: str) -> _State | None:
     try:
         status = os.stat(path)  # noqa: PTH116 - a text, as the states are kept by
-        digest = _digest(path) if status.st_size <= HASHED_BYTES else None
+        # What the system makes up as it is read says that it is empty, and some of it never ends.
+        digest = _digest(path) if 0 < status.st_size <= HASHED_BYTES else None
     except OSError:
         return None
     return _State(status.st_mtime_ns, status.st_size, digest)

@@ -10,7 +10,7 @@ from tui_agent.tools.base import ToolContext
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.globs import compile_glob, split_glob
 from tui_agent.tools.ignore import walk_files
-from tui_agent.tools.paths import Location, check_allowed, is_directory, locate, missing, path_needs
+from tui_agent.tools.paths import Location, check_allowed, find, is_directory, missing, path_needs
 from tui_agent.tools.permission import Permission, PermissionNeed
 
 
@@ -60,7 +60,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     """
     base, rest = split_glob(glob) if "/" in glob else ("", glob)
     # Folded into the path even when they are ``..``: the permission check then sees where the search leads.
-    location = locate(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
+    location = find(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
     if ".." in rest.split("/"):
         raise ToolError(f"glob {glob!r}: put .. in path.")
     try:

@@ -6,9 +6,9 @@ from typing import Any
 
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.hooks.payloads import AfterTool, BeforeTool
+from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import Tool, ToolInput, ToolResult
 from tui_agent.tools.dynamic import RawInput
-from tui_agent.tools.registry import parse_arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,263 @@
+"""How the JSON text that a model wrote for a call becomes the tool's arguments.
+
+What has only one meaning is taken for it: habits from other programs' tools, slips in the JSON. What is cut off or
+could mean two things is refused with a message that says what to send.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from tui_agent.tools.base import Tool, ToolInput
+from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.errors import ToolError
+
+_ALIASES = {
+    "path": (
+        "filepath", "filename", "file", "absolutepath", "relativepath", "targetfile",
+        "directory", "dir", "directorypath", "folder", "paths", "files",
+    ),
+    "content": ("contents", "text", "filetext", "filecontent"),
+    "command": ("cmd", "script"),
+    "background": ("runinbackground", "isbackground"),
+    "pattern": ("query", "regex", "globpattern"),
+    "glob": ("include", "includepattern", "fileglob", "filepattern"),
+    "todos": ("items", "list", "tasks"),
+    "task": ("prompt",),
+    "agent": ("subagenttype", "agenttype"),
+    "what": ("query", "entry", "id"),
+    "url": ("uri", "link"),
+    "id": ("jobid", "job"),
+}  # fmt: skip
+"""Names that models bring along from other programs' tools, without case, hyphens and underscores."""
+
+_COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
+"""Fields that only explain a call; dropped where a tool has none of that name."""
+
+_WRAPPERS = ("arguments", "parameters", "input", "args", "params")
+_ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
+"""What stands beside the arguments where a model wrote the whole call in their place."""
+
+_INSTEAD = {
+    ("bash", "cwd"): "begin the command with cd DIR &&",
+    ("bash", "workdir"): "begin the command with cd DIR &&",
+    ("bash", "stdin"): "use a here-document in the command",
+    ("bash", "input"): "use a here-document in the command",
+    ("write", "append"): "to add to a file use edit",
+    ("edit", "content"): "to replace a whole file use write",
+}
+"""What to do where a field is sent that a tool has not."""
+
+_NESTED_JSON = 2
+_MOST_COMMAS = 20
+_LITERAL_CHARS = 1_000_000
+_FENCE = re.compile(r"\A```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_CLOSERS = "}])`;, \t\r\n"
+
+
+def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
+    """Return a call's arguments from the JSON text the model wrote.
+
+    Raises:
+        ToolError: there is no telling what was meant; the message names the fields and what they take.
+    """
+    values = _object(tool, text)
+    if isinstance(tool, DynamicTool):
+        return RawInput(values=values)
+    values = _tidied(tool.Input.model_fields, _unwrapped(tool, values))
+    accepted: type[ToolInput] = tool.Input
+    try:
+        return accepted.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(_problems(tool, error.errors()))
+        raise ToolError(f"{tool.name}: {problems}. {_fields(tool)}") from None
+
+
+# -- text to object -----------------------------------------------------------------------------------------
+
+
+def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
+    value: Any = text.strip() or "{}"
+    for _ in range(1 + _NESTED_JSON):
+        if isinstance(value, dict):
+            _refuse_halves(tool, value)
+            return value
+        if not isinstance(value, str):
+            break
+        if value is not text.strip() and (field := _only_text(tool)) and value.lstrip()[:1] not in {"{", "[", '"'}:
+            value = {field: value}
+            continue
+        try:
+            value = _decoded(value)
+        except json.JSONDecodeError as error:
+            raise ToolError(f"{tool.name}: {_broken(error)} {_fields(tool)}") from None
+        except RecursionError:
+            break
+    raise ToolError(f"{tool.name}: the arguments must be one JSON object. {_fields(tool)}")
+
+
+def _decoded(text: str) -> Any:
+    """Return what a JSON text means, slips looked past that leave no doubt.
+
+    Raises:
+        json.JSONDecodeError: it means nothing, or is cut off.
+        RecursionError: it is nested too deeply.
+    """
+    fenced = _FENCE.match(text)
+    text = fenced[1] if fenced else text
+    for _ in range(_MOST_COMMAS):
+        try:
+            return json.loads(text, strict=False)
+        except json.JSONDecodeError as error:
+            shorter = _without_slip(text, error)
+            if shorter is None:
+                if (literal := _literal(text)) is not None:
+                    return literal
+                raise
+            text = shorter
+    return json.loads(text, strict=False)
+
+
+def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
+    """Return the text without what is too much at an error's place: a last comma, brackets after the end."""
+    at = error.pos
+    if error.msg.startswith("Extra data"):
+        return None if text[at:].strip(_CLOSERS) else text[:at]
+    comma = at if text[at : at + 1] == "," else len(text[:at].rstrip()) - 1
+    if comma >= 0 and text[comma] == "," and text[comma + 1 :].lstrip()[:1] in {"}", "]"}:
+        return text[:comma] + text[comma + 1 :]
+    return None
+
+
+def _literal(text: str) -> dict[str, Any] | None:
+    """Return the object that Python's notation stands for: single quotes, True, None."""
+    if not text.startswith("{") or len(text) > _LITERAL_CHARS:
+        return None
+    try:
+        value = ast.literal_eval(text)
+        json.dumps(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
+
+
+def _broken(error: json.JSONDecodeError) -> str:
+    """Return what is wrong with a JSON text, and where it is cut off that it is."""
+    if error.msg.startswith("Extra data"):
+        return "there is more than one JSON object in the arguments; send a call for each."
+    if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
+        return (
+            f"the arguments are not valid JSON: they break off after {len(error.doc):,} characters. Send less at once."
+        )
+    near = error.doc[max(error.pos - 20, 0) : error.pos + 20]
+    return f"the arguments are not valid JSON: {error.msg} at character {error.pos}, near {near!r}."
+
+
+def _refuse_halves(tool: Tool[Any], values: dict[str, Any]) -> None:
+    """Stop arguments that no file, process or store could take."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ToolError(
+            f"{tool.name}: a string holds half of a surrogate pair (\\ud800-\\udfff); send the character itself."
+        ) from None
+
+
+# -- object to arguments ------------------------------------------------------------------------------------
+
+
+def _only_text(tool: Tool[Any]) -> str | None:
+    """Return the field that a bare text can only be meant for: the one that has to be there."""
+    if isinstance(tool, DynamicTool):
+        return None
+    required = [name for name, field in tool.Input.model_fields.items() if field.is_required()]
+    return required[0] if len(required) == 1 and tool.Input.model_fields[required[0]].annotation is str else None
+
+
+def _unwrapped(tool: Tool[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments where the whole call stands in their place."""
+    fields = tool.Input.model_fields
+    for name in _WRAPPERS:
+        inner = values.get(name)
+        if name not in fields and isinstance(inner, dict) and values.keys() - {name} <= _ABOUT_THE_CALL - fields.keys():
+            return inner
+    return values
+
+
+def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:
+    tidy: dict[str, Any] = {}
+    for name, value in values.items():
+        known = _field_named(name, fields)
+        if known not in fields and _plain(name) in _COMMENTS:
+            continue
+        if known != name and (known in values or known in tidy):
+            known = name
+        field = fields.get(known)
+        if field is None or not (value is None and not field.is_required()):
+            tidy[known] = value if field is None else _fitting(field, value)
+    return tidy
+
+
+def _field_named(name: str, fields: Mapping[str, FieldInfo]) -> str:
+    """Return the field that a name stands for, the name itself where there is none."""
+    if name in fields:
+        return name
+    plain = _plain(name)
+    return next((field for field in fields if plain == _plain(field) or plain in _ALIASES.get(field, ())), name)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _fitting(field: FieldInfo, value: Any) -> Any:
+    if isinstance(value, str) and getattr(field.annotation, "__origin__", None) in {tuple, list}:
+        try:
+            return json.loads(value, strict=False)
+        except (json.JSONDecodeError, RecursionError):
+            return value
+    if field.annotation is str and isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        return value[0]
+    return value
+
+
+# -- what is wrong ------------------------------------------------------------------------------------------
+
+
+def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
+    inner = {row["loc"][0] for row in found if len(row["loc"]) > 1}
+    for row in found:
+        location, kind, message = row["loc"], row["type"], row["msg"]
+        name = ".".join(map(str, location)) or "arguments"
+        if kind == "missing":
+            yield f"{name} is missing"
+        elif kind == "extra_forbidden":
+            instead = _INSTEAD.get((tool.name, str(location[-1])))
+            yield f"{name} is not a field" + (f", {instead}" if instead else "")
+        elif kind == "too_short":
+            # Items that are wrong are not counted; that they are wrong is said already.
+            if location and location[0] not in inner:
+                yield f"{name} is empty"
+        else:
+            yield f"{name}: {message[:1].lower()}{message[1:]}"
+
+
+def _fields(tool: Tool[Any]) -> str:
+    parameters = tool.schema().parameters
+    required = set(parameters.get("required", ()))
+    names = [
+        f"{name} ({_kind(schema)}{', required' if name in required else ''})"
+        for name, schema in parameters.get("properties", {}).items()
+    ]
+    return f"Fields: {', '.join(names)}."
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    inner = schema.get("items", {}).get("properties")
+    return f"list of {{{', '.join(inner)}}}" if inner else str(schema.get("type", "value"))
