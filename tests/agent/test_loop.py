@@ -3,12 +3,13 @@
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents import MODEL, make_agent
+from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import (
     Decision,
@@ -420,3 +421,31 @@ async def test_without_anybody_to_ask_a_loop_is_refused_once_and_then_ends_the_r
         *[ToolStatus.COMPLETED] * 2,
         *[ToolStatus.DENIED] * 2,
     ]
+
+
+def at_the_end(harness: Harness, act: Callable[[], object]) -> None:
+    """Do something once, after a run has found nothing left to do and before it has ended."""
+    learn, done = harness.directory.learn, []
+
+    def learnt(model: str, *, estimate: int, reported: int) -> None:
+        learn(model, estimate=estimate, reported=reported)
+        if not done:
+            done.append(act())
+
+    harness.directory.learn = learnt  # type: ignore[method-assign]
+
+
+async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("First."), Reply("Second.")])
+    harness = make_agent(tmp_path, client)
+    at_the_end(harness, lambda: harness.agent.submit("one more thing"))
+    ended = await harness.say("hi")
+    assert ended.reason == "done"
+    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)] == [
+        "hi",
+        "First.",
+        "one more thing",
+        "Second.",
+    ]
+    assert len(harness.of(RunEnded)) == 1
+    assert not any(entry.mid_run for entry in harness.path() if isinstance(entry, UserEntry))

@@ -1,5 +1,6 @@
 """Making room: what happens when a conversation outgrows its window."""
 
+import asyncio
 import importlib
 import json
 import re
@@ -11,8 +12,8 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.compactor import Draft
-from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
+from tui_agent.agent.compactor import Draft, Outcome
+from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice, RequestStarted, RunEnded
 from tui_agent.context.ladder import Commit
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
@@ -353,3 +354,45 @@ async def test_a_server_that_takes_more_than_the_window_has_overflowed(
     assert harness.kinds()[-1] == "assistant"
     await harness.say("And on.")
     assert harness.kinds().count("compaction") == silent, "room was made: the old answer asks for no more of it"
+
+
+@pytest.mark.parametrize("moment", ["while it answers", "when it is done"])
+async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tmp_path: Path, moment: str) -> None:
+    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
+    settings = ContextSettings(prune=PruneSettings(when="run_end"))
+    harness = make_agent(tmp_path, client, window=20_000, settings=settings)
+    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    assert "compaction" not in harness.kinds()
+    asked: list[asyncio.Task[Outcome]] = []
+
+    def ask() -> None:
+        if not asked:
+            asked.append(asyncio.get_running_loop().create_task(harness.agent.compact("the numbers")))
+
+    if moment == "while it answers":
+        harness.agent.subscribe(lambda event: ask() if isinstance(event, RequestStarted) else None)
+    else:
+        harness.directory.learn = lambda *_args, **_more: ask()  # type: ignore[method-assign]
+    ended = await harness.say("and now?")
+    assert ended.reason == "done"
+    (compaction,) = [entry for entry in harness.path() if isinstance(entry, CompactionEntry)]
+    assert (compaction.trigger, compaction.instructions) == ("manual", "the numbers")
+    assert harness.kinds()[-1] == "compaction", "nobody is told to go on after a finished answer"
+    told = [type(event) for event in harness.events if isinstance(event, CompactionEnded | RunEnded)]
+    assert told == [RunEnded, CompactionEnded, RunEnded]
+
+
+async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_done(tmp_path: Path) -> None:
+    hanging = Reply(SUMMARY, hang=True)
+    client = ScriptedClient(lambda request: hanging if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000)
+    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    harness.agent.subscribe(
+        lambda event: asyncio.ensure_future(harness.agent.compact()) if isinstance(event, RequestStarted) else None
+    )
+    harness.agent.submit("one more")
+    await asyncio.wait_for(client.hanging.wait(), 10)
+    harness.agent.interrupt()
+    assert (await harness.ended()).reason == "done"
+    assert "compaction" not in harness.kinds()
+    assert harness.of(CompactionEnded)[-1].error == "Interrupted."

@@ -252,7 +252,7 @@ class Agent:
         return self._tools.gate
 
     async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
-        """Summarise the history now, or before the next step when a run is going on; see ``ContextKeeper.compact``.
+        """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
         The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """

@@ -178,16 +178,20 @@ class ContextKeeper:
         """
         self._overflows = 0
         self._prune_images()
-        if self.pending is not None:
-            focus, self.pending = self.pending, None
-            await self.compact("manual", focus or None)
+        await self.compact_as_asked()
         await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
-        if is_due(size) or self._overflowed_silently():
-            await self._compact_when_due(size)
+        if (trigger := self._trigger(size)) is not None:
+            await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{_full(size)} {Hold.OFF.value}")
         self.ensure_head()
+
+    async def compact_as_asked(self) -> None:
+        """Carry out the compaction that was asked for during the run, if one was."""
+        if self.pending is not None:
+            focus, self.pending = self.pending, None
+            await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
         """Learn from a provider's overflow error and make room, so that the request can be sent once more.
@@ -278,12 +282,16 @@ class ContextKeeper:
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
 
-    async def _compact_when_due(self, size: ContextSize) -> None:
-        trigger: Trigger = "threshold"
+    def _trigger(self, size: ContextSize) -> Trigger | None:
+        """Return what asks for a compaction before the next request, None when nothing does."""
+        cut_off = self._overflowed_silently(size.window)
+        if not (cut_off or is_due(size)):
+            return None
         if self._model_switched():
-            trigger = "model_switch"
-        elif self._overflowed_silently():
-            trigger = "overflow"
+            return "model_switch"
+        return "overflow" if cut_off else "threshold"
+
+    async def _compact_when_due(self, trigger: Trigger) -> None:
         held = self._hold(trigger)
         outcome = Outcome(held.value) if held else await self.compact(trigger)
         problem = outcome.problem
@@ -345,13 +353,13 @@ class ContextKeeper:
         path = reversed(self._session.active_path())
         return next((entry for entry in path if isinstance(entry, AssistantEntry) and not entry.error), None)
 
-    def _overflowed_silently(self) -> bool:
-        """Whether the newest answer was made of more than the window holds, and no room was made since."""
+    def _overflowed_silently(self, window: int) -> bool:
+        """Whether the newest answer was made of more than ``window`` tokens, and no room was made since."""
         for entry in reversed(self._session.active_path()):
             if isinstance(entry, CompactionEntry):
                 return False
             if isinstance(entry, AssistantEntry):
-                return entry.model == self.model and is_silent_overflow(entry, self.size().window)
+                return entry.model == self.model and is_silent_overflow(entry, window)
         return False
 
     def _model_switched(self) -> bool:

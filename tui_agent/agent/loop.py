@@ -61,11 +61,7 @@ class Loop:
         self.step = 0
         ended = RunEnded("done")
         try:
-            try:
-                ended = await self._work()
-            finally:
-                self._append_held_back()
-                await self.context.after_run()
+            ended = await self._work_it_off()
         except asyncio.CancelledError:
             ended = RunEnded("interrupted", steps=self.step)
         except ModelError as error:
@@ -79,6 +75,21 @@ class Loop:
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)
         self._tell_hooks(ended)
         return ended
+
+    async def _work_it_off(self) -> RunEnded:
+        """Work until nothing is left; what is asked for in the instant the work ends is still done in this run."""
+        while True:
+            try:
+                ended = await self._work()
+            finally:
+                self._append_held_back()
+                await self.context.after_run()
+            try:
+                await self.context.compact_as_asked()
+            except asyncio.CancelledError:
+                return ended  # the work itself was done before
+            if ended.reason != "done" or not self.queue:
+                return ended
 
     async def _work(self) -> RunEnded:
         await self.context.warm()

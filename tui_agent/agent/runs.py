@@ -83,10 +83,10 @@ class Runs:
             self._loop.channel.emit(EntryAppended(self._loop.session.append(entry)))
 
     async def compact(self, focus: str | None, *, for_model: str | None) -> Outcome:
-        """Summarise the history now, or before the next step when a run is going on."""
+        """Summarise the history now; during a run before its next step, or at its end."""
         if self.running:
             self._loop.context.pending = focus or ""
-            self._loop.channel.emit(Notice("The history is compacted before the next step."))
+            self._loop.channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
             return Outcome()
         self._compacting = asyncio.ensure_future(self._loop.context.compact("manual", focus, for_model=for_model))
         try:
