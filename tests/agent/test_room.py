@@ -56,6 +56,7 @@ class Worker:
             "missing": None,
             "zero": Usage(),
             "absurd": Usage(input=90_000_000, output=3),
+            "absurd answer": Usage(input=size, output=90_000_000),
         }[self.usage]
         if self.step >= self.steps:
             return Reply("All files are read.", usage=usage)
@@ -78,7 +79,7 @@ def project_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("window", [16_000, 32_000])
-@pytest.mark.parametrize("usage", ["honest", "missing", "zero", "absurd"])
+@pytest.mark.parametrize("usage", ["honest", "missing", "zero", "absurd", "absurd answer"])
 async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     tmp_path: Path, window: int, usage: str
 ) -> None:

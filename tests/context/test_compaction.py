@@ -209,6 +209,16 @@ def test_an_oversized_newest_result_is_cut_instead_of_giving_up():
     assert found.prune.keep_chars == 24_000  # 8,000 tokens are kept
 
 
+def test_an_oversized_chinese_result_is_cut_to_the_tokens_that_are_kept():
+    build = PathBuilder()
+    build.user("看", tokens=50)
+    build.run("bash", {"command": "cat"}, "錯" * 40_000, tokens=32_000)
+    found = plan(build)
+    assert isinstance(found, Refusal)
+    assert found.prune is not None
+    assert found.prune.keep_chars == 10_000  # 8,000 tokens are kept
+
+
 def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
     build = PathBuilder()
     for number in range(10):

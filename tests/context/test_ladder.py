@@ -119,6 +119,26 @@ def test_then_kept_outputs_are_cut_to_their_ends():
     assert all(text.startswith("HEAD") and text.endswith("TAIL") and len(text) < 2_300 for text in outputs)
 
 
+def test_then_long_arguments_are_cut_so_that_a_file_just_written_stops_no_work():
+    build = long_session(6)
+    for number in range(3):
+        build.run("bash", {"command": f"make {number}"}, "ok")
+    written = build.call(("write", {"path": "big.py", "content": "HEAD" + "y" * 20_000 + "TAIL"}))
+    build.result(written.tool_calls[0].call_id, "Wrote 20,008 bytes.", "write")
+    _, commit = attempt(build, 6_000, keep=5_500)
+    assert isinstance(commit, Commit)
+    assert commit.steps[-1] == "cut kept arguments"
+    prune = commit.entries[-2]
+    assert (prune.targets, prune.keep_chars) == ((written.id,), 1_000)
+    assert prune.tokens_freed == pytest.approx(19_000 / 4, rel=0.05)
+    request = project(provisional(build.path, commit.entries), TRAITS)
+    sent = [call.arguments for message in request.messages for call in message.tool_calls]
+    assert '"make 2"' in sent[-2], "the steps before it stay"
+    assert "HEADyyy" in sent[-1]
+    assert "yyyTAIL" in sent[-1]
+    assert len(sent[-1]) < 1_200
+
+
 def test_then_the_tail_is_halved():
     build = long_session(14)
     _, commit = attempt(build, 20_000, keep=13_000)

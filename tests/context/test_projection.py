@@ -233,7 +233,7 @@ def test_masking_an_answer_hides_its_text_and_long_arguments_but_keeps_the_call(
 def test_pruning_a_message_takes_its_images_and_leaves_its_text():
     entry = UserEntry(id=1, parts=(TextPart(text="look"), IMAGE))
 
-    assert shapes([entry, prune(2, 1)]) == [("user", "look\n\n[image: shot.png, 640x480]")]
+    assert shapes([entry, prune(2, 1)]) == [("user", 'look\n\n[image: shot.png, 640x480 — recall("#1")]')]
 
 
 # -- repairs ------------------------------------------------------------------------------------------------

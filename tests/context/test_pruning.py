@@ -20,6 +20,7 @@ from tui_agent.context.pruning import (
 from tui_agent.context.request import ImageRef
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import resolve
+from tui_agent.context.weights import ViewWeights
 from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
 
 H = 400_000
@@ -275,6 +276,27 @@ def test_a_request_never_holds_more_images_than_the_setting(holders, most, weigh
             build.say("seen")
 
 
+def test_the_text_beside_an_image_stays_and_the_image_has_an_address():
+    build = PathBuilder()
+    build.user("go")
+    old = build.run("browser_look", {}, "Heading: 42 orders are late", tokens=900, attachments=(image(1),))
+    told = build.add(UserEntry(parts=(TextPart(text="compare with this " * 60), image(2)), tokens=1_200))
+    build.run("browser_look", {}, "Heading: none is late", attachments=(image(3),))
+    plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=1), H, lambda _image: 800)
+    assert plan is not None
+    assert plan.targets == (old.id, told.id)
+    build.add(plan.entry())
+    view = resolve(build.path)
+    texts = [message.text for message in project(build.path, ModelTraits("m")).messages]
+    assert any("42 orders are late" in text and f'recall("#{old.id}")' in text for text in texts)
+    assert any("compare with this" in text and f'recall("#{told.id}")' in text for text in texts)
+    weights = ViewWeights(view)
+    assert weights.of(old) < 100, "the image weighs nothing any more"
+    assert 300 < weights.of(told) < 500, "but its text does"
+    assert weights.has_output(old), "the text can still be pruned"
+    assert plan_cut(view, 100) is None, "nothing of it is long"
+
+
 def test_pinned_images_stay():
     build = PathBuilder()
     ids = [build.add(UserEntry(parts=(image(number),))).id for number in range(4)]
@@ -316,3 +338,12 @@ def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, b
         assert by_id[target].tool not in of.settings.protected_tools
     entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
     assert plan_prune(resolve([*path, entry]), of) is None
+
+
+def test_what_is_left_of_a_chinese_output_weighs_what_it_does():
+    build = PathBuilder()
+    build.user("看")
+    output = "錯誤發生在第三個模組" * 1_000
+    long = build.run("bash", {"command": "1"}, output, tokens=8_000)
+    build.prune(long.id, keep_chars=2_000)
+    assert ViewWeights(resolve(build.path)).of(long) > 1_600

@@ -5,7 +5,7 @@ import pytest
 from tests.context.test_budget import COUNTER, LIMITS, MODEL, SETTINGS, answer, head, result, user
 from tui_agent.context.budget import measure
 from tui_agent.context.reports import Report, complaint, is_silent_overflow, judge
-from tui_agent.session.entries import Usage
+from tui_agent.session.entries import TextPart, Usage
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,28 @@ def test_input_over_the_window_is_an_overflow_although_nobody_said_so() -> None:
     assert "33,000 tokens for a window of 32,768" in (complaint(over, 32_768) or "")
     nonsense = answer(3, Usage(input=90_000_000), estimate=30_000)
     assert not is_silent_overflow(nonsense, 32_768), "a count that is not believed tells of nothing"
+
+
+@pytest.mark.parametrize(
+    ("output", "believed"),
+    [
+        pytest.param(40, True, id="what it looks like"),
+        pytest.param(300, True, id="another tokenizer"),
+        pytest.param(30_000, False, id="reasoning counted without telling"),
+        pytest.param(90_000_000, False, id="nonsense"),
+    ],
+)
+def test_an_answers_length_is_believed_where_it_can_be_that_of_what_goes_back(output: int, *, believed: bool) -> None:
+    last = answer(3, Usage(input=5_000, output=output), estimate=5_000)
+    size = measure([head(), user(2), last], LIMITS, SETTINGS, COUNTER)
+    assert size.total == 5_000 + (output if believed else last.tokens)
+    assert size.estimated is not believed
+    assert size.exact_until == 3
+
+
+def test_an_answer_that_a_server_did_not_count_is_not_nothing() -> None:
+    long = TextPart(text="The quick brown fox jumps over the lazy dog. " * 200)
+    last = answer(3, Usage(input=5_000, output=0), estimate=5_000)
+    last = last.model_copy(update={"parts": (long,), "tokens": 0})
+    size = measure([head(), user(2), last], LIMITS, SETTINGS, COUNTER)
+    assert size.total == 5_000 + COUNTER.estimate(last)

@@ -236,13 +236,14 @@ def test_images_of_an_entry_count_by_their_size():
     assert COUNTER.estimate(UserEntry(parts=(image,))) == 765 + MESSAGE_TOKENS
 
 
-def test_encrypted_reasoning_counts_what_the_provider_reported():
-    part = ReasoningPart(text="", blob='{"encrypted_content": "AAAA"}', model=MODEL)
-    entry = AssistantEntry(
-        parts=(part, TextPart(text="so")), model=MODEL, usage=Usage(input=9, output=900, reasoning=800)
-    )
+@pytest.mark.parametrize(("reported", "counted"), [(800, 800), (90_000_000, 4_000)])
+def test_encrypted_reasoning_counts_what_the_provider_reported_and_the_blob_can_hold(reported: int, counted: int):
+    blob = '{"encrypted_content": "' + "A" * 3_975 + '"}'
+    part = ReasoningPart(text="", blob=blob, model=MODEL)
+    usage = Usage(input=9, output=reported + 100, reasoning=reported)
+    entry = AssistantEntry(parts=(part, TextPart(text="so")), model=MODEL, usage=usage)
 
-    assert COUNTER.estimate(entry) == 800 + 1 + MESSAGE_TOKENS
+    assert COUNTER.estimate(entry) == counted + 1 + MESSAGE_TOKENS
 
 
 def test_a_stored_count_is_used_and_corrected():

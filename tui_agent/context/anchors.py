@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
 
-from tui_agent.context.arguments import parse_object
+from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -232,7 +232,7 @@ class _Finder:
         arguments = parse_object(call.arguments)
         if arguments is None:
             return
-        self._text("\n".join(_strings(arguments)), entry_id, "assistant")
+        self._text("\n".join(strings_in(arguments)), entry_id, "assistant")
         command = arguments.get("command")
         if isinstance(command, str):
             self._commands[call.call_id] = command
@@ -266,17 +266,6 @@ class _Finder:
         for sentence in _SENTENCE.split(text):
             if sentence and len(sentence) <= 4 * _LINE_CHARS and _RULE.search(sentence):
                 self._refer("rule", _one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
-
-
-def _strings(value: object) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
 
 
 def _one_line(text: str, limit: int) -> str:

@@ -1,6 +1,7 @@
 """Reads the arguments of tool calls, which are whatever text a model wrote."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -11,6 +12,18 @@ def parse_object(arguments: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
+
+
+def strings_in(value: object) -> Iterator[str]:
+    """Yield the texts of arguments, however deep they are."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from strings_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings_in(item)
 
 
 def _refuse_constant(name: str) -> None:

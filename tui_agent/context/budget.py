@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tui_agent.context.estimate import VIEW_CHANGING, Asked, Estimate, appended_tokens, estimate_path
-from tui_agent.context.reports import Report, judge
+from tui_agent.context.reports import Report, is_plausible, judge
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import AssistantEntry, Entry, ReasoningPart, SystemEntry
@@ -157,8 +157,9 @@ class Meter:
         else:
             appended = appended_tokens(path[anchor:], self.counter, asked)
             fixed = self.counter.calibrated(self._fixed(path))
-            total = reported_tokens(path[anchor]) + self.counter.calibrated(appended)
-            exact_until, estimated = path[anchor].id, appended > 0
+            reported, says_all = reported_tokens(path[anchor], self.counter)
+            total = reported + self.counter.calibrated(appended)
+            exact_until, estimated = path[anchor].id, appended > 0 or not says_all
         return ContextSize(
             fixed=min(fixed, total),
             history=max(0, total - fixed),
@@ -209,15 +210,20 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
     return None
 
 
-def reported_tokens(entry: Entry) -> int:
-    """Return what a report says the next request starts from: all that was read and written.
+def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
+    """Return what a report says the next request starts from, all that was read and written, and whether it says all.
 
-    Reasoning that does not go back to the model is not part of it.
+    Reasoning that does not go back to the model is not part of it. Where an answer's reported length cannot be that
+    of what goes back (a server that counts reasoning without telling, or nonsense), its estimate takes the place.
     """
     if not isinstance(entry, AssistantEntry) or entry.usage is None:
-        return 0
+        return 0, False
     goes_back = any(isinstance(part, ReasoningPart) and part.blob for part in entry.parts)
-    return entry.usage.total - (0 if goes_back else min(entry.usage.reasoning, entry.usage.output))
+    written = entry.usage.output - (0 if goes_back else min(entry.usage.reasoning, entry.usage.output))
+    estimate = counter.entry(entry)
+    if is_plausible(written, estimate):
+        return entry.usage.prompt + written, True
+    return entry.usage.prompt + estimate, False
 
 
 def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter) -> Overhead:

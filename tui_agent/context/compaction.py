@@ -33,8 +33,8 @@ from tui_agent.session.entries import (
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
-_CHARS_PER_TOKEN = 3
-"""Characters an oversized output keeps per token of the tail's budget; on the low side, so that it fits."""
+_CHARS_PER_TOKEN = 3.0
+"""Most characters an oversized output keeps per token of the tail's budget; on the low side, so that it fits."""
 
 
 class RefusalReason(StrEnum):
@@ -320,8 +320,9 @@ def _cut_oversized(
     results = [entry for entry in kept if isinstance(entry, ToolResultEntry)]
     if not results:
         return None
-    chars = max(settings.compaction.result_chars, keep * _CHARS_PER_TOKEN // len(results))
-    return plan_cut(view, chars, count, kept)
+    per_token = sum(len(entry.output) for entry in results) / max(1, sum(map(count, results)))
+    room = round(keep * min(_CHARS_PER_TOKEN, per_token)) // len(results)
+    return plan_cut(view, max(settings.compaction.result_chars, room), count, kept)
 
 
 def _pinned(plan: CompactionPlan, templates: Templates) -> tuple[PinnedText, ...]:

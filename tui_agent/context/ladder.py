@@ -18,7 +18,7 @@ from tui_agent.context.compaction import (
     recut,
     without_oldest_turn,
 )
-from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_cut, plan_prune
+from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_argument_cut, plan_cut, plan_prune
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens
@@ -131,6 +131,11 @@ def _ladder(path: Sequence[Entry], plan: CompactionPlan, summary: str, measures:
     if cut is not None:
         prunes = (*prunes, cut)
         yield _Rung("cut kept outputs", compaction, prunes)
+
+    cut = plan_argument_cut(plan.view, plan.settings.compaction.argument_chars, measures.entry, plan.kept)
+    if cut is not None:
+        prunes = (*prunes, cut)
+        yield _Rung("cut kept arguments", compaction, prunes)
 
     for name, shorter in _shorter_tails(plan, measures.entry):
         yield _Rung(name, compact(shorter), _still_kept((*prunes, *shorter.prunes[len(plan.prunes) :]), shorter))

@@ -28,6 +28,7 @@ from tui_agent.context.rendering import (
     branch_text,
     clean,
     image_label,
+    image_text,
     reasoning_blobs,
     result_text,
     shell_text,
@@ -243,7 +244,8 @@ class Builder:
         if shown.whole and self.traits.vision and self.traits.images_in_tool_results:
             refs = tuple(ImageRef(image.blob, image.mime) for image in entry.attachments)
             return (ContentText(text), *refs), ()
-        labelled = "\n".join([text, *(image_label(image) for image in entry.attachments)])
+        labels = (image_text(image, entry.id, shown, self.templates) for image in entry.attachments)
+        labelled = "\n".join([text, *labels])
         return (ContentText(labelled),), entry.attachments if shown.whole and self.traits.vision else ()
 
     def _start_with_user(self) -> None:

@@ -16,7 +16,7 @@ from tui_agent.context.notes import write_notes
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, stored_tokens
+from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, long_share, stored_tokens
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -32,6 +32,8 @@ LEAST_OUTPUT = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
 _NOTES_OF_FREED = 0.15
 """Largest share of what a prune frees that its notes may take back."""
+_ALL_TEXT = 1_000_000_000
+"""Characters that stay where only images go: more than any text has."""
 _REPEATABLE_TOOLS = frozenset({"read", "grep", "glob", "ls", "bash", "webfetch"})
 
 
@@ -272,7 +274,7 @@ def plan_image_prune(
 
     What the model has seen is cut to half of what is allowed, so that the next image does not break the cache again;
     what it has not answered yet may fill all of it. The newest entry with images keeps them, whatever they weigh, as
-    long as they are not too many. Pinned entries keep theirs.
+    long as they are not too many. Pinned entries keep theirs. The text beside an image stays.
     """
     holders = {entry.id: images for entry in view.entries if (images := _images(entry, view))}
     counts = {entry_id: len(images) for entry_id, images in holders.items()}
@@ -296,7 +298,7 @@ def plan_image_prune(
     if not targets:
         return None
     reason = Occasion.IMAGES if too_many else Occasion.HEAVY_IMAGES
-    return PrunePlan(tuple(sorted(targets)), sum(weights[target] for target in targets), reason)
+    return PrunePlan(tuple(sorted(targets)), sum(weights[target] for target in targets), reason, _ALL_TEXT)
 
 
 def newest_seen(entries: Sequence[Entry]) -> int:
@@ -324,8 +326,26 @@ def plan_cut(
     for entry in view.entries if entries is None else entries:
         if not isinstance(entry, ToolResultEntry) or not weights.has_output(entry):
             continue
-        shown = view.kept_chars.get(entry.id, len(entry.output))
+        shown = min(len(entry.output), view.kept_chars.get(entry.id, _ALL_TEXT))
         if shown > keep_chars * 5 // 4:
             targets.append(entry.id)
             freed += round(weights.of(entry) * (1 - keep_chars / shown))
+    return PrunePlan(tuple(targets), freed, Occasion.COMPACTION, keep_chars) if targets else None
+
+
+def plan_argument_cut(
+    view: ContextView, keep_chars: int, count: CountEntry = stored_tokens, entries: Sequence[Entry] | None = None
+) -> PrunePlan | None:
+    """Return a plan that cuts long texts in the arguments of calls to ``keep_chars`` characters each.
+
+    A file that was just written may alone take what the history has; it is on the disk. Otherwise as ``plan_cut``.
+    """
+    targets: list[int] = []
+    freed = 0
+    for entry in view.entries if entries is None else entries:
+        if not isinstance(entry, AssistantEntry) or view.state(entry.id) is not EntryState.LIVE:
+            continue
+        if share := long_share(entry, keep_chars):
+            targets.append(entry.id)
+            freed += round(count(entry) * share)
     return PrunePlan(tuple(targets), freed, Occasion.COMPACTION, keep_chars) if targets else None

@@ -104,7 +104,7 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
                 close_text()
                 content.append(ImageRef(part.blob, part.mime))
             case ImagePart():
-                texts.append(image_label(part))
+                texts.append(image_text(part, entry.id, shown, templates))
             case FilePart():
                 text = _cut(part.text, shown)
                 texts.append(clean(fill(templates.attached_file, path=part.path, text=text)))
@@ -179,7 +179,8 @@ def arguments_json(arguments: str, shown: Shown) -> str:
         told = {INVALID_ARGUMENTS_KEY: clean(arguments[:INVALID_ARGUMENTS_CHARS])} if arguments.strip() else {}
         return json.dumps(told, ensure_ascii=False)
     if not shown.whole:
-        return json.dumps(_shortened(values), ensure_ascii=False)
+        most = shown.kept_chars if shown.cut else LONG_ARGUMENT_CHARS
+        return json.dumps(_shortened(values, most), ensure_ascii=False)
     if not arguments.isascii() or _SURROGATE_ESCAPE.search(arguments):
         cleaned = _cleaned(values)
         return arguments if cleaned == values else json.dumps(cleaned, ensure_ascii=False)
@@ -250,9 +251,20 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
 
 
 def image_label(image: ImagePart) -> str:
-    """Return what stands for an image that is not sent: ``[image: path, WxH]``."""
+    """Return what names an image, or stands for it where a model can't see: ``[image: path, WxH]``."""
+    return clean(f"[image: {_image_name(image)}]")
+
+
+def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
+    """Return what stands for an image of an entry; where a prune took it, with the way to get it back."""
+    if shown.whole or not shown.vision:
+        return image_label(image)
+    return clean(fill(templates.placeholder_image, name=_image_name(image), id=str(entry_id)))
+
+
+def _image_name(image: ImagePart) -> str:
     size = f", {image.width}x{image.height}" if image.width and image.height else ""
-    return clean(f"[image: {image.path or image.mime}{size}]")
+    return f"{image.path or image.mime}{size}"
 
 
 def gist(entry: Entry) -> str:
@@ -319,13 +331,13 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: Any, most: int) -> Any:
     if isinstance(value, str):
-        return clean(cut_middle(value, LONG_ARGUMENT_CHARS))
+        return clean(cut_middle(value, most))
     if isinstance(value, list):
-        return [_shortened(item) for item in value]
+        return [_shortened(item, most) for item in value]
     if isinstance(value, dict):
-        return {clean(key): _shortened(item) for key, item in value.items()}
+        return {clean(key): _shortened(item, most) for key, item in value.items()}
     return value
 
 

@@ -43,6 +43,11 @@ def judge(usage: Usage | None, estimate: int) -> Report:
     return Report.USABLE
 
 
+def is_plausible(reported: int, estimate: int) -> bool:
+    """Whether a reported number of tokens can be the size of what was estimated."""
+    return estimate * LEAST_SHARE - LEAST_SLACK <= reported <= estimate * MOST_SHARE + MOST_SLACK
+
+
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
     """Whether an answer was made of more input than the window holds, although the server refused nothing.
 

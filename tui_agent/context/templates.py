@@ -26,6 +26,8 @@ class Templates:
     """A command the user ran: ``command``, ``output``, ``status``."""
     placeholder_pruned: str = '[Old tool result content cleared: {gist} — recall("#{id}")]'
     """What is left of a pruned output: ``gist``, ``id``."""
+    placeholder_image: str = '[image: {name} — recall("#{id}")]'
+    """What is left of a pruned image: ``name``, ``id``."""
     placeholder_masked: str = '[Hidden: {gist} — recall("#{id}")]'
     """What is left of an entry the user masked: ``gist``, ``id``."""
     tool_images: str = "[images]"

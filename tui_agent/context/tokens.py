@@ -135,9 +135,10 @@ class TokenCounter:
         messages = self.told(entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,)))
         count = self.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage and any(m.reasoning for m in messages):
-            # An encrypted blob says nothing of its size; the provider's report does.
-            readable = sum(self._text(_readable(blob)) for m in messages for blob in m.reasoning)
-            count += max(0, entry.usage.reasoning - readable)
+            # An encrypted blob says nothing of its size; the provider's report does, as far as the blob can hold it.
+            blobs = [blob for message in messages for blob in message.reasoning]
+            hidden = entry.usage.reasoning - sum(self._text(_readable(blob)) for blob in blobs)
+            count += max(0, min(hidden, sum(map(len, blobs))))
         return count
 
     def told(self, entry: Entry, view: ContextView, *, model: str | None = None, vision: bool = True) -> list[Message]:

@@ -120,7 +120,7 @@ def truncate(
     if lines[-1] == "":
         lines.pop()
     room = min(limits.bytes, round(limits.tokens * _bytes_per_token(text)))
-    size = _size(text)
+    size = utf8_size(text)
     if len(lines) <= limits.lines and size <= room:
         return _cut_long_lines(text, lines, size, limits.line_chars)
     cut = _Cut(
@@ -128,7 +128,7 @@ def truncate(
         first_line=first_line,
         total_bytes=size,
         ends_open=not text.endswith("\n"),
-        room=max(room - NOTE_BYTES - _size(hint), room // 2),
+        room=max(room - NOTE_BYTES - utf8_size(hint), room // 2),
         max_lines=max(1, limits.lines - 6),
         line_chars=min(limits.line_chars, max(40, room // 12)),
     )
@@ -195,7 +195,7 @@ class _Cut:
         kept = 0
         for line in lines[:most]:
             shown, left = _cut_inside(line, self.line_chars)
-            room -= _size(shown) + 1
+            room -= utf8_size(shown) + 1
             if room < 0 and taken:
                 break
             taken.append(shown)
@@ -210,7 +210,7 @@ class _Cut:
         shown: list[str] = []
         for at in found:
             line = f"{self.first_line + start + at}: {cut_middle(self.lines[start + at].strip(), ERROR_LINE_CHARS)}"
-            room -= _size(line) + 1
+            room -= utf8_size(line) + 1
             if room < 0:
                 break
             shown.append(line)
@@ -261,12 +261,12 @@ def _cut_long_lines(text: str, lines: Sequence[str], size: int, most: int) -> Tr
 def _cut_inside(text: str, chars: int) -> tuple[str, int]:
     """Return a text cut to so many characters, and the bytes of it that stayed."""
     if len(text) <= chars:
-        return text, _size(text)
+        return text, utf8_size(text)
     room = max(0, chars - len(f" … [{len(text):,} characters left out] … "))
     tail = room // 3
     head, end = text[: room - tail], text[len(text) - tail :]
     shown = f"{head} … [{len(text) - room:,} characters left out] … {end}" if room else text[:chars]
-    return shown, _size(head) + _size(end) if room else _size(shown)
+    return shown, utf8_size(head) + utf8_size(end) if room else utf8_size(shown)
 
 
 def _after(hint: str, next_line: int) -> str:
@@ -283,5 +283,6 @@ def _bytes_per_token(text: str) -> float:
     return 3.0 if not sample.isascii() or len(sample.split()) * 25 > len(sample) else 1.5
 
 
-def _size(text: str) -> int:
+def utf8_size(text: str) -> int:
+    """Return the bytes of a text."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

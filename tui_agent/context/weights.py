@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 
+from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.context.truncation import utf8_size
 from tui_agent.context.view import ContextView, EntryState, is_message
-from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
+from tui_agent.session.entries import AssistantEntry, Entry, ImagePart, ToolResultEntry, UserEntry
 
 PLACEHOLDER_TOKENS = 40
 """About what a placeholder takes."""
-_CHARS_PER_TOKEN = 3
-"""On the low side: a plan that frees a little more than it says does no harm."""
+_BYTES_PER_TOKEN = 3
+"""On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
 
 CountEntry = Callable[[Entry], int]
 """Counts an entry as it was appended, in tokens."""
@@ -37,9 +39,22 @@ class ViewWeights:
         if state in (EntryState.LIVE, EntryState.PINNED):
             return self._count(entry)
         if isinstance(entry, AssistantEntry) and state is EntryState.PRUNED:
-            return self._count(entry)
-        chars = self._view.kept_chars.get(entry.id, 0) + len(self._view.notes.get(entry.id, ""))
-        return min(self._count(entry), PLACEHOLDER_TOKENS + chars // _CHARS_PER_TOKEN)
+            kept = self._view.kept_chars.get(entry.id)
+            return self._count(entry) - (round(self._count(entry) * long_share(entry, kept)) if kept else 0)
+        note = len(self._view.notes.get(entry.id, "")) // _BYTES_PER_TOKEN
+        return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
+
+    def _left(self, entry: Entry, state: EntryState) -> int:
+        """Return the tokens of the text that stays beside a placeholder."""
+        match entry:
+            case UserEntry() if state is EntryState.PRUNED:
+                texts = (part.text for part in entry.parts if not isinstance(part, ImagePart))
+                return sum(map(utf8_size, texts)) // _BYTES_PER_TOKEN
+            case ToolResultEntry():
+                kept = min(len(entry.output), self._view.kept_chars.get(entry.id, 0))
+                return utf8_size(entry.output[:kept]) // _BYTES_PER_TOKEN
+            case _:
+                return 0
 
     def all(self) -> list[int]:
         """Return what each entry of the view takes, in order."""
@@ -55,3 +70,13 @@ class ViewWeights:
             return False
         state = self._view.state(entry.id)
         return state is EntryState.LIVE or (state is EntryState.PRUNED and entry.id in self._view.kept_chars)
+
+
+def long_share(entry: AssistantEntry, keep_chars: int) -> float:
+    """Return the share of an answer that is beyond the first ``keep_chars`` characters of a text in its arguments.
+
+    0 where no text is much longer.
+    """
+    texts = [text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments))]
+    excess = sum(len(text) - keep_chars for text in texts if len(text) > keep_chars * 5 // 4)
+    return excess / (sum(map(len, texts)) + len(entry.text)) if excess else 0.0

@@ -203,16 +203,19 @@ def _prune(entry: PruneEntry) -> Block:
 
     freed = wording.tokens(entry.tokens_freed)
     what = count_text(len(entry.targets), "tool output")
+    left = "Each is a placeholder for the model."
     if entry.reason in (Occasion.IMAGES, Occasion.HEAVY_IMAGES):
         # Messages may hold images, too.
         what = f"the images of {count_text(len(entry.targets), 'entry')}"
+        left = "The text beside them stays."
+    elif entry.keep_chars:
+        # Calls with long arguments, too.
+        what = count_text(len(entry.targets), "entry")
+        left = f"Of each long text {entry.keep_chars:,} characters stay for the model."
     notes = dict(zip(entry.targets, entry.notes, strict=False))
     rows = [f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets]
     if not any(entry.notes):
         rows = [" ".join(rows)]
-    left = (
-        f"Each keeps {entry.keep_chars:,} characters." if entry.keep_chars else "Each is a placeholder for the model."
-    )
     told = "\n".join([f"{left} Here they can still be read.", *rows])
     text = f"Pruned {what} · {freed} tokens freed · {entry.reason}"
     return MarkerBlock("prune", text, actions=("restore",), body=_text_body(told), copied=told)
