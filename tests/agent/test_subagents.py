@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, ToolFinished, ToolOutput
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import ModelRequest
+from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.session import Session
@@ -240,3 +242,31 @@ async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path,
     (refused,) = [entry for entry in opened[0].path() if isinstance(entry, ToolResultEntry)]
     assert refused.status is ToolStatus.DENIED
     assert not (tmp_path / "project" / "a.txt").exists()
+
+
+async def test_a_subagent_at_work_follows_changed_settings_within_its_kind(tmp_path: Path) -> None:
+    parent_asked = 0
+
+    def script(request: ModelRequest) -> Reply:
+        nonlocal parent_asked
+        if not is_child(request):
+            parent_asked += 1
+            return Reply("Noted.") if parent_asked > 1 else Reply(calls=(task("general", "Look."),))
+        (worker,) = [harness.agent.subagent(call_id) for call_id in list(harness.agent._subagents.working)]
+        seen.append(worker)
+        if len(seen) == 1:
+            deny = Rule("*", "*", Action.DENY, "user")
+            changed = replace(harness.agent.ports.adjustable(), rules=(*TASKS, deny), max_steps=100, settings=halved)
+            harness.agent.adopt(changed)
+            return Reply(calls=(Call("bash", '{"command": "touch made"}'),))
+        return Reply("Done.")
+
+    seen: list[Agent] = []
+    halved = ContextSettings(compaction=CompactionSettings(threshold="50%"))
+    harness, (*_none,) = with_subagents(tmp_path, ScriptedClient(script))
+    assert (await harness.say("go")).reason == "done"
+    worker = seen[0]
+    assert worker.ports.max_steps == 60, "a kind without a limit of its own has sixty"
+    assert worker.context_size().threshold == 50_000
+    assert not (tmp_path / "project" / "made").exists(), "the new rule holds for what comes next"
+    assert harness.agent.ports.max_steps == 100

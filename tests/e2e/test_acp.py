@@ -257,3 +257,26 @@ def test_standard_output_is_the_protocol_s_alone(own_place: Place) -> None:
     assert done.returncode == 0
     [line] = done.stdout.splitlines()
     assert json.loads(line)["result"]["agentInfo"]["name"] == "tui-agent"
+
+
+async def test_an_open_session_follows_changed_settings_with_the_next_prompt(
+    place: Place, warm_server: ModelServer
+) -> None:
+    editor = Editor()
+    async with connected(place, editor) as agent:
+        session = await begin(agent, place)
+        await agent.prompt(session_id=session.session_id, prompt=say("one"))
+        assert editor.of("usage_update")[-1].size == 100_000
+        assert place.run("config", "set", f'models."{MODEL}".context_window', "20000").returncode == 0
+        await agent.prompt(session_id=session.session_id, prompt=say("two"))
+        assert editor.of("usage_update")[-1].size == 20_000
+        broken = place.root / "config" / "config.toml"
+        kept = broken.read_text()
+        broken.write_text(f"{kept}\n[oops")
+        for text in ("three", "four"):
+            await agent.prompt(session_id=session.session_id, prompt=say(text))
+        assert editor.of("usage_update")[-1].size == 20_000
+        told = editor.text("agent_thought_chunk")
+        assert told.count("is not valid TOML") == 1
+        assert "The settings stay as they were." in told
+    assert editor.text().endswith("You said: four")

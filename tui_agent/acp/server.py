@@ -1,6 +1,6 @@
 """What the protocol's methods do: sessions are opened, prompted, told of and closed."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -88,6 +88,10 @@ class Workshop(Protocol):
         """Return the models that can be used now."""
         ...
 
+    def follow_settings(self, agents: Iterable[Agent]) -> str:
+        """Have agents follow settings that changed meanwhile; returns why they can't be used, "" when they can."""
+        ...
+
     def close(self, session: Session) -> None:
         """Let go of a session."""
         ...
@@ -113,6 +117,7 @@ class EditorAgent:
         self._workshop = workshop
         self._client: Client | None = None
         self._open: dict[str, EditorSession] = {}
+        self._wrong_settings = ""
 
     def on_connect(self, conn: Client) -> None:
         """Take the way to the editor."""
@@ -229,6 +234,7 @@ class EditorAgent:
         message = read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
         if not message.text.strip() and not message.attached:
             raise RequestError(-32602, "The prompt is empty.")
+        self._follow_settings(opened)
         return PromptResponse(stop_reason=await opened.prompt(message))
 
     async def cancel(self, session_id: str, **_more: Any) -> None:
@@ -237,6 +243,13 @@ class EditorAgent:
             opened.cancel()
 
     # -- inside ---------------------------------------------------------------------------------------------
+
+    def _follow_settings(self, opened: EditorSession) -> None:
+        """Take in settings that changed since the last prompt; what is wrong with them is told once."""
+        wrong = self._workshop.follow_settings(session.agent for session in self._open.values())
+        if wrong and wrong != self._wrong_settings:
+            opened.tell(helpers.update_agent_thought_text(f"{wrong} The settings stay as they were.\n"))
+        self._wrong_settings = wrong
 
     def _take(self, session: Session, servers: Mapping[str, McpServerSettings]) -> EditorSession:
         if self._client is None:

@@ -245,6 +245,8 @@ class Agent:
         """Follow changed settings from the next request on; what is going on ends as it began."""
         self.ports.adopt(adjusted)
         self.gate.remove_again()
+        if self._subagents is not None:
+            self._subagents.adopt(adjusted)
 
     @property
     def gate(self) -> Gate:

@@ -109,6 +109,10 @@ class AgentPorts:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
 
+    def adjustable(self) -> Adjustable:
+        """Return what of these ports follows the settings, as it is now."""
+        return Adjustable(**{changed.name: getattr(self, changed.name) for changed in fields(Adjustable)})
+
     def adopt(self, adjusted: Adjustable) -> None:
         """Follow changed settings: whoever works with these ports asks them each time."""
         for changed in fields(adjusted):

@@ -17,7 +17,7 @@ from tui_agent.agent.events import AgentEvent, CostKnown, EntryAppended, Permiss
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
-from tui_agent.agent.ports import AgentPorts, OpenChild
+from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
@@ -55,7 +55,13 @@ class Subagents:
         self._open_child = open_child
         self.working: dict[str, Agent] = {}
         """The subagents that work now, by the call they work on."""
+        self._kinds: dict[str, AgentSpec] = {}
         self._sessions: dict[str, str] = {}
+
+    def adopt(self, adjusted: Adjustable) -> None:
+        """Have the subagents that work now follow changed settings, each as far as its kind lets it."""
+        for call_id, worker in self.working.items():
+            worker.adopt(_within(self._kinds[call_id], adjusted))
 
     def session_of(self, call_id: str) -> str | None:
         """Return the session of the subagent that was started for a call, None when none was."""
@@ -79,7 +85,7 @@ class Subagents:
         session = self._open_child(title, self._parent.session.leaf, agent)
         self._sessions[call_id] = session.id
         worker = self._make(spec, session)
-        self.working[call_id] = worker
+        self.working[call_id], self._kinds[call_id] = worker, spec
         watch = _Watch(worker, self._parent.questions, spec.name, report)
         unsubscribe = worker.subscribe(watch.on_event)
         try:
@@ -87,7 +93,7 @@ class Subagents:
             await worker.wait_idle()
             await asyncio.sleep(0)
         finally:
-            del self.working[call_id]
+            del self.working[call_id], self._kinds[call_id]
             unsubscribe()
             watch.close()
             await worker.aclose()
@@ -112,13 +118,12 @@ class Subagents:
             ports,
             tools=tools,
             prompt=prompt,
-            rules=(*ports.rules, *spec.rules),
-            max_steps=min(ports.max_steps, spec.max_steps or MAX_STEPS),
             open_child=None,
             checkpoints=None,
             # A list of tools names what the agent may use; servers' tools change and are not in it.
             mcp=ports.mcp if spec.tools is None else McpHub(),
         )
+        own.adopt(_within(spec, ports.adjustable()))
         mode = self._parent.mode()
         if ports.knowledge.primary(mode) is not None:
             mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
@@ -126,6 +131,12 @@ class Subagents:
         worker.share_rules(self._parent.session_rules)
         worker.share_recorder(self._parent.recorder)
         return worker
+
+
+def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
+    """Return the settings as they hold for a kind of subagent."""
+    steps = min(settings.max_steps, spec.max_steps or MAX_STEPS)
+    return replace(settings, rules=(*settings.rules, *spec.rules), max_steps=steps)
 
 
 class _Watch:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -12,6 +12,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.cli.models import is_usable
 from tui_agent.cli.wiring import Wiring
+from tui_agent.config import ConfigError
 from tui_agent.session.records import SessionInfo
 from tui_agent.session.session import Session
 
@@ -100,6 +101,18 @@ class WiredWorkshop:
         if self._models is None:
             self._models = await asyncio.to_thread(self._usable)
         return self._models
+
+    def follow_settings(self, agents: Iterable[Agent]) -> str:
+        """Read the settings anew where they changed; every agent follows at once."""
+        try:
+            changed = self._wiring.reload()
+        except ConfigError as error:
+            return str(error)
+        if changed:
+            self._models = None
+            for agent in agents:
+                agent.adopt(self._wiring.adjustable(agent.ports))
+        return ""
 
     def _usable(self) -> tuple[str, ...]:
         wiring = self._wiring
