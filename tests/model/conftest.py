@@ -34,7 +34,7 @@ def host_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def session_client(session_server: ModelServer, refused: str, host_log: Path) -> AsyncIterator[HostClient]:
     client = host_client(session_server, log_path=host_log, refused=refused)
-    client.warm()
+    await client.wait_warm()
     yield client
     await client.aclose()
 

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import contextlib
 import gc
-import importlib
 import logging
 import os
 import select
@@ -17,7 +16,6 @@ import socket
 import sys
 import threading
 import time
-import types
 import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -25,6 +23,7 @@ from typing import Any
 
 from tui_agent.model import lines
 from tui_agent.model.assembly import Assembly, call_ids
+from tui_agent.model.library import load
 from tui_agent.model.meeting import listen
 from tui_agent.model.outlet import Channel, Outlet
 from tui_agent.model.redaction import RedactingFormatter
@@ -39,70 +38,8 @@ _TURN = 0.004
 _GRACE = 2.0
 """Seconds to close connections after the parent is gone."""
 
-_ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
-
-# -- litellm ------------------------------------------------------------------------------------------------
-
-
-def load() -> Any:
-    """Import litellm, silent and offline, and return it."""
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    # Anything else than DEV keeps it from reading .env files.
-    os.environ["LITELLM_MODE"] = "PRODUCTION"
-    os.environ["LITELLM_LOG"] = "ERROR"
-    # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the import.
-    gc.disable()
-    sys.modules[_ENCODING_MODULE] = _without_tokenizer()
-    import litellm
-
-    # The first request would import it otherwise.
-    completions = importlib.import_module("openai.resources.chat.completions.completions")
-    vars(completions)["async_maybe_transform"] = _as_it_is
-    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    litellm.suppress_debug_info = True
-    litellm.num_retries = 0
-    litellm.disable_token_counter = True
-    litellm.disable_streaming_logging = True
-    litellm.turn_off_message_logging = True
-    # A model may well say the same thing a hundred times: rules of tables, for example.
-    litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
-    # Putting the whole answer together again at its end costs 0.1 ms a chunk and nobody asks for it.
-    litellm.stream_chunk_builder = _no_rebuild
-    return litellm
-
-
-class _Encoding:
-    """Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load."""
-
-    name = "cl100k_base"
-
-    def encode(self, text: str, **_: object) -> range:
-        """Return something as long as the tokens would about be."""
-        return range(len(text) // 4)
-
-
-def _without_tokenizer() -> types.ModuleType:
-    module = types.ModuleType(_ENCODING_MODULE)
-    module.__dict__["encoding"] = _Encoding()
-    return module
-
-
-async def _as_it_is(data: dict[str, Any], _expected: object) -> dict[str, Any]:
-    """Return a request's body without what was not given.
-
-    Stands in for a walk over every value of every message that looks for fields to rename; chat requests have none,
-    and 400 messages take 40 ms of it each time.
-    """
-    import openai
-
-    absent = (openai.NotGiven, openai.Omit)
-    return {name: value for name, value in data.items() if not isinstance(value, absent)}
-
-
-def _no_rebuild(*_: object, **__: object) -> None:
-    raise RuntimeError("the answer is put together by tui_agent.model.assembly")
+# -- answering ----------------------------------------------------------------------------------------------
 
 
 class Caller:
@@ -303,7 +240,7 @@ async def _rehearse(caller: Caller) -> None:
         await rehearse(lambda call: caller.answer(call, limits, Outlet(_Nowhere()).open(0)))
     except Exception:
         log.exception("rehearsal")
-    gc.collect()
+    # What is there now stays; looking through all of it for garbage first takes a quarter of a second and finds none.
     gc.freeze()
     gc.enable()
 
