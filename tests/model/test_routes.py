@@ -1,6 +1,7 @@
 """Keys, routes, and the message format."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,7 +155,29 @@ def test_reasoning_that_cannot_be_read_is_left_out() -> None:
 
     (wire,) = build_messages(request, router({"ANTHROPIC_API_KEY": "x"}).route(request.model))
 
-    assert wire == {"role": "assistant", "content": "x"}
+    assert wire == {"role": "assistant", "content": [{"type": "text", "text": "x"}]}
+
+
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"])
+def test_a_mark_that_moves_on_leaves_a_message_as_it_was(model: str) -> None:
+    call = RequestToolCall("c1", "read", "{}")
+    messages = (
+        Message("user", (ContentText("hello"),)),
+        Message("assistant", (ContentText("I look."),), tool_calls=(call,)),
+        Message("tool", (ContentText("nothing"),), call_id="c1"),
+        Message("assistant", (ContentText("Nothing."),)),
+    )
+    route = router({"ANTHROPIC_API_KEY": "x", "OPENROUTER_API_KEY": "x"}).route(model)
+    marked = ModelRequest(model, tuple(replace(message, cache=True) for message in messages))
+
+    def unmarked(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}
+        return [unmarked(item) for item in value] if isinstance(value, list) else value
+
+    with_marks = build_messages(marked, route)
+    assert "cache_control" in json.dumps(with_marks)
+    assert unmarked(with_marks) == build_messages(ModelRequest(model, messages), route)
 
 
 def test_plain_reasoning_goes_back_to_those_who_want_it() -> None:

@@ -51,7 +51,9 @@ def _wire(
     mark_on_call = mark and bool(message.tool_calls) and route.provider.id in _MARKS_ON_CALLS
     if message.role == "tool":
         wire["tool_call_id"] = message.call_id
-    if all(part["type"] == "text" for part in parts) and not (mark and parts and not mark_on_call):
+    # Marks move on with every request. Where they may stand on text it is always sent in parts, so that what a mark has
+    # left is, to the byte, what it was.
+    if not (marked and parts) and all(part["type"] == "text" for part in parts):
         # A call's message without text has no content at all; Bedrock refuses an empty one.
         wire["content"] = "".join(part["text"] for part in parts) or (None if message.tool_calls else "")
     else:

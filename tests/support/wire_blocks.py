@@ -1,0 +1,21 @@
+"""Takes requests apart as a provider's cache sees them, in both wire formats."""
+
+import json
+from typing import Any
+
+
+def blocks(body: dict[str, Any]) -> list[str]:
+    """Return what a request holds piece by piece, in the order a cache sees it, without the marks on it."""
+    system = body.get("system", [])
+    pieces = [("tools", tool) for tool in body.get("tools", [])]
+    pieces += [("system", part) for part in ([system] if isinstance(system, str) else system)]
+    for message in body["messages"]:
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        pieces += [(message["role"], part) for part in parts]
+        pieces += [("call", call) for call in message.get("tool_calls") or ()]
+    return [json.dumps([role, _unmarked(piece)], ensure_ascii=False) for role, piece in pieces]
+
+
+def _unmarked(piece: Any) -> Any:
+    return {k: v for k, v in piece.items() if k != "cache_control"} if isinstance(piece, dict) else piece
