@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.widgets import Input
 
 from tests.support.ui_app import STILL, make_stage, screen_text, until, write
@@ -26,6 +27,7 @@ from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.commands import COMMANDS, available
 from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, Start
+from tui_agent.ui.widgets.transcript import Transcript
 
 
 def user(text: str) -> UserEntry:
@@ -151,6 +153,24 @@ async def test_the_conversation_knows_its_width_however_early_it_was_opened(tmp_
         before = stage.view.transcript.model.width
         await pilot.resize_terminal(121, 40)
         await until(lambda: stage.view.transcript.model.width == before + 1, pilot)
+
+
+async def test_the_terminals_focus_restyles_nothing_but_what_had_the_focus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        app, restyled = stage.app, list[str]()
+        monkeypatch.setattr(Transcript, "notify_style_update", lambda pane: restyled.append(pane.css_identifier))
+        assert stage.main.prompt.has_focus
+        app.post_message(events.AppBlur())
+        await until(lambda: not stage.main.prompt.has_focus, pilot)
+        app.post_message(events.AppFocus())
+        app.post_message(events.AppFocus())
+        await until(lambda: stage.main.prompt.has_focus, pilot)
+        assert restyled == []
+        stage.main.add_class("-anything")
+        await until(lambda: bool(restyled), pilot)
 
 
 async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
+from textual.timer import Timer
 
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
@@ -115,6 +116,11 @@ class TuiAgentApp(App[int]):
         else:
             self._load = services
         self._last_ctrl_c = float("-inf")
+        self.is_refocusing = False
+        """Whether Textual just follows the terminal's focus: only the widget with the focus looks different then."""
+        self._settling: Timer | None = None
+        self._hasty = False
+        """Whether the last resize came while the one before it was still settling."""
         self._animations = self.animation_level
         self._memory = memory
         self._guessed = terminal.default_theme(last=memory.light() if memory is not None else None)
@@ -232,19 +238,33 @@ class TuiAgentApp(App[int]):
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
-        if not self.is_headless:
-            self.set_timer(RESIZE_SETTLES, self._check_size)
+        if self.is_headless:
+            return
+        self._hasty = self._settling is not None
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(RESIZE_SETTLES, self._check_size)
 
     def _check_size(self) -> None:
-        """Follow the terminal when the last of several quick resizes got lost on the way."""
+        """Follow the terminal when the last of several quick resizes got lost on the way, or a part of one did."""
+        self._settling = None
         width, height = shutil.get_terminal_size((0, 0))
         actual = Size(width, height)
         if not (width and height and self.screen_stack):
             return
         if actual != self.screen.size:
             self.post_message(events.Resize(actual, actual))
-        else:
+        elif self._hasty:
             self.screen.refresh(layout=True)
+
+    def validate_app_focus(self, app_focus: bool) -> bool:  # noqa: FBT001 - called by Textual
+        """Note that the terminal's focus comes or goes, before Textual follows; `watch_app_focus` is after it."""
+        self.is_refocusing = app_focus != self.app_focus
+        return app_focus
+
+    def watch_app_focus(self) -> None:
+        """The widget with the focus looks as it has to now."""
+        self.is_refocusing = False
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))

@@ -144,6 +144,11 @@ class MainScreen(Screen[None]):
         """Where copies that no clipboard took are saved."""
         return self._services.state_dir if self._services is not None else None
 
+    def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
+        """Restyle everything, except for the terminal's focus, which the focused widget alone looks different for."""
+        if not getattr(self.app, "is_refocusing", False):
+            super().update_node_styles(animate)
+
     def clock(self) -> float:
         """Return seconds since the epoch."""
         return self._services.clock() if self._services is not None else time.time()
