@@ -77,11 +77,15 @@ async def until(condition: Callable[[], bool]) -> None:
 @contextlib.asynccontextmanager
 async def served(mcp: MCPServer, port: int, **options: Any) -> AsyncIterator[None]:
     app = mcp.streamable_http_app(**options)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on"))
+    # Streams that clients keep open are cut off, as when a server is killed: nobody waits for them to end.
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_level="critical", lifespan="on", timeout_graceful_shutdown=0
+    )
+    server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     await until(lambda: server.started)
     try:
         yield
     finally:
-        server.should_exit = server.force_exit = True
+        server.should_exit = True
         await asyncio.wait([task])
