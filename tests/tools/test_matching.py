@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from tui_agent.tools.matching import NoMatchError, Replacement, replace
 
+FOUR = "    if x:\n        go()\n"
+TABS = "\tif x:\n\t\tgo()\n"
 CODE = "def a():\n    x = 1\n    return x\n\n\ndef b():\n    y = 2\n    return y\n"
 
 
@@ -83,9 +85,77 @@ def test_a_uniform_shift_of_indentation_is_looked_past(old: str, new: str) -> No
     assert done.text == "class A:\n    if x:\n        stop()\n"
 
 
-def test_an_uneven_shift_is_no_match() -> None:
+@pytest.mark.parametrize("old", ["if x:\n    go()\n", "if x:\n\tgo()\n", "  if x:\n\t  go()\n"])
+def test_an_uneven_shift_is_no_match(old: str) -> None:
     with pytest.raises(NoMatchError):
-        edited("    if x:\n          go()\n", "if x:\n    go()\n", "if y:\n    go()\n")
+        edited("    if x:\n          go()\n      stop()\n", f"{old}stop()\n", "if y:\n    go()\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "result"),
+    [
+        (FOUR, "\tif x:\n\t\tgo()", "\tif y:\n\t\tif z:\n\t\t\tgo()", "    if y:\n        if z:\n            go()\n"),
+        (TABS, "  if x:\n    go()", "  if y:\n    go()\n  else:\n    no()", "\tif y:\n\t\tgo()\n\telse:\n\t\tno()\n"),
+        (FOUR, "  if x:\n    go()", "  if y:\n    go()\n\n  end", "    if y:\n        go()\n\n    end\n"),
+        ("    go()\n", "\tgo()", "\tif x:\n\t\tgo()", "    if x:\n        go()\n"),
+    ],
+)  # fmt: skip
+def test_another_indentation_is_looked_past_and_the_files_is_kept(text: str, old: str, new: str, result: str) -> None:
+    done = replace(text, Replacement(old, new))
+    assert (done.text, done.loosely) == (result, "indentation")
+
+
+def test_an_indentation_that_has_no_place_in_the_files_is_no_match() -> None:
+    with pytest.raises(NoMatchError):
+        edited("\tif x:\n\t\tgo()\n", "  if x:\n    go()", "  if x:\n   go()")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "result"),
+    [
+        ("one\ntwo", "two\n", "2\n", "one\n2"),
+        ("one\ntwo\n", "\n\none\ntwo\n\n", "\n1\n2\n", "1\n2\n"),
+        ("  a\n  b\n", "\na\nb\n\n", "\nA\nb\n\n", "  A\n  b\n"),
+    ],
+)
+def test_blank_lines_around_it_are_looked_past(text: str, old: str, new: str, result: str) -> None:
+    done = replace(text, Replacement(old, new))
+    assert done.text == result
+    assert done.loosely.startswith("blank lines")
+
+
+def test_with_blank_lines_around_it_only_whole_lines_match() -> None:
+    with pytest.raises(NoMatchError):
+        edited("foobar\n", "\nbar\n", "x")
+    with pytest.raises(NoMatchError):
+        edited("foobar\n", "foo\n\n", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "result"),
+    [
+        ('a = "x"\nb = 2\n', 'a = \\"x\\"', 'a = \\"y\\"', 'a = "y"\nb = 2\n'),
+        ('a = "x"\nb = 2\n', 'a = "x"\\nb = 2', 'a = "y"\\nb = 3', 'a = "y"\nb = 3\n'),
+        ("<b>Tom & Co</b>\n", "&lt;b&gt;Tom &amp; Co&lt;/b&gt;", "&lt;i&gt;Tom&lt;/i&gt;", "<i>Tom</i>\n"),
+        ('s = "x"\n', 's = \\"x\\"', 's = \\"a\\n\\"', 's = "a\\n"\n'),
+    ],
+)
+def test_one_escaping_too_many_is_undone(text: str, old: str, new: str, result: str) -> None:
+    done = replace(text, Replacement(old, new))
+    assert (done.text, done.loosely) == (result, "escapes")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ('a = "x"\n', 'a = \\"x\\"', 'a = "\\"y\\""'),
+        ("a\nb\n", "a\\nb", "a\nb\\nc"),
+        ("a < b\n", "a &lt; b", "a &lt; b < c"),
+    ],
+)
+def test_escapes_beside_the_same_written_plainly_are_meant(text: str, old: str, new: str) -> None:
+    with pytest.raises(NoMatchError):
+        edited(text, old, new)
 
 
 def test_indented_match_without_a_last_newline_keeps_the_file_s() -> None:
@@ -99,6 +169,10 @@ def test_an_indented_match_keeps_the_bytes_of_lines_it_leaves_alone() -> None:
 def test_line_numbers_copied_from_read_are_taken_off() -> None:
     done = replace(CODE, Replacement("2\t    x = 1\n3\t    return x", "2\t    x = 9\n3\t    return x"))
     assert done.text == CODE.replace("x = 1", "x = 9")
+    assert edited("one\ntwo\n", "1: one\n2: two", "1: one\nnew\n2: 2") == "one\nnew\n2\n"
+    assert edited("one\ntwo\n", "     2→two", "2") == "one\n2\n"
+    with pytest.raises(NoMatchError):
+        edited("one\ntwo\n", "1: one\n1: two", "x")
 
 
 def test_a_loose_match_must_be_the_only_one() -> None:
@@ -107,12 +181,29 @@ def test_a_loose_match_must_be_the_only_one() -> None:
 
 
 def test_the_closest_place_is_told() -> None:
-    with pytest.raises(NoMatchError, match=r"lines 2-3; line 3 is '    return x' but old has '    return z'"):
+    with pytest.raises(NoMatchError) as told:
         edited(CODE, "    x = 1\n    return z", "pass")
+    assert str(told.value) == (
+        "old was not found. Closest is this, but line 3 in old is 'return z':\n2\t    x = 1\n3\t    return x"
+    )
+    with pytest.raises(NoMatchError, match=r"ends after line 8, old goes on with 'more':\n7\t.*\n8\t    return y$"):
+        edited(CODE, "    y = 2\n    return y\nmore", "pass")
+    with pytest.raises(NoMatchError, match=r"Lines 1-3 differ from it in white space only.*:\n1\ta\n2\t  b\n3\t c$"):
+        edited("a\n  b\n c\n", "a\n b\n  c", "x")
+
+
+def test_of_a_long_place_the_lines_around_the_difference_are_shown() -> None:
+    text = "".join(f"line {number}\n" for number in range(1, 101))
+    with pytest.raises(NoMatchError) as told:
+        edited(text, text.replace("line 60", "line sixty"), "")
+    shown = str(told.value).split("\n")
+    assert "line 60 in old is 'line sixty'" in shown[0]
+    assert len(shown) == 17
+    assert "60\tline 60" in shown
 
 
 def test_the_closest_line_is_told_when_no_line_is_there() -> None:
-    with pytest.raises(NoMatchError, match="closest line is 2"):
+    with pytest.raises(NoMatchError, match=r"Closest is:\n2\t    x = 1$"):
         edited(CODE, "    x == 1", "pass")
 
 

@@ -116,7 +116,7 @@ async def test_edits_apply_in_order_and_are_shown_with_line_numbers(space: Works
 async def test_all_edits_or_none(space: Workspace) -> None:
     path = space.file("a.py", TEXT)
     edits = [{"old": "return 1", "new": "return 9"}, {"old": "nowhere at all", "new": "x"}]
-    with pytest.raises(ToolError, match=r"^Edit 2 of 2: old was not found.*Nothing was changed\.$"):
+    with pytest.raises(ToolError, match=r"^Nothing was changed\. Edit 2 of 2: old was not found"):
         await space.call(EDIT, path="a.py", edits=edits)
     assert path.read_text() == TEXT
 
@@ -128,6 +128,11 @@ async def test_all_edits_or_none(space: Workspace) -> None:
         (one("", "x"), "old is empty"),
         (one("    return", "x"), r"2 times \(lines 2, 6\)"),
         ([{"old": "1", "new": "3"}, {"old": "3", "new": "1"}], "leave a.py as it is"),
+        (
+            [{"old": "return 1", "new": "pass"}, {"old": "    return 1", "new": "x"}],
+            "an edit before it changed the same",
+        ),
+        (one("return one", "    return 1"), r"old was not found, but new is there already, at line 2\.$"),
     ],
 )
 async def test_edits_that_make_no_sense(space: Workspace, edits: list[dict[str, object]], message: str) -> None:
@@ -191,7 +196,35 @@ async def test_single_edits_in_other_shapes(space: Workspace) -> None:
     await space.call(EDIT, path="a.txt", old_string="1", new_string="2")
     await space.call(EDIT, file_path="a.txt", edits={"old": "2", "new": "3"})
     await space.call(EDIT, path="a.txt", edits='[{"oldText": "3", "newText": "4"}]')
-    assert path.read_text() == "4\n"
+    await space.call(EDIT, path="a.txt", edits=[{"oldString": "4", "newString": "5", "replaceAll": False}])
+    await space.call(EDIT, path="a.txt", search="5", replace="6")
+    await space.call(EDIT, edits=[{"path": "a.txt", "old": "6", "new": "7"}, {"path": "a.txt", "old": "7", "new": "8"}])
+    assert path.read_text() == "8\n"
+    with pytest.raises(ToolError, match="path is missing"):
+        await space.call(EDIT, edits=[{"path": "a.txt", "old": "8", "new": "9"}, {"path": "b", "old": "7", "new": "8"}])
+
+
+async def test_what_is_shown_after_an_edit_ends_with_the_last_line(space: Workspace) -> None:
+    space.file("a.txt", "one\ntwo\n")
+    assert (await space.call(EDIT, path="a.txt", edits=one("two", "2"))).output.endswith("1\tone\n2\t2")
+
+
+async def test_a_file_to_be_edited_that_is_nowhere_is_made_with_write(space: Workspace) -> None:
+    with pytest.raises(ToolError, match=r"^new\.py does not exist\. To create it use write\.$"):
+        await space.call(EDIT, path="new.py", edits=one("", "x"))
+
+
+async def test_content_of_a_json_file_may_be_what_it_stands_for(space: Workspace) -> None:
+    await space.call(WRITE, path="a.json", content={"a": ["ä", 1]})
+    assert (space.root / "a.json").read_text() == '{\n  "a": [\n    "ä",\n    1\n  ]\n}\n'
+    with pytest.raises(ToolError, match="content: input should be a valid string"):
+        await space.call(WRITE, path="a.txt", content=["a"])
+
+
+async def test_a_path_with_a_slash_at_its_end_is_no_file(space: Workspace) -> None:
+    with pytest.raises(ToolError, match=r"^new/ names a directory"):
+        await space.call(WRITE, path="new/", content="x")
+    assert not (space.root / "new").exists()
 
 
 async def test_a_missing_file_is_guessed(space: Workspace) -> None:
@@ -229,7 +262,7 @@ def test_edit_asks_with_the_diff_and_says_at_once_what_cannot_work(space: Worksp
     assert need.permission is Permission.EDIT
     assert "+    return 9" in need.detail
     bad = parse_arguments(EDIT, '{"path": "a.py", "edits": [{"old": "def a(x):", "new": "x"}]}')
-    with pytest.raises(ToolError, match="closest line is 1: 'def a"):
+    with pytest.raises(ToolError, match=r"Closest is:\n1\tdef a"):
         EDIT.needs(bad, space.context())  # type: ignore[arg-type]
 
 
@@ -241,6 +274,14 @@ def test_a_failing_edit_tells_nothing_of_a_file_nobody_allowed(space: Workspace,
     wrong = parse_arguments(EDIT, f'{{"path": "{name}", "edits": [{{"old": "TOKEN = zzz", "new": "x"}}]}}')
     needs = EDIT.needs(wrong, space.context())  # type: ignore[arg-type]
     assert needs[0].detail == ""
+
+
+def test_a_failing_edit_tells_nothing_of_a_file_a_rule_keeps_from_being_read(space: Workspace) -> None:
+    space.file("plans.txt", "buy = gold\n")
+    context = space.context()
+    context.verdict = lambda need: "deny" if need.permission is Permission.READ else "ask"
+    wrong = parse_arguments(EDIT, '{"path": "plans.txt", "edits": [{"old": "buy = silver", "new": "x"}]}')
+    assert EDIT.needs(wrong, context)[0].detail == ""  # type: ignore[arg-type]
 
 
 CONTENT = st.text(alphabet="ab \té“\r\n", max_size=80)

@@ -40,6 +40,9 @@ _ALIASES = {
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
 """Fields that only explain a call; dropped where a tool has none of that name."""
 
+_ONE_OF = frozenset({"path", "command", "pattern", "url"})
+"""Fields that other programs' tools take several of; a list of one is that one."""
+
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
 """What stands beside the arguments where a model wrote the whole call in their place."""
@@ -200,7 +203,7 @@ def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str
             known = name
         field = fields.get(known)
         if field is None or not (value is None and not field.is_required()):
-            tidy[known] = value if field is None else _fitting(field, value)
+            tidy[known] = value if field is None else _fitting(known, field, value)
     return tidy
 
 
@@ -216,13 +219,13 @@ def _plain(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def _fitting(field: FieldInfo, value: Any) -> Any:
+def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
     if isinstance(value, str) and getattr(field.annotation, "__origin__", None) in {tuple, list}:
         try:
             return json.loads(value, strict=False)
         except (json.JSONDecodeError, RecursionError):
             return value
-    if field.annotation is str and isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+    if name in _ONE_OF and isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0]
     return value
 

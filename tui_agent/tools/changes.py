@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from tui_agent.tools.base import ToolContext
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.paths import Location, explain, is_directory, path_needs
 from tui_agent.tools.permission import Permission, PermissionNeed
@@ -12,23 +13,29 @@ MAX_CHANGED_BYTES = 10_000_000
 """Largest file that is changed in memory."""
 
 
-def change_needs(location: Location, diff: Callable[[], str]) -> tuple[PermissionNeed, ...]:
+def change_needs(location: Location, diff: Callable[[], str], context: ToolContext) -> tuple[PermissionNeed, ...]:
     """Return the needs of a change, each edit need with the diff.
 
     Raises:
-        ToolError: the change can't be made. Not for files outside the project or with secrets: the reason may quote
-            the file, and nobody has allowed that yet.
+        ToolError: the change can't be made. Not for files outside the project, with secrets, or that a rule keeps
+            from being read: the reason may quote the file, and nobody has allowed that yet.
     """
     needs = path_needs(Permission.EDIT, location)
     try:
         text = diff()
     except (ToolError, OSError) as error:
-        if location.inside and not is_sensitive(location.real) and not is_sensitive(location.path):
+        if location.inside and _may_be_quoted(location, context):
             raise explain(error, location.shown) if isinstance(error, OSError) else error from None
         return needs
     return tuple(
         replace(need, detail=text, detail_kind="diff") if need.permission is Permission.EDIT else need for need in needs
     )
+
+
+def _may_be_quoted(location: Location, context: ToolContext) -> bool:
+    if is_sensitive(location.real) or is_sensitive(location.path):
+        return False
+    return all(context.verdict(need) != "deny" for need in path_needs(Permission.READ, location))
 
 
 def refuse_unless_file(location: Location) -> None:

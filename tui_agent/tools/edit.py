@@ -12,19 +12,26 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
 from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
 from tui_agent.tools.errors import ToolError
-from tui_agent.tools.matching import NoMatchError, Replaced, Replacement, replace
+from tui_agent.tools.matching import NoMatchError, Replaced, Replacement, line_at, replace
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, find, locate, missing, relocate
 from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.text_files import load, replace_file
+from tui_agent.tools.text_files import lines_of, load, replace_file
 
 MAX_SHOWN_LINES = 60
 """Lines of the changed file that the model is shown."""
 
 _HUNK_EDGE = 8
 _LINE_CHARS = 160
-_OLD_NAMES = ("old_string", "old_str", "oldText", "old_text")
-_NEW_NAMES = ("new_string", "new_str", "newText", "new_text")
+_OTHER_NAMES = {
+    **dict.fromkeys(("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "original"), "old"),
+    **dict.fromkeys(("newstring", "newstr", "newtext", "newcontent", "replace", "replacement", "updated"), "new"),
+    "replaceall": "all",
+}
+"""Names of other programs' tools, without case, hyphens and underscores."""
+
+_TOLD_CHARS = 8
+"""A shorter text is likely to be in a file without an edit having put it there."""
 
 
 class Edit(ToolInput):
@@ -57,8 +64,20 @@ class EditInput(ToolInput):
             single = {name: values.pop(name) for name in ("old", "new", "all") if name in values}
             return values | {"edits": [single]}
         if isinstance(values.get("edits"), dict):
-            return values | {"edits": [values["edits"]]}
+            values["edits"] = [values["edits"]]
+        return _with_path(values)
+
+
+def _with_path(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the path from the edits where each names the same."""
+    edits = values.get("edits")
+    if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
         return values
+    named = {str(edit["path"]) for edit in edits if "path" in edit}
+    path = values.get("path") or next(iter(named), None)
+    if named != {path}:
+        return values
+    return values | {"path": path, "edits": [{key: edit[key] for key in edit if key != "path"} for edit in edits]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +107,9 @@ class EditTool(Tool[EditInput]):
             try:
                 return _plan(arguments, location, context).diff.text
             except (FileNotFoundError, NotADirectoryError):
-                raise missing(location, context) from None
+                raise _absent(location, context) from None
 
-        return change_needs(location, diff)
+        return change_needs(location, diff, context)
 
     async def run(self, arguments: EditInput, context: ToolContext) -> ToolResult:
         """Make the edits."""
@@ -98,7 +117,7 @@ class EditTool(Tool[EditInput]):
         try:
             plan = await asyncio.to_thread(_edit, arguments, location, context)
         except (FileNotFoundError, NotADirectoryError):
-            raise await asyncio.to_thread(missing, location, context) from None
+            raise await asyncio.to_thread(_absent, location, context) from None
         except OSError as error:
             raise explain(error, location.shown) from error
         return ToolResult(
@@ -138,7 +157,10 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
     file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
     text, count, loosely = file.text, 0, []
     for number, edit in enumerate(arguments.edits, 1):
-        done = _one(text, edit, number, len(arguments.edits))
+        try:
+            done = _one(text, edit)
+        except ToolError as error:
+            raise _failed(error, edit, (number, len(arguments.edits)), before=file.text, now=text) from None
         text, count = done.text, count + done.count
         if done.loosely:
             loosely.append(done.loosely)
@@ -154,22 +176,37 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
     return _Plan(data, text, diff_texts(location.pattern, file.text, text), count, tuple(dict.fromkeys(loosely)))
 
 
-def _one(text: str, edit: Edit, number: int, total: int) -> Replaced:
-    which = f"Edit {number} of {total}: " if total > 1 else ""
-    nothing = " Nothing was changed." if total > 1 else ""
+def _absent(location: Location, context: ToolContext) -> ToolError:
+    told = str(missing(location, context))
+    return ToolError(told if "?" in told else f"{told} To create it use write.")
+
+
+def _one(text: str, edit: Edit) -> Replaced:
     if not edit.old:
-        raise ToolError(f"{which}old is empty. To fill or replace a whole file use write.{nothing}")
+        raise ToolError("old is empty. To fill or replace a whole file use write.")
     if edit.old == edit.new:
-        raise ToolError(f"{which}old and new are the same.{nothing}")
+        raise ToolError("old and new are the same.")
     try:
         return replace(text, Replacement(edit.old, edit.new, edit.all))
     except NoMatchError as error:
-        raise ToolError(f"{which}{error}{nothing}") from None
+        raise ToolError(str(error)) from None
+
+
+def _failed(error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str) -> ToolError:
+    """Return what is told of an edit that can't be made: which it is, and what came in between."""
+    reason = str(error)
+    if edit.old and edit.old != edit.new and edit.old not in now:
+        if edit.old in before:
+            reason = "an edit before it changed the same place. Make one edit of them."
+        elif len(edit.new.strip()) >= _TOLD_CHARS and edit.new in now:
+            reason = f"old was not found, but new is there already, at line {line_at(now, now.index(edit.new))}."
+    number, total = which
+    return ToolError(reason if total == 1 else f"Nothing was changed. Edit {number} of {total}: {reason}")
 
 
 def _renamed(values: dict[str, Any]) -> dict[str, Any]:
-    names = dict.fromkeys(_OLD_NAMES, "old") | dict.fromkeys(_NEW_NAMES, "new") | {"replace_all": "all"}
-    return {names[key] if key in names and names[key] not in values else key: value for key, value in values.items()}
+    names = {key: _OTHER_NAMES.get(key.replace("_", "").replace("-", "").lower(), key) for key in values}
+    return {names[key] if names[key] not in values else key: value for key, value in values.items()}
 
 
 # -- what the model is told ---------------------------------------------------------------------------------
@@ -179,7 +216,7 @@ def _answer(location: Location, plan: _Plan) -> str:
     head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
     if plan.loosely:
         head += f" (old differed from the file in {', '.join(plan.loosely)})"
-    return "\n".join([f"{head}. Now:", *_changed_lines(plan.text.split("\n"), plan.diff.hunks)])
+    return "\n".join([f"{head}. Now:", *_changed_lines(lines_of(plan.text), plan.diff.hunks)])
 
 
 def _changed_lines(lines: list[str], hunks: tuple[Hunk, ...]) -> list[str]:

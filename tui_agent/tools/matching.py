@@ -1,18 +1,20 @@
 """Finding the text an edit wants to replace, and replacing it; pure.
 
 Exact text first. Where there is none, the differences that models introduce when they copy are looked past, one
-kind after another: line endings, white space at line ends, typographic quotes and dashes, a shift of the whole
-block's indentation, line numbers copied from ``read``. A match has to be the only one at its level, and what the
-edit does not mean to change stays as it is in the file.
+kind after another: line endings, white space at line ends, typographic quotes and dashes, blank lines around it,
+another indentation of the whole block, line numbers copied from ``read``, one escaping too many. A match has to be the
+only one at its level, and what the edit does not mean to change stays as it is in the file.
 """
 
 import bisect
 import difflib
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tui_agent.tools.indentation import reindented
+from tui_agent.tools.near_matches import ambiguous, closest
+from tui_agent.tools.slips import Pair, without_blank_ends, without_escapes, without_line_numbers
 from tui_agent.tools.text_files import lines_of, newline_of, with_newlines
 
 _TYPOGRAPHIC = str.maketrans(
@@ -23,10 +25,6 @@ _TYPOGRAPHIC = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
     }
 )
-_LINE_NUMBER = re.compile(r"^ *\d+\t")
-_SHOWN_PLACES = 8
-_SHOWN_CHARS = 160
-_COMPARED_LINES = 20_000
 
 
 class NoMatchError(Exception):
@@ -77,7 +75,7 @@ def replace(text: str, wanted: Replacement) -> Replaced:
         if not spans:
             continue
         if len(spans) > 1 and not wanted.everywhere:
-            raise NoMatchError(_ambiguous(text, spans))
+            raise NoMatchError(ambiguous([line_at(text, span.start) for span in spans]))
         chosen = list(_apart(spans))
         return Replaced(_spliced(text, chosen), len(chosen), level.name)
     raise NoMatchError(closest(text, wanted.old))
@@ -116,7 +114,7 @@ def _folding(fold: "_Fold") -> Callable[[str, Replacement], list[_Span]]:
 
 
 def _indented(text: str, wanted: Replacement) -> list[_Span]:
-    """Match whole lines whose indentation is shifted by the same white space on every line."""
+    """Match whole lines whose indentation differs alike on every line."""
     lines, old = lines_of(text), lines_of(wanted.old)
     key = [_folded_line(line) for line in old]
     first = next((index for index, line in enumerate(key) if line), None)
@@ -129,7 +127,7 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
         window = lines[max(begin, 0) : begin + len(old)]
         if _folded_line(line) != key[first] or begin < 0 or [_folded_line(row) for row in window] != key:
             continue
-        moved_old, moved_new = (_shifted(old, window, part) for part in (wanted.old, wanted.new))
+        moved_old, moved_new = (reindented(old, window, part) for part in (wanted.old, wanted.new))
         if moved_old is None or moved_new is None:
             continue
         start, end = starts[begin], starts[begin] + sum(map(len, window))
@@ -140,14 +138,27 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
     return spans
 
 
-def _numbered(text: str, wanted: Replacement) -> list[_Span]:
-    """Match a block that was copied with the line numbers ``read`` puts in front."""
-    old = lines_of(wanted.old)
-    if not old or not all(_LINE_NUMBER.match(line) for line in old):
-        return []
-    new = "".join(_LINE_NUMBER.sub("", line) for line in lines_of(wanted.new))
-    bare = Replacement("".join(_LINE_NUMBER.sub("", line) for line in old), new)
-    return next((spans for level in _LEVELS[:-1] if (spans := level.find(text, bare))), []) if bare.old else []
+def _without(
+    slip: Callable[[str, str], Pair | None], levels: "tuple[_Level, ...]"
+) -> Callable[[str, Replacement], list[_Span]]:
+    """Match a text without what was put into it by mistake, by other levels."""
+
+    def find(text: str, wanted: Replacement) -> list[_Span]:
+        pair = slip(wanted.old, wanted.new)
+        if pair is None or not pair[0]:
+            return []
+        return next((spans for level in levels if (spans := level.find(text, Replacement(*pair)))), [])
+
+    return find
+
+
+def _whole_lines(find: Callable[[str, Replacement], list[_Span]]) -> Callable[[str, Replacement], list[_Span]]:
+    """Match whole lines only: what was taken off at the ends of the text were line breaks."""
+
+    def whole(text: str, span: _Span) -> bool:
+        return text[: span.start][-1:] in {"", "\n"} and text[span.end :].lstrip(" \t\r")[:1] in {"", "\n"}
+
+    return lambda text, wanted: [span for span in find(text, wanted) if whole(text, span)]
 
 
 # -- folding: a text with differences taken out, and the way back -------------------------------------------
@@ -196,13 +207,20 @@ class _Fold:
 _LINE_ENDS = re.compile(r"\r(?=\n)")
 _TRAILING = re.compile(r"[ \t\r]+(?=\n|\Z)")
 
-_LEVELS = (
+_CLOSE = (
     _Level("", _exact),
     _Level("line endings", _folding(_Fold(_LINE_ENDS))),
     _Level("white space at line ends", _folding(_Fold(_TRAILING, trims_line_ends=True))),
     _Level("typographic characters", _folding(_Fold(_TRAILING, typographic=True, trims_line_ends=True))),
-    _Level("indentation", _indented),
-    _Level("line numbers", _numbered),
+)
+_INDENTED = _Level("indentation", _indented)
+_LEVELS = (
+    *_CLOSE,
+    _Level("blank lines around it", _whole_lines(_without(without_blank_ends, _CLOSE))),
+    _INDENTED,
+    _Level("blank lines and indentation", _whole_lines(_without(without_blank_ends, (_INDENTED,)))),
+    _Level("line numbers", _without(without_line_numbers, (*_CLOSE, _INDENTED))),
+    _Level("escapes", _without(without_escapes, (*_CLOSE, _INDENTED))),
 )
 
 
@@ -229,26 +247,6 @@ def _keeping_unchanged(text: str, span: tuple[int, int], wanted: Replacement) ->
 
 def _without_carriages(lines: list[str]) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
-
-
-def _shifted(old: list[str], window: list[str], new: str) -> str | None:
-    """Return the new text with the indentation the file has, None when the lines are not shifted alike."""
-    pairs = [(_indent(a), _indent(b)) for a, b in zip(old, window, strict=True) if a.strip()]
-    wider, narrower = pairs[0][1], pairs[0][0]
-    if wider.endswith(narrower):
-        prefix = wider[: len(wider) - len(narrower)]
-        if any(there != prefix + here for here, there in pairs):
-            return None
-        return "".join(prefix + line if line.strip() else line for line in lines_of(new))
-    if narrower.endswith(wider):
-        prefix = narrower[: len(narrower) - len(wider)]
-        if any(here != prefix + there for here, there in pairs):
-            return None
-        rows = lines_of(new)
-        if any(row.strip() and not row.startswith(prefix) for row in rows):
-            return None
-        return "".join(row.removeprefix(prefix) for row in rows)
-    return None
 
 
 def _newline_near(text: str, start: int, end: int) -> str:
@@ -291,65 +289,5 @@ def _offsets(lines: list[str]) -> list[int]:
     return offsets
 
 
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
 def _folded_line(line: str) -> str:
     return line.strip().translate(_TYPOGRAPHIC)
-
-
-# -- messages -----------------------------------------------------------------------------------------------
-
-
-def _ambiguous(text: str, spans: list[_Span]) -> str:
-    numbers = [str(line_at(text, span.start)) for span in spans[:_SHOWN_PLACES]]
-    more = ", ..." if len(spans) > _SHOWN_PLACES else ""
-    return (
-        f"old is there {len(spans)} times (lines {', '.join(numbers)}{more}). "
-        "Add lines around it to name one place, or set all to true."
-    )
-
-
-def closest(text: str, old: str) -> str:
-    """Return a message that says where the text comes closest to what was looked for."""
-    lines, wanted = text.split("\n")[:_COMPARED_LINES], [line for line in old.split("\n") if line.strip()]
-    if not wanted:
-        return "old is only white space that is not in the file like that."
-    start = _best_start(lines, old.split("\n"))
-    if start is not None:
-        return _first_difference(lines, old.split("\n"), start)
-    near = difflib.get_close_matches(wanted[0].strip(), {line.strip() for line in lines}, n=1, cutoff=0.6)
-    if not near:
-        return "old was not found, nor anything like it. Read the file again."
-    number = next(index for index, line in enumerate(lines, 1) if line.strip() == near[0])
-    return f"old was not found. The closest line is {number}: {_short(lines[number - 1])}"
-
-
-def _best_start(lines: list[str], old: list[str]) -> int | None:
-    """Return the index at which most lines of ``old`` are where they should be."""
-    places: dict[str, list[int]] = {}
-    for index, line in enumerate(lines):
-        places.setdefault(line.strip(), []).append(index)
-    votes: Counter[int] = Counter()
-    for offset, line in enumerate(old):
-        if line.strip():
-            votes.update(index - offset for index in places.get(line.strip(), ())[:100] if index >= offset)
-    return min(votes, key=lambda start: (-votes[start], start)) if votes else None
-
-
-def _first_difference(lines: list[str], old: list[str], start: int) -> str:
-    last = min(start + len(old), len(lines))
-    for offset, line in enumerate(old):
-        there = lines[start + offset] if start + offset < len(lines) else "the end of the file"
-        if there.strip() != line.strip():
-            return (
-                f"old was not found. Closest are lines {start + 1}-{last}; "
-                f"line {start + offset + 1} is {_short(there)} but old has {_short(line)}"
-            )
-    return f"old was not found. Lines {start + 1}-{last} differ from it in white space only; copy them exactly."
-
-
-def _short(line: str) -> str:
-    line = line.removesuffix("\r")
-    return repr(line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + "…")

@@ -1,9 +1,13 @@
 """The ``write`` tool: a whole file, new or replaced."""
 
 import asyncio
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pydantic import model_validator
 
 from tui_agent.context.rendering import line_count
 from tui_agent.session.entries import ToolMetadata
@@ -13,7 +17,7 @@ from tui_agent.tools.diffs import FileDiff, diff_texts
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.opening import make_directories
 from tui_agent.tools.outputs import counted
-from tui_agent.tools.paths import Location, explain, locate, relocate
+from tui_agent.tools.paths import Location, explain, is_directory, locate, relocate
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
 
@@ -23,6 +27,16 @@ class WriteInput(ToolInput):
 
     path: str
     content: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_json(cls, values: Any) -> Any:
+        """Take the content of a JSON file as what it stands for."""
+        if not isinstance(values, dict) or not isinstance(values.get("content"), dict | list):
+            return values
+        if not str(values.get("path", "")).strip().endswith(".json"):
+            return values
+        return values | {"content": json.dumps(values["content"], indent=2, ensure_ascii=False) + "\n"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +57,7 @@ class WriteTool(Tool[WriteInput]):
     def needs(self, arguments: WriteInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return an edit need with the diff."""
         location = locate(arguments.path, context)
-        return change_needs(location, lambda: _plan(arguments, location, context).diff.text)
+        return change_needs(location, lambda: _plan(arguments, location, context).diff.text, context)
 
     async def run(self, arguments: WriteInput, context: ToolContext) -> ToolResult:
         """Write it."""
@@ -85,6 +99,8 @@ def _write(arguments: WriteInput, location: Location, context: ToolContext) -> _
 
 
 def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _Plan:
+    if arguments.path.strip().endswith("/") and not is_directory(location.real):
+        raise ToolError(f"{arguments.path.strip()} names a directory. Name a file: directories are made with it.")
     if not os.path.lexists(location.real):
         return _Plan(None, arguments.content.encode(), diff_texts(location.pattern, None, arguments.content))
     refuse_unless_file(location)
