@@ -366,6 +366,14 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
     return None, False
 
 
+_EXPECTED = {
+    "tuple_type": 'it is a list, such as ["one", "two"]',
+    "dict_type": "it is a table",
+    "model_type": "it is a table",
+}
+"""What to say where pydantic names Python's types."""
+
+
 def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None) -> str:
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"])
@@ -373,7 +381,7 @@ def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin], 
     where = {"environment": "the environment", "flag": "the command line", "project": str(project)}.get(
         origin, str(path)
     )
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    message = _EXPECTED.get(first["type"]) or first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"{where}: {key} = {_shown(key, first['input'])} is not accepted: {message}."
 
 

@@ -13,7 +13,14 @@ from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.compactor import Draft, Outcome
-from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice, RequestStarted, RunEnded
+from tui_agent.agent.events import (
+    CompactionEnded,
+    CompactionProgress,
+    CompactionStarted,
+    Notice,
+    RequestStarted,
+    RunEnded,
+)
 from tui_agent.context.ladder import Commit
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
@@ -397,3 +404,21 @@ async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_do
     assert (await harness.ended()).reason == "done"
     assert "compaction" not in harness.kinds()
     assert harness.of(CompactionEnded)[-1].error == "Interrupted."
+
+
+async def test_no_summary_is_paid_for_where_not_even_the_shortest_would_help(tmp_path: Path) -> None:
+    project_files(tmp_path)
+    early = ContextSettings(compaction=CompactionSettings(threshold=2_000))
+    harness = make_agent(
+        tmp_path, ScriptedClient(Worker(20)), window=100_000, max_steps=99, rules=allow_all(), settings=early
+    )
+    assert (await harness.say("Read everything.")).reason == "done"
+    first = harness.of(Notice)[0].message
+    assert "compaction.threshold acts at 2,000 tokens" in first, "what makes it so small is named at the start"
+    paid, failed = False, 0
+    for event in harness.events:
+        paid = (paid or isinstance(event, CompactionProgress)) and not isinstance(event, CompactionStarted)
+        if isinstance(event, CompactionEnded) and event.error:
+            failed += 1
+            assert not paid, event.error
+    assert failed

@@ -193,6 +193,57 @@ def test_no_name_is_saved_that_can_be_no_models(capsys: pytest.CaptureFixture[st
     assert "provider/name" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("ui.theme", "foo", "no theme “foo”"),
+        ('models."opnai/gpt-4o".context_window', "9000", "Did you mean openai/gpt-4o"),
+        ("providers.openia.api_key", "sk-1", "Did you mean openai"),
+        ("keys.compact", "f99", "“f99” is no key"),
+        ("keys.kompact", "f8", "Did you mean compact"),
+    ],
+)
+def test_what_names_nothing_is_saved_with_a_warning(
+    capsys: pytest.CaptureFixture[str], key: str, value: str, told: str
+) -> None:
+    assert run(["config", "set", key, value]) == 0
+    assert told in capsys.readouterr().err
+    assert run(["config", "get", key]) == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("permissions.bash", "sometimes", "allow, ask or deny"),
+        ("permissions.basg", "allow", "is no permission"),
+        ("mode", "nonsense", "'build', 'auto-edit' or 'plan'"),
+        ("compaction.threshold", "soon", 'a share like "80%"'),
+        ("compaction.threshold", "5", "at least 1,024"),
+        ("instructions", "notes.md", "it is a list"),
+    ],
+)
+def test_what_says_nothing_is_not_saved(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str, value: str, told: str
+) -> None:
+    assert run(["config", "set", key, value]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "config" / "config.toml").exists()
+
+
+def test_a_setting_that_makes_sense_is_saved_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    for key, value in (
+        ("ui.theme", "nord"),
+        ("permissions.bash", '{"git *" = "allow"}'),
+        ("keys.compact", "f8"),
+        ('models."openai/mine".base_url', "http://localhost:1/v1"),
+        ('models."openai/*".threshold', "70%"),
+        ("prune", "false"),
+    ):
+        assert run(["config", "set", key, value]) == 0
+        assert capsys.readouterr().err == ""
+    assert printed(capsys, "config", "get", "prune.when").strip() == "off"
+
+
 def test_what_the_welcome_screen_shows_is_enough_to_work_with(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

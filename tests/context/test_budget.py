@@ -261,11 +261,8 @@ def test_a_threshold_is_a_share_tokens_used_or_tokens_left(setting, window, expe
     assert threshold(ModelLimits("m", window, 20_000), own) == expected
 
 
-@pytest.mark.parametrize("setting", ["80", "x", "120%", "80 percent", True, 0.8])
+@pytest.mark.parametrize("setting", ["80", 80, "x", "120%", "80 percent", True, 0.8])
 def test_a_threshold_that_makes_no_sense_is_refused(setting):
-    if setting == "80":
-        assert ContextSettings.model_validate({"compaction": {"threshold": setting}}).compaction.threshold == 80
-        return
     with pytest.raises(ValueError, match="threshold"):
         ContextSettings.model_validate({"compaction": {"threshold": setting}})
 

@@ -46,6 +46,9 @@ from tui_agent.context.weights import CountEntry
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.session import Session
 
+_SHORTEST = "…"
+"""The shortest summary there is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -132,8 +135,9 @@ class Compactor:
     async def draft(self, order: Order) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise, for a person to look at before ``commit``."""
         plan = await self.plan(order)
-        if isinstance(plan, Refusal):
-            return plan
+        return plan if isinstance(plan, Refusal) else await self._draft(plan, order)
+
+    async def _draft(self, plan: CompactionPlan, order: Order) -> Draft | Refusal | SummaryFailure:
         answer = await self._ask_hooks(plan)
         if answer.cancel:
             why = f"A hook cancelled it: {answer.message or 'no reason given'}"
@@ -177,13 +181,15 @@ class Compactor:
         return commit
 
     async def _compact(self, order: Order, *, without_model: bool) -> Outcome:
+        plan = await self.plan(order)
+        if isinstance(plan, Refusal):
+            return self._refused(plan)
         if without_model:
-            plan = await self.plan(order)
-            if isinstance(plan, Refusal):
-                return self._refused(plan)
             draft = await self._by_rule(plan, order)
         else:
-            drafted = await self.draft(order)
+            if order.trigger != "manual" and (why := await self._why_hopeless(plan, order)):
+                return Outcome(why)
+            drafted = await self._draft(plan, order)
             if isinstance(drafted, Refusal):
                 return self._refused(drafted)
             if isinstance(drafted, SummaryFailure):
@@ -191,6 +197,12 @@ class Compactor:
             draft = drafted
         commit = await self.commit(draft, order.model)
         return Outcome(commit.message) if isinstance(commit, Refusal) else Outcome(steps=commit.steps)
+
+    async def _why_hopeless(self, plan: CompactionPlan, order: Order) -> str:
+        """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
+        size = self._size(order.model, self._session.active_path())
+        weighed = await self.weigh(Draft(plan, _SHORTEST, size, None, Spent()), order.model)
+        return weighed.message if isinstance(weighed, Refusal) else ""
 
     def _refused(self, refusal: Refusal) -> Outcome:
         """Take what a refusal offers instead of a summary: cutting oversized outputs."""

@@ -61,9 +61,10 @@ class Head:
         told = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
         if told.crowded:
             text = describe_overhead(told.tokens, limits.window, overhead_parts(told.parts))
-            self._channel.emit(
-                Notice(f"{text} That much of every request is taken from the start.", "warning", "context")
-            )
+            text += " That much of every request is taken from the start."
+            if told.early is not None:
+                text += f" compaction.threshold acts at {told.early:,} tokens: {told.budget:,} are left for the work."
+            self._channel.emit(Notice(text, "warning", "context"))
 
     def is_due(self, model: str, mode: str) -> bool:
         """Whether the next head may be a new one because of servers' tools."""

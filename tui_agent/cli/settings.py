@@ -9,9 +9,6 @@ from pydantic import BaseModel
 from tui_agent.cli.output import say
 from tui_agent.config import config_path, get_value, load_config, parse_value, set_value
 
-MODEL_KEYS = frozenset({"model", "small_model", "compaction.model"})
-"""Settings that name a model."""
-
 
 def run_config(arguments: Namespace) -> int:
     """Print or change settings."""
@@ -23,11 +20,7 @@ def run_config(arguments: Namespace) -> int:
         case "get":
             _print_all()
         case "set":
-            value = parse_value(arguments.value)
-            if arguments.key in MODEL_KEYS:
-                _check_model(str(value))
-            loaded = set_value(arguments.key, value)
-            print(f"{arguments.key} = {_shown(_hide_keys(get_value(loaded, arguments.key)))} in {loaded.path}")
+            _set(arguments.key, parse_value(arguments.value))
         case _:
             loaded = set_value(arguments.key, None)
             print(f"{arguments.key} is no longer set in {loaded.path}")
@@ -45,14 +38,15 @@ def _print_all() -> None:
         say(f"{setting:<52}  # {row.origin}")
 
 
-def _check_model(model: str) -> None:
-    """Save no name that can be no model's, and warn of one the catalog doesn't have."""
-    from tui_agent.model.demo_catalog import DemoCatalog
-    from tui_agent.model.naming import require
+def _set(key: str, value: object) -> None:
+    """Save a setting, and say what is odd about it."""
+    from tui_agent.cli.setting_checks import doubts, require_sense
 
-    config = load_config().config
-    if warning := require(model, DemoCatalog(config.models, config.providers)):
-        say(f"{warning} It is saved all the same: the provider may know it.", file=sys.stderr)
+    warning = require_sense(key, value)
+    loaded = set_value(key, value)
+    for told in filter(None, [warning, *doubts(key, loaded)]):
+        say(told, file=sys.stderr)
+    print(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
 
 
 def _shown(value: object) -> str:

@@ -89,6 +89,8 @@ class Overhead:
     """Worth a warning at the start: over ``compaction.overhead_share`` of the window, or a history budget below
     ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
+    early: int | None = None
+    """The threshold, when it is what makes the budget small and not the window."""
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
@@ -235,7 +237,9 @@ def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings
     parts = sorted(head_parts(system, counter), key=lambda part: -part.tokens)
     allowed = settings.for_model(limits.model).compaction
     crowded = budget < allowed.minimum_budget or tokens > allowed.overhead_share * limits.window
-    return Overhead(tokens, budget, crowded, tuple(parts))
+    room = limits.window - reserve(limits, settings) - tokens
+    early = at if budget < allowed.minimum_budget <= room else None
+    return Overhead(tokens, budget, crowded, tuple(parts), early)
 
 
 def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:

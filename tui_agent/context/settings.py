@@ -15,10 +15,16 @@ _PERCENT = re.compile(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
 _NUMBER = re.compile(r"-?\d[\d_]*")
 
 
+LEAST_THRESHOLD = 1_024
+"""Tokens used below which no threshold makes sense: the prompt alone takes more."""
+_THRESHOLDS = (
+    'a threshold is a share like "80%", tokens used like 120000 (at least 1,024), tokens left like -20000, '
+    "or 0 for never"
+)
+
+
 def _check_threshold(value: object) -> object:
     """Normalise a threshold to ``"80%"`` or an integer; anything else is a ``ValueError``."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
     if isinstance(value, str):
         text = value.strip()
         if percent := _PERCENT.fullmatch(text):
@@ -26,10 +32,11 @@ def _check_threshold(value: object) -> object:
             if -100 < share <= 100:
                 return f"{share:g}%" if share else 0
         elif _NUMBER.fullmatch(text):
-            return int(text)
-    raise ValueError(
-        'a threshold is a share like "80%", tokens used like 120000, tokens left like -20000, or 0 for never'
-    )
+            value = int(text)
+    makes_sense = isinstance(value, int) and not isinstance(value, bool) and not 0 < value < LEAST_THRESHOLD
+    if value is None or makes_sense:
+        return value
+    raise ValueError(_THRESHOLDS)
 
 
 Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
@@ -152,7 +159,7 @@ class CompactionSettings(_Settings):
 
 
 class PruneSettings(_Settings):
-    """Second defence: old tool outputs become placeholders."""
+    """Second defence: old tool outputs become placeholders. ``false`` is short for ``when = "off"``."""
 
     when: Literal["auto", "run_end", "off"] = "auto"
     """"auto": under pressure, while the provider's cache is cold and at a model switch; "run_end": after every
@@ -176,6 +183,12 @@ class PruneSettings(_Settings):
     elsewhere, told in its placeholders."""
     pressure: Share = 0.60
     """Share of the threshold above which the context is under pressure."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _switch(cls, data: Any) -> Any:
+        """Accept ``prune = false`` and ``prune = true``."""
+        return {"when": "auto" if data else "off"} if isinstance(data, bool) else data
 
     @property
     def automatic(self) -> bool:
@@ -252,7 +265,7 @@ class ContextSettings(_Settings):
     compaction: CompactionSettings = CompactionSettings()
     """Summaries."""
     prune: PruneSettings = PruneSettings()
-    """Old tool outputs; ``false`` is short for ``when = "off"``."""
+    """Old tool outputs."""
     truncation: TruncationSettings = TruncationSettings()
     """New tool outputs."""
     images: ImageSettings = ImageSettings()
@@ -265,14 +278,6 @@ class ContextSettings(_Settings):
     """Window assumed for a model nobody knows."""
     models: dict[str, ModelContextSettings] = Field(default_factory=dict)
     """Settings per model; a name may hold ``*``, the longest matching one counts."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _switches(cls, data: Any) -> Any:
-        """Accept ``prune = false`` and ``prune = true``."""
-        if isinstance(data, dict) and isinstance(data.get("prune"), bool):
-            return {**data, "prune": {"when": "auto" if data["prune"] else "off"}}
-        return data
 
     def for_model(self, model: str) -> "ContextSettings":
         """Return the settings with everything that ``models`` says of this model put in place."""
