@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.tools import bash as bash_module
 from tui_agent.tools import process
 from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.bash import BashInput, BashTool
@@ -112,7 +113,7 @@ async def test_what_would_stand_on_a_screen(space: Workspace) -> None:
     """Colours, titles, clipboard writes and rewritten lines are not for the model; the blob has them."""
     command = r"printf '\033[31mred\033[0m\n\033]52;c;aGk=\007\033]0;title\007 10%%\r 50%%\r100%%\ncrlf\r\na\0b\xff\n'"
     result = await space.call(BASH, command=command)
-    assert result.output == "red\n100%\ncrlf\nab\ufffd"
+    assert result.output == "red\n100%\ncrlf\na\nb\ufffd"
     assert result.full_output is not None
     assert b"\x1b[31mred" in space.blobs[result.full_output]
 
@@ -160,6 +161,27 @@ async def test_a_character_cut_in_two_is_reported_whole(space: Workspace) -> Non
     flag.touch()
     assert (await task).output == "aéb"
     assert "".join(space.live) == "aéb"
+
+
+@pytest.mark.parametrize(
+    ("written", "run"),
+    [
+        ("```bash\necho a\necho b\n```", "echo a\necho b"),
+        ("```\necho a\n```\n", "echo a"),
+        ("$ echo a", "echo a"),
+        ("$ echo a\n$ echo b", "echo a\necho b"),
+        ("cat <<'```'\n$ x\n```", "cat <<'```'\n$ x\n```"),
+        ("echo a\n$ x", "echo a\n$ x"),
+    ],
+)
+def test_what_a_command_is_shown_in_is_taken_off(written: str, run: str) -> None:
+    assert BashInput(command=written).command == run
+
+
+async def test_the_longest_time_can_not_be_made_longer(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bash_module, "MAX_TIMEOUT", 0.05)
+    result = await space.call(BASH, command="sleep 5", timeout=3)
+    assert result.output.endswith("everything it started. For what takes longer use background.]")
 
 
 @pytest.mark.parametrize("command", ["", "  \n", "a\0b"])

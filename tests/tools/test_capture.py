@@ -59,13 +59,38 @@ def test_lines_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"10%\r20%\r100%\ndone\r\n", "100%\ndone\n"),
         (b"kept\r\r\n", "kept\n"),
         (b"ab\x08c\x08\x08xy", "xy"),
-        (b"a\x00b\x07c\x7f", "abc"),
+        (b"a\x00b\x07c\x7f", "a\nbc"),
         (b"caf\xe9", "caf\ufffd"),
         ("é [bold] \tx".encode(), "é [bold] \tx"),
     ],
 )
 def test_plain_text(raw: bytes, shown: str) -> None:
     assert plain_text(raw) == shown
+
+
+ELF = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0>\0\x01\0\0\0\nplain line\n\xff\xfe\x02\x03\x04\x05\x06\x0e\x0f\x10"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (ELF, f"[{len(ELF)} bytes of binary output are not shown.]"),
+        (b"before\n" + ELF + b"\nafter\n", f"before\n[{len(ELF)} bytes of binary output are not shown.]\nafter\n"),
+        (b"\0".join([b"src/first.py", b"src/second.py"] * 50), "\n".join(["src/first.py", "src/second.py"] * 50)),
+        (b"\x1b[32mok\x1b[0m\a\n" * 50, "ok\n" * 50),
+        (b"a\x01b\n", "ab\n"),
+        ("Größe\n".encode("latin-1") * 20, "Gr\ufffd\ufffde\n" * 20),
+    ],
+)
+def test_binary_output_is_described(raw: bytes, shown: str) -> None:
+    assert plain_text(raw) == shown
+
+
+def test_text_between_two_binary_parts_is_shown() -> None:
+    text = b"".join(b"line %d\n" % number for number in range(100))
+    shown = plain_text(ELF + b"\n" + text + ELF)
+    assert shown.count("bytes of binary output are not shown") == 2
+    assert text.decode() in shown
 
 
 @given(st.binary(max_size=200))

@@ -66,6 +66,11 @@ def test_a_question_at_the_end_counts_though_nothing_failed(output: str) -> None
         ("printf done:", "done:", False),
         ("echo already read; false", "already read\n", True),
         ("test -f x || thread", "", True),
+        (
+            "ssh host ls",
+            "Pseudo-terminal will not be allocated because stdin is not a terminal.\nssh: Could not resolve hostname\n",
+            True,
+        ),
     ],
 )
 def test_ordinary_output_gets_no_advice(command: str, output: str, failed: bool) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -35,6 +36,7 @@ FIRST_LOOK = 0.5
 """Seconds a background job is watched before its call returns: most that can't work end by then."""
 
 _TITLE_CHARS = 200
+_FENCE = re.compile(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
 class BashInput(ToolInput):
@@ -44,6 +46,15 @@ class BashInput(ToolInput):
     timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
     background: bool = False
     network: bool = Field(default=False, description="Needs internet or a local port")
+
+    @field_validator("command")
+    @classmethod
+    def _bare(cls, command: str) -> str:
+        """Take off what a command stands in where it is shown to people: a code fence, prompts."""
+        if fenced := _FENCE.match(command):
+            command = fenced[1]
+        lines = command.split("\n")
+        return "\n".join(line[2:] for line in lines) if all(line.startswith("$ ") for line in lines) else command
 
 
 class BashTool(Tool[BashInput]):
@@ -183,7 +194,8 @@ def _output(arguments: BashInput, run: Run, started: _Started, project: Path) ->
 
 def _ending(run: Run, timeout: float) -> str:
     if run.timed_out:
-        return f"[Stopped after {timeout:g} s with everything it started. Give a longer timeout or use background.]"
+        longer = "Give a longer timeout or use" if timeout < MAX_TIMEOUT else "For what takes longer use"
+        return f"[Stopped after {timeout:g} s with everything it started. {longer} background.]"
     notes = []
     if run.exit_code is not None and run.exit_code < 0:
         notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")

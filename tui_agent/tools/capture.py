@@ -116,13 +116,25 @@ _BACKSPACES = re.compile(r"[^\n\x08]\x08")
 _REWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
 
 
+_NOT_TEXT = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b")) + b"\x7f"
+_CONTROL_BYTE = re.compile(rb"[" + re.escape(_NOT_TEXT) + rb"]")
+_FEW_CONTROLS = 8
+_CONTROL_SHARE = 0.02
+_NUL_SHARE = 0.3
+"""A list of names may have a NUL after each."""
+
+_LINES_BETWEEN = 20
+"""So many lines without control characters may stand in something binary."""
+
+
 def plain_text(raw: bytes) -> str:
     """Return output as the model is shown it: what would stand on a screen, without what moves the cursor.
 
-    Invalid UTF-8 becomes replacement characters. Of a line that carriage returns rewrote (a progress bar) only the
-    last version stays.
+    What is binary is told by its size; other invalid UTF-8 becomes replacement characters. Of a line that carriage
+    returns rewrote (a progress bar) only the last version stays.
     """
-    text = raw.decode("utf-8", "replace").replace("\r\n", "\n")
+    # A NUL in text stands between names.
+    text = _binary_described(raw).decode("utf-8", "replace").replace("\0", "\n").replace("\r\n", "\n")
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
@@ -131,3 +143,37 @@ def plain_text(raw: bytes) -> str:
         shorter = _BACKSPACES.sub("", text)
         text = shorter if shorter != text else text.replace("\x08", "")
     return _CONTROLS.sub("", text)
+
+
+def _binary_described(raw: bytes) -> bytes:
+    """Return output with a note in place of each binary part."""
+    pieces: list[bytes] = []
+    shown = 0
+    for start, end in _suspicious(raw):
+        part = raw[start:end]
+        if _is_binary(part):
+            pieces += [raw[shown:start], f"[{len(part):,} bytes of binary output are not shown.]".encode()]
+            shown = end
+    return b"".join([*pieces, raw[shown:]]) if pieces else raw
+
+
+def _suspicious(raw: bytes) -> list[tuple[int, int]]:
+    """Return the spans of lines that hold control characters, those close together as one."""
+    spans: list[tuple[int, int]] = []
+    end = 0
+    while (found := _CONTROL_BYTE.search(raw, end)) is not None:
+        start = raw.rfind(b"\n", 0, found.start()) + 1
+        end = raw.find(b"\n", found.end())
+        end = len(raw) if end < 0 else end
+        if spans and raw.count(b"\n", spans[-1][1], start) <= _LINES_BETWEEN:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _is_binary(part: bytes) -> bool:
+    nuls = part.count(0)
+    controls = len(part) - len(part.translate(None, _NOT_TEXT)) - nuls
+    many = max(_FEW_CONTROLS, len(part) * _CONTROL_SHARE)
+    return controls > many or nuls > max(_FEW_CONTROLS, len(part) * _NUL_SHARE)

@@ -50,6 +50,9 @@ _SIGNS: tuple[tuple[str, str], ...] = (
 )
 _COMPILED = tuple((re.compile(sign, re.MULTILINE), text) for sign, text in _SIGNS)
 
+_SSH_GOES_ON = "Pseudo-terminal will not be allocated because stdin is not a terminal."
+"""Said by ssh, which works without one."""
+
 _YES_OR_NO = re.compile(r"[\[(](y/n|yes/no|y/N|Y/n|yes|no)(/[^\])]*)?[\])]\s*[?:]?\s*(abort\.?)?$", re.IGNORECASE)
 _QUESTION = re.compile(r"\S.*\?\s*$")
 _PROMPT = re.compile(r"\S.*([:>?]|[\])])\s*$")
@@ -67,7 +70,7 @@ def advice(command: str, output: str, *, failed: bool) -> str:
         output: what it printed, as the model sees it; a last line without an end is how questions look.
         failed: it ended badly, or had to be stopped.
     """
-    end = output[-_LOOKED_AT:]
+    end = output[-_LOOKED_AT:].replace(_SSH_GOES_ON, "")
     if failed:
         for sign, text in _COMPILED:
             if sign.search(end):
