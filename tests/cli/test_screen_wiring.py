@@ -1,15 +1,18 @@
 """What the full-screen program does beside opening sessions."""
 
 import asyncio
+import threading
 import time
+from argparse import Namespace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from tui_agent.cli import screen_wiring
+from tui_agent.cli import screen, screen_wiring, wiring
 from tui_agent.cli.screen_wiring import ScreenWiring
 from tui_agent.session.session import Session
+from tui_agent.ui import app
 
 PAUSE = 0.05
 
@@ -21,7 +24,6 @@ class Parts:
         self.asked: list[str] = []
         self.ready = asyncio.Event()
         self.client = SimpleNamespace(warm=lambda model: self.asked.append(f"host for {model}"))
-        self.catalog = SimpleNamespace(load=lambda: self.asked.append("catalog"))
 
     def make_agent(self, _session: Session) -> Any:
         async def warm() -> None:
@@ -49,7 +51,7 @@ async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(parts: Par
     assert parts.asked == ["host for m"]
     await asyncio.wait_for(parts.ready.wait(), 10)
     assert time.time() - began >= PAUSE
-    assert parts.asked == ["host for m", "catalog", "encoding"]
+    assert parts.asked == ["host for m", "encoding"]
 
 
 async def test_nothing_is_loaded_while_somebody_types(parts: Parts) -> None:
@@ -57,3 +59,31 @@ async def test_nothing_is_loaded_while_somebody_types(parts: Parts) -> None:
     opened(parts).watch_typing(lambda: min(time.time(), typed_until))
     await asyncio.wait_for(parts.ready.wait(), 10)
     assert time.time() - typed_until >= PAUSE
+
+
+async def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    pressed, answered = threading.Event(), []
+
+    class Building:
+        def __init__(self, _arguments: Namespace) -> None:
+            answered.append(pressed.wait(10))
+            raise OSError("no parts today")
+
+    class Painted:
+        failure: Exception | None = None
+
+        def __init__(self, load: Any, **_more: object) -> None:
+            self._load = load
+
+        async def run_async(self) -> None:
+            loading = asyncio.create_task(self._load())
+            await asyncio.sleep(0)
+            pressed.set()
+            (self.failure,) = await asyncio.gather(loading, return_exceptions=True)
+
+    monkeypatch.setattr(wiring, "Wiring", Building)
+    monkeypatch.setattr(app, "TuiAgentApp", Painted)
+
+    with pytest.raises(OSError, match="no parts today"):
+        await screen._run(Namespace())
+    assert answered == [True]

@@ -58,6 +58,17 @@ def test_a_known_model(catalog: Catalog, model: str) -> None:
     assert info.cache_marks
 
 
+def test_what_stands_within_a_row_is_no_model(path: Path) -> None:
+    inner = {"claude-x": {"mode": "part of another"}, "gpt-x": "a word"}
+    path.write_text(json.dumps({"other": inner, **ROWS}, indent=4))
+    catalog = Catalog(path=path)
+
+    assert catalog.info("anthropic/claude-x").context_window == 200_000
+    assert catalog.info("openai/gpt-x").context_window == 128_000
+    assert not catalog.knows("other")
+    assert not catalog.knows("embed-x")
+
+
 def test_an_unknown_model_gets_an_assumed_window(catalog: Catalog) -> None:
     info = catalog.info("foo/bar")
 

@@ -37,12 +37,10 @@ async def _run(arguments: Namespace) -> int:
     screens: list[ScreenWiring] = []
 
     async def load() -> "tuple[AppServices, Start]":
-        await asyncio.to_thread(import_module, "tui_agent.cli.screen_wiring")
-        from tui_agent.cli.screen_wiring import ScreenWiring
-        from tui_agent.cli.wiring import Wiring
-
-        wiring = Wiring(arguments)
+        wiring = await asyncio.to_thread(_wire, arguments)
         wired.append(wiring)
+        from tui_agent.cli.screen_wiring import ScreenWiring
+
         screen = ScreenWiring(wiring)
         screens.append(screen)
         screen.watch_typing(lambda: app.main.prompt.last_typed)
@@ -66,6 +64,17 @@ async def _run(arguments: Namespace) -> int:
         for way in filter(None, (screen.way_back for screen in screens)):
             print(f"Go on with: {way}", flush=True)
     return app.return_code or 0
+
+
+def _wire(arguments: Namespace) -> "Wiring":
+    """Import what the first session needs and build the parts, in a thread: keys are answered meanwhile."""
+    import_module("tui_agent.cli.screen_wiring")
+    from tui_agent.cli.wiring import Wiring
+    from tui_agent.tools.registry import builtin_tools
+
+    # An agent makes its own; here they are only imported.
+    builtin_tools()
+    return Wiring(arguments)
 
 
 def first_look() -> "UiSettings":

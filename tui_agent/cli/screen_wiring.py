@@ -185,14 +185,13 @@ class ScreenWiring:
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, agent: Agent) -> None:
-        """Load catalog and encoding when the user pauses: each holds up the screen for a moment.
+        """Load the encoding when the user pauses: it holds up the screen for a moment.
 
-        The session being opened now is not to wait for them either.
+        The session being opened now is not to wait for it either.
         """
         opened = time.time()
         while time.time() - max(opened, self._last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
-        await asyncio.to_thread(self._wiring.catalog.load)
         await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:

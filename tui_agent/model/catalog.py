@@ -1,18 +1,16 @@
 """The catalog: windows, prices and abilities of models, from litellm's package file and the user's settings.
 
-The file is read without importing litellm, when it is first asked for, in about 25 ms.
+The file is read without importing litellm, when it is first asked for.
 """
 
 import difflib
-import importlib.util
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_agent.model.price_list import PriceList, Row
 from tui_agent.model.providers import provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.entries import Usage
@@ -20,10 +18,8 @@ from tui_agent.session.entries import Usage
 ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""
 
-_FILE = "model_prices_and_context_window_backup.json"
 _SLIP = 0.85
 """How much a name resembles one that was mistyped: 0 not at all, 1 the same."""
-_CHAT = {"chat", "responses"}
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
@@ -93,12 +89,8 @@ class Catalog:
     ) -> None:
         self._settings = dict(models or {})
         self._providers = dict(providers or {})
-        self._path = path
+        self._rows = PriceList(path)
         self._infos: dict[str, ModelInfo] = {}
-
-    def load(self) -> None:
-        """Read the file now; safe to call from another thread, so that nothing waits for it later."""
-        len(self._rows)
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
         """Know models and providers from now on as the user set them up."""
@@ -120,7 +112,7 @@ class Catalog:
     def models(self) -> list[ModelInfo]:
         """Return the models one can chat with, the user's own first, then by name."""
         own = [self.info(model) for model in self._settings]
-        ids = {model_id for name, row in self._rows.items() if (model_id := _listed_id(name, row))}
+        ids = {model_id for name, row in self._rows.all.items() if (model_id := _listed_id(name, row))}
         return own + [self.info(model_id) for model_id in sorted(ids - set(self._settings))]
 
     def knows(self, model: str) -> bool:
@@ -156,30 +148,22 @@ class Catalog:
             return provider_of(str(row["litellm_provider"])).id
         return provider_of(prefix if slash else "openai").id
 
-    @cached_property
-    def _rows(self) -> dict[str, dict[str, Any]]:
-        path = self._path or _bundled()
-        rows = json.loads(path.read_bytes()) if path is not None else {}
-        return {name: row for name, row in rows.items() if row.get("mode") in _CHAT and "litellm_provider" in row}
-
-    def _row(self, model: str) -> dict[str, Any] | None:
-        rows = self._rows
+    def _row(self, model: str) -> Row | None:
         prefix, slash, name = model.partition("/")
-        if model in rows:
-            return rows[model]
-        if not slash:
-            return None
+        if (row := self._rows.get(model)) is not None or not slash:
+            return row
         provider = provider_of(prefix).id
-        row = rows.get(name) or rows.get(f"{provider}/{name}")
+        row = self._rows.get(name) or self._rows.get(f"{provider}/{name}")
         if row is not None and provider_of(str(row["litellm_provider"])).id == provider:
             return row
         if provider in _THROUGH:
             return _without_prices(self._row_of_maker(name))
         return None
 
-    def _row_of_maker(self, name: str) -> dict[str, Any] | None:
+    def _row_of_maker(self, name: str) -> Row | None:
         maker, _slash, tail = name.partition("/")
-        names = (name, tail, tail.partition(":")[0], tail.replace(".", "-"))
+        plain = tail.partition(":")[0]
+        names = (name, tail, plain, plain.replace(".", "-"))
         candidates = (self._rows.get(candidate) for candidate in (*names, f"{provider_of(maker).id}/{tail}"))
         return next((row for row in candidates if row is not None), None)
 
@@ -196,15 +180,7 @@ class Catalog:
         return info if settings is None else _with_settings(info, settings)
 
 
-def _bundled() -> Path | None:
-    spec = importlib.util.find_spec("litellm")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    path = Path(spec.submodule_search_locations[0]) / _FILE
-    return path if path.is_file() else None
-
-
-def _listed_id(name: str, row: dict[str, Any]) -> str | None:
+def _listed_id(name: str, row: Row) -> str | None:
     """Return the id a row is listed under, None for variants of others."""
     if _REGION.match(name) or "*" in name or "commitment" in name:
         return None
@@ -214,11 +190,11 @@ def _listed_id(name: str, row: dict[str, Any]) -> str | None:
     return name if name.startswith(f"{provider}/") else f"{provider}/{name}"
 
 
-def _without_prices(row: dict[str, Any] | None) -> dict[str, Any] | None:
+def _without_prices(row: Row | None) -> Row | None:
     return None if row is None else {key: value for key, value in row.items() if "_cost_" not in key}
 
 
-def _from_row(model: str, provider: str, row: dict[str, Any]) -> ModelInfo:
+def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
     window = _positive(row.get("max_input_tokens")) or _positive(row.get("max_tokens"))
     return ModelInfo(
         id=model,
@@ -239,7 +215,7 @@ def _marked(model: str, provider: str) -> bool:
     return provider in _MARKED_PROVIDERS and "claude" in model
 
 
-def _prices(row: dict[str, Any]) -> Iterator[Prices]:
+def _prices(row: Row) -> Iterator[Prices]:
     if row.get("input_cost_per_token") is None:
         return
     sizes = sorted(int(match[1]) for key in row if (match := _TIER.fullmatch(key)))
