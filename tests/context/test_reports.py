@@ -3,9 +3,9 @@
 import pytest
 
 from tests.context.test_budget import COUNTER, LIMITS, MODEL, SETTINGS, answer, head, result, user
-from tui_agent.context.budget import measure
+from tui_agent.context.budget import measure, newest_report
 from tui_agent.context.reports import Report, complaint, is_silent_overflow, judge
-from tui_agent.session.entries import TextPart, Usage
+from tui_agent.session.entries import CompactionEntry, TextPart, Usage
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,23 @@ def test_an_answer_that_a_server_did_not_count_is_not_nothing() -> None:
     last = last.model_copy(update={"parts": (long,), "tokens": 0})
     size = measure([head(), user(2), last], LIMITS, SETTINGS, COUNTER)
     assert size.total == 5_000 + COUNTER.estimate(last)
+
+
+@pytest.mark.parametrize(
+    ("reported", "believed"),
+    [
+        pytest.param(5_000, True, id="it fell"),
+        pytest.param(9_000, True, id="a gateway adds as much as before"),
+        pytest.param(12_000, False, id="the same number as ever"),
+        pytest.param(14_000, False, id="all of the session"),
+    ],
+)
+def test_a_report_that_does_not_notice_that_room_was_made_is_not_believed(reported: int, believed: bool) -> None:
+    compaction = CompactionEntry(
+        id=4, parent_id=3, summary="s", first_kept_id=3, tokens_before=9_000, tokens_after=900, trigger="threshold"
+    )
+    before = answer(3, Usage(input=12_000, output=10), estimate=8_000)
+    after = answer(5, Usage(input=reported, output=10), estimate=4_000)
+    path = [head(), user(2), before, compaction, after]
+    assert (measure(path, LIMITS, SETTINGS, COUNTER).exact_until == 5) is believed
+    assert (newest_report(path) is after) is believed

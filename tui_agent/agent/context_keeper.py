@@ -16,13 +16,13 @@ from tui_agent.agent.head import Head
 from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.budget import ContextSize, Meter, SwitchAhead
+from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
 from tui_agent.context.cache import CacheState, cache_state
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
-from tui_agent.context.reports import Report, complaint, is_silent_overflow, judge
+from tui_agent.context.reports import complaint, is_silent_overflow
 from tui_agent.context.request import ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
@@ -30,7 +30,6 @@ from tui_agent.context.view import ContextView, resolve
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import (
     AssistantEntry,
-    CompactionEntry,
     Entry,
     ModeChangeEntry,
     SystemEntry,
@@ -40,6 +39,8 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.session import Session
 
+_ESTIMATE_ERROR = 0.02
+"""Share by which an estimate may be off, once a model's tokens are known."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
 
@@ -166,7 +167,9 @@ class ContextKeeper:
     def _room_for_answer(self) -> int | None:
         """Return the longest answer that fits; some providers assume their longest and refuse what doesn't fit."""
         size, most = self.size(), self._ports.directory.limits(self.model).max_output
-        return None if most is None else max(1, min(most, max(size.reserve, size.window - size.total)))
+        # What is estimated may be a little more in the provider's tokens.
+        slack = round(size.total * _ESTIMATE_ERROR) if size.estimated else 0
+        return None if most is None else max(1, min(most, max(size.reserve, size.window - size.total) - slack))
 
     # -- making room ----------------------------------------------------------------------------------------
 
@@ -273,11 +276,9 @@ class ContextKeeper:
 
     async def after_run(self) -> None:
         """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
-        for entry in reversed(self._session.active_path()):
-            if isinstance(entry, AssistantEntry):
-                if entry.usage and judge(entry.usage, entry.estimate) is Report.USABLE and not entry.error:
-                    self._ports.directory.learn(entry.model, estimate=entry.estimate, reported=entry.usage.prompt)
-                break
+        answer = newest_report(self._session.active_path())
+        if answer is not None and answer.usage is not None:
+            self._ports.directory.learn(answer.model, estimate=answer.estimate, reported=answer.usage.prompt)
         self._prune_images()
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
@@ -355,12 +356,8 @@ class ContextKeeper:
 
     def _overflowed_silently(self, window: int) -> bool:
         """Whether the newest answer was made of more than ``window`` tokens, and no room was made since."""
-        for entry in reversed(self._session.active_path()):
-            if isinstance(entry, CompactionEntry):
-                return False
-            if isinstance(entry, AssistantEntry):
-                return entry.model == self.model and is_silent_overflow(entry, window)
-        return False
+        answer = newest_report(self._session.active_path())
+        return answer is not None and answer.model == self.model and is_silent_overflow(answer, window)
 
     def _model_switched(self) -> bool:
         last = self._last_answer()

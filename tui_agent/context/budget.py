@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tui_agent.context.estimate import VIEW_CHANGING, Asked, Estimate, appended_tokens, estimate_path
-from tui_agent.context.reports import Report, is_plausible, judge
+from tui_agent.context.reports import Report, is_plausible, is_stale, is_suspect, judge
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import AssistantEntry, Entry, ReasoningPart, SystemEntry
@@ -207,9 +207,30 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
         entry = path[at]
         if entry.kind in VIEW_CHANGING:
             return None
-        if isinstance(entry, AssistantEntry) and entry.model == model and _is_valid(entry):
+        if isinstance(entry, AssistantEntry) and entry.model == model and _tells_size(path, at):
             return at
     return None
+
+
+def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
+    """Return the newest answer if it is whole, not followed by a compaction, and its report can be its size."""
+    for at in range(len(path) - 1, -1, -1):
+        entry = path[at]
+        if isinstance(entry, AssistantEntry):
+            return entry if _tells_size(path, at) else None
+        if entry.kind == "compaction":
+            return None
+    return None
+
+
+def _tells_size(path: Sequence[Entry], at: int) -> bool:
+    answer = path[at]
+    if not isinstance(answer, AssistantEntry) or not _is_valid(answer):
+        return False
+    if not is_suspect(answer):
+        return True
+    earlier = (entry for entry in reversed(path[:at]) if isinstance(entry, AssistantEntry))
+    return not any(entry.model == answer.model and is_stale(answer, entry) for entry in earlier)
 
 
 def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:

@@ -12,6 +12,10 @@ MOST_SHARE = 5.0
 """Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
 MOST_SLACK = 2_000
 """Tokens a report may always be above that."""
+SUSPECT_SHARE = 1.25
+"""Reported over estimated tokens above which a report is held against the one before room was made."""
+NOTICED_SHARE = 1 / 3
+"""Share of the tokens taken out of a request by which a report has to fall to be one of that request."""
 SMALLEST_CUT = 1_000
 """Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
 
@@ -46,6 +50,24 @@ def judge(usage: Usage | None, estimate: int) -> Report:
 def is_plausible(reported: int, estimate: int) -> bool:
     """Whether a reported number of tokens can be the size of what was estimated."""
     return estimate * LEAST_SHARE - LEAST_SLACK <= reported <= estimate * MOST_SHARE + MOST_SLACK
+
+
+def is_suspect(answer: AssistantEntry) -> bool:
+    """Whether a report tells of so much more than was estimated that it may be one of another request."""
+    return answer.usage is not None and answer.usage.prompt > answer.estimate * SUSPECT_SHARE
+
+
+def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
+    """Whether a report did not notice the room that was made since an earlier answer.
+
+    Some servers report all tokens of a session, or the same number every time. Taken for the size of the next request
+    that would ask for compaction after compaction.
+    """
+    if answer.usage is None or before.usage is None or not before.usage.prompt:
+        return False
+    made = before.estimate - answer.estimate
+    fell = before.usage.prompt - answer.usage.prompt
+    return made > before.estimate // 10 and fell < made * NOTICED_SHARE
 
 
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
