@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.doom_loop import (
+    LOOK_BACK,
     HeadlessAnswer,
     LoopKind,
     LoopRules,
@@ -38,6 +39,19 @@ def test_third_identical_call_with_identical_results_asks():
     assert loop is not None
     assert (loop.kind, loop.count) == (LoopKind.IDENTICAL, 3)
     assert "bash" in loop.reason
+
+
+def test_calls_that_are_no_circle_are_not_looked_into():
+    build = started()
+    for number in range(LOOK_BACK):
+        build.run("bash", {"command": f"make step{number}"}, "done")
+    asked: list[str] = []
+    pending = build.call(("bash", {"command": "make"})).tool_calls[0]
+    assert (
+        detect(build.path, pending.call_id, LoopRules(readable=lambda tool, _text: bool(asked.append(tool)) or True))
+        is None
+    )
+    assert asked == ["bash"], "each look at a call and its result takes time while the screen waits"
 
 
 def test_second_identical_call_does_not_ask():

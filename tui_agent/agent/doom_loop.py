@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from hashlib import sha256
 
 from tui_agent.context.arguments import parse_object
-from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
 
 IDENTICAL_CALLS = 3
 """The call that asks when the results before it were the same."""
@@ -132,18 +133,37 @@ def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_RUL
     return HeadlessAnswer.STOP if refused else HeadlessAnswer.REFUSE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Call:
-    call_id: str
-    tool: str
-    key: str
-    readable: bool
-    result: str | None = None
-    """Digest of what came back; None while unknown or when the call was not let through: that is no news."""
-    denied: bool = False
+    """A call and what came of it. Looking into either takes time, and is done only for those that may be a circle."""
+
+    part: ToolCallPart
+    answer: ToolResultEntry | None
+    reads: Callable[[str, str], bool]
+
+    @property
+    def denied(self) -> bool:
+        return self.answer is not None and self.answer.status is ToolStatus.DENIED
+
+    @cached_property
+    def key(self) -> str:
+        return call_key(self.part.tool, self.part.arguments)
+
+    @cached_property
+    def readable(self) -> bool:
+        return self.reads(self.part.tool, self.part.arguments)
+
+    @cached_property
+    def result(self) -> str | None:
+        """Digest of what came back; None while unknown or when the call was not let through: that is no news."""
+        if self.answer is None or self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
+            return None
+        images = " ".join(image.blob for image in self.answer.attachments)
+        told = f"{self.answer.status} {images} {_TIMES.sub('', self.answer.output)}"
+        return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _calls(path: Sequence[Entry], readable: Callable[[str, str], bool]) -> list[_Call]:
+def _calls(path: Sequence[Entry], reads: Callable[[str, str], bool]) -> list[_Call]:
     """Return the calls since the user's last word, oldest first, at most ``LOOK_BACK``."""
     results: dict[str, ToolResultEntry] = {}
     found: list[_Call] = []
@@ -153,35 +173,15 @@ def _calls(path: Sequence[Entry], readable: Callable[[str, str], bool]) -> list[
         if isinstance(entry, ToolResultEntry):
             results.setdefault(entry.call_id, entry)
         elif isinstance(entry, AssistantEntry):
-            for call in reversed(entry.tool_calls):
-                result = results.pop(call.call_id, None)
-                found.append(
-                    _Call(
-                        call_id=call.call_id,
-                        tool=call.tool,
-                        key=call_key(call.tool, call.arguments),
-                        readable=readable(call.tool, call.arguments),
-                        result=_digest(result),
-                        denied=result is not None and result.status is ToolStatus.DENIED,
-                    )
-                )
+            found += [_Call(call, results.pop(call.call_id, None), reads) for call in reversed(entry.tool_calls)]
         if len(found) >= LOOK_BACK:
             break
     return found[:LOOK_BACK][::-1]
 
 
 def _up_to(calls: list[_Call], call_id: str) -> list[_Call]:
-    index = next((i for i in reversed(range(len(calls))) if calls[i].call_id == call_id), -1)
+    index = next((i for i in reversed(range(len(calls))) if calls[i].part.call_id == call_id), -1)
     return calls[: index + 1]
-
-
-def _digest(result: ToolResultEntry | None) -> str | None:
-    if result is None or result.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
-        return None
-    images = " ".join(image.blob for image in result.attachments)
-    return sha256(
-        f"{result.status} {images} {_TIMES.sub('', result.output)}".encode("utf-8", "surrogatepass")
-    ).hexdigest()
 
 
 def _detect(calls: Sequence[_Call], allowed: AbstractSet[str]) -> DoomLoop | None:
@@ -192,10 +192,10 @@ def _detect(calls: Sequence[_Call], allowed: AbstractSet[str]) -> DoomLoop | Non
 
 
 def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
-    tool = calls[-1].tool
+    tool = calls[-1].part.tool
     count = 0
     for call in reversed(calls):
-        if call.tool != tool:
+        if call.part.tool != tool:
             continue
         if call.readable:
             break
@@ -207,10 +207,10 @@ def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
 
 def _identical(calls: Sequence[_Call]) -> DoomLoop | None:
     rounds = _rounds(calls, 1)
-    key = (calls[-1].key,)
+    tool, key = calls[-1].part.tool, (calls[-1].key,)
     if _stale_rounds(calls, 1, rounds) >= IDENTICAL_CALLS:
-        return DoomLoop(LoopKind.IDENTICAL, calls[-1].tool, key, rounds)
-    return DoomLoop(LoopKind.CHANGING, calls[-1].tool, key, rounds) if _too_long(rounds) else None
+        return DoomLoop(LoopKind.IDENTICAL, tool, key, rounds)
+    return DoomLoop(LoopKind.CHANGING, tool, key, rounds) if _too_long(rounds) else None
 
 
 def _cycle(calls: Sequence[_Call]) -> DoomLoop | None:
@@ -220,7 +220,7 @@ def _cycle(calls: Sequence[_Call]) -> DoomLoop | None:
             continue
         rounds = _rounds(calls, length)
         if _stale_rounds(calls, length, rounds) >= CYCLE_ROUNDS or _too_long(rounds):
-            return DoomLoop(LoopKind.CYCLE, calls[-1].tool, keys, rounds)
+            return DoomLoop(LoopKind.CYCLE, calls[-1].part.tool, keys, rounds)
     return None
 
 
@@ -238,12 +238,10 @@ def _stale_rounds(calls: Sequence[_Call], length: int, rounds: int) -> int:
 
 def _rounds(calls: Sequence[_Call], length: int) -> int:
     """Return how many times the last ``length`` calls were made in a row, the pending round included."""
-    keys = [call.key for call in calls]
-    last = keys[-length:]
+    last = [call.key for call in calls[-length:]]
     rounds = 0
-    while len(keys) >= (rounds + 1) * length:
-        end = len(keys) - rounds * length
-        if keys[end - length : end] != last:
+    for end in range(len(calls), length - 1, -length):
+        if [call.key for call in calls[end - length : end]] != last:
             break
         rounds += 1
     return rounds
