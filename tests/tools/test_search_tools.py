@@ -5,11 +5,13 @@ import os
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.tools import grep as grep_module
 from tui_agent.tools import ripgrep
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.glob import GlobInput, GlobTool
-from tui_agent.tools.grep import MAX_MATCHES, GrepInput, GrepTool
+from tui_agent.tools.grep import GrepInput, GrepTool
 from tui_agent.tools.ls import LsTool
+from tui_agent.tools.matches import MAX_ROWS
 from tui_agent.tools.permission import Permission
 
 GREP, GLOB, LS = GrepTool(), GlobTool(), LsTool()
@@ -60,6 +62,13 @@ async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace, engine:
         ({"path": "build"}, ["build/out.py"]),
         ({"path": "debug.log"}, ["debug.log"]),
         ({"glob": "*.log"}, []),
+        ({"glob": "!*.py"}, [".github/ci.yml", "src/deep/c.ts"]),
+        ({"glob": "!src/**"}, [".github/ci.yml"]),
+        ({"glob": "*.ts, *.yml"}, [".github/ci.yml", "src/deep/c.ts"]),
+        ({"glob": "src/*.py,*.yml"}, [".github/ci.yml", "src/a.py", "src/b.py"]),
+        ({"glob": "/src/*.py"}, ["src/a.py", "src/b.py"]),
+        ({"glob": "deep/"}, ["src/deep/c.ts"]),
+        ({"path": "src/**/*.ts"}, ["src/deep/c.ts"]),
     ],
 )
 async def test_grep_where(space: Workspace, engine: str, arguments: dict[str, str], files: list[str]) -> None:
@@ -75,7 +84,7 @@ async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace, eng
     result = await space.call(GREP, pattern="hit")
     *rows, note = result.output.split("\n")
     assert rows == [f"f{number:02}.txt:{line}: hit" for number in range(4) for line in range(1, 51)]
-    assert len(rows) == MAX_MATCHES
+    assert len(rows) == MAX_ROWS
     assert note == "[200 of 3,000 matches in 60 files. For the rest use a narrower pattern, path or glob.]"
 
 
@@ -87,8 +96,97 @@ async def test_grep_literal_and_case(space: Workspace, engine: str) -> None:
 
 async def test_grep_bad_pattern(space: Workspace, engine: str) -> None:
     space.file("a.txt", "x")
-    with pytest.raises(ToolError, match=r"not a valid regular expression.*Set literal"):
+    with pytest.raises(ToolError, match=r"not a valid regular expression: \w.*Escape \( .* or set literal"):
         await space.call(GREP, pattern="foo(")
+
+
+async def test_a_pattern_that_is_none_is_searched_as_text(space: Workspace, engine: str) -> None:
+    space.file("a.go", "func main() {\n\tx := interface{}\n")
+    result = await space.call(GREP, pattern="func main(")
+    assert result.output.startswith("a.go:1: func main() {\n[pattern is not a valid regular expression (")
+
+
+async def test_what_ripgrep_can_not_do_is_done_without_it(space: Workspace, engine: str) -> None:
+    space.file("a.txt", "foobar\nfoobaz\nabab\n")
+    assert (await space.call(GREP, pattern="foo(?=baz)")).output == "a.txt:2: foobaz"
+    assert (await space.call(GREP, pattern=r"(ab)\1")).output == "a.txt:3: abab"
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\Aone", r"two\Z", r"two\z", r"\<two\>", "[[:alpha:]]+ [[:digit:]]", r"tw.*?\s\d|two$"]
+)
+async def test_both_spellings_of_a_pattern_are_understood(space: Workspace, engine: str, pattern: str) -> None:
+    space.file("a.txt", "zero\none 1 two\n")
+    space.file("empty.txt", "")
+    assert (await space.call(GREP, pattern=pattern)).output == "a.txt:2: one 1 two"
+    assert (await space.call(GREP, pattern="^$")).output == "No matches."
+
+
+async def test_lines_around_a_match(space: Workspace, engine: str) -> None:
+    space.file("a.txt", "1\n2\nhit\n4\n5\n6\n7\nhit\n9\n")
+    space.file("b.txt", "hit\nhit\n3\n")
+    result = await space.call(GREP, pattern="hit", context=1)
+    assert result.output.split("\n") == [
+        "a.txt:2- 2", "a.txt:3: hit", "a.txt:4- 4", "--", "a.txt:7- 7", "a.txt:8: hit", "a.txt:9- 9", "--",
+        "b.txt:1: hit", "b.txt:2: hit", "b.txt:3- 3",
+    ]  # fmt: skip
+    assert result.metadata.count == 4
+    near = await space.call(GREP, pattern="hit", context=3, path="a.txt")
+    assert [line.split(" ")[0][-2:] for line in near.output.split("\n")] == [
+        "1-", "2-", "3:", "4-", "5-", "6-", "7-", "8:", "9-",
+    ]  # fmt: skip
+
+
+async def test_matches_are_counted_without_the_lines_around_them(space: Workspace, engine: str) -> None:
+    space.file("a.txt", "x\nhit\ny\n" * 300)
+    result = await space.call(GREP, pattern="hit", context=1)
+    *rows, note = result.output.split("\n")
+    assert len(rows) == MAX_ROWS
+    assert note.startswith(f"[{sum(': hit' in row for row in rows)} of 300 matches in 1 file.")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lines"),
+    [("end$", ["1", "3"]), ("^$", ["2"]), (r"end\n\n", ["1", "2"]), ("end\n", ["1", "3"]), ("^", ["1", "2", "3"])],
+)
+async def test_the_ends_of_lines(space: Workspace, engine: str, pattern: str, lines: list[str]) -> None:
+    for name, text in (("a.txt", "the end\n\nthe end\n"), ("b.txt", "the end\r\n\r\nthe end\r\n")):
+        space.file(name, text)
+        if "\r" in text and ("\n" in pattern or "\\n" in pattern):
+            continue
+        result = await space.call(GREP, pattern=pattern, path=name)
+        assert [line.split(":")[1] for line in result.output.split("\n")] == lines
+
+
+async def test_nothing_says_what_is_there_in_another_case(space: Workspace, engine: str) -> None:
+    space.file("a.txt", "Hit\nHIT\n")
+    found = "No matches.\n[2 matches in 1 file ignoring case.]"
+    assert (await space.call(GREP, pattern="hit")).output == found
+    assert (await space.call(GREP, pattern="hit", literal=True)).output == found
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"pattern": "HIT", "-i": True, "-n": True, "output_mode": "content"},
+        {"pattern": "HIT", "case_sensitive": False},
+        {"query": "Hit", "ignore_case": "true", "head_limit": 5},
+        {"pattern": "h.t", "literal": False, "-C": 0},
+    ],
+)
+async def test_options_of_other_programs(space: Workspace, arguments: dict[str, object]) -> None:
+    space.file("a.txt", "hit\n")
+    assert (await space.call(GREP, **arguments)).output == "a.txt:1: hit"
+
+
+async def test_a_file_that_can_not_be_read_is_no_failed_search(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreadable(*_: object) -> ripgrep.Search:
+        return ripgrep.Search(2, "")
+
+    monkeypatch.setattr(grep_module, "run_ripgrep", unreadable)
+    assert (await space.call(GREP, pattern="hit")).output == "No matches."
 
 
 async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace, engine: str) -> None:
@@ -169,6 +267,12 @@ async def test_glob_is_newest_first(space: Workspace, engine: str) -> None:
         ({"pattern": "src/a.py"}, ["src/a.py"]),
         ({"pattern": "[ab].py"}, ["src/a.py", "src/b.py"]),
         ({"pattern": "[!a].py"}, ["src/b.py"]),
+        ({"pattern": "src/deep/"}, ["src/deep/c.ts"]),
+        ({"pattern": "deep/"}, ["src/deep/c.ts"]),
+        ({"pattern": "/src/*.py"}, ["src/a.py", "src/b.py"]),
+        ({"pattern": "/*.bin"}, ["data.bin"]),
+        ({"pattern": "*.ts,*.bin"}, ["data.bin", "src/deep/c.ts"]),
+        ({"pattern": " *.ts\n"}, ["src/deep/c.ts"]),
     ],
 )
 async def test_glob_patterns(space: Workspace, engine: str, arguments: dict[str, str], files: list[str]) -> None:
@@ -183,6 +287,13 @@ async def test_glob_shows_a_hundred_and_counts_all(space: Workspace, engine: str
     result = await space.call(GLOB, pattern="*.txt")
     assert len(result.output.split("\n")) == 101
     assert result.output.endswith("[100 of 130 files. For the rest use a narrower pattern, path or glob.]")
+
+
+async def test_a_directory_is_no_file_but_says_how_to_go_on(space: Workspace, engine: str) -> None:
+    tree(space)
+    for pattern, name in (("src", "src"), ("src/deep", "src/deep")):
+        shown = (await space.call(GLOB, pattern=pattern)).output
+        assert shown == f"No files match: {name} is a directory. For what is in it use {name}/**."
 
 
 async def test_glob_nothing_and_nonsense(space: Workspace, engine: str) -> None:

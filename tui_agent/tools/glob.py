@@ -5,7 +5,9 @@ from pathlib import Path
 
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.globs import has_magic
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
+from tui_agent.tools.paths import is_directory
 from tui_agent.tools.permission import PermissionNeed
 from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
@@ -43,7 +45,7 @@ class GlobTool(Tool[GlobInput]):
         if len(shown) < len(found):
             footer = NARROWER.format(shown=len(shown), total=len(found), what="files")
         output = Output(
-            text="\n".join(shown) or "No files match. Files that git ignores are left out.",
+            text="\n".join(shown) or _nothing(scope),
             title=f"{arguments.pattern} · {counted(len(found), 'file')}",
             footer=footer,
             cut_hint=lambda cut: NARROWER.format(shown=cut.kept_lines, total=len(found), what="files"),
@@ -51,6 +53,13 @@ class GlobTool(Tool[GlobInput]):
             stored=False,
         )
         return await finish(output, context)
+
+
+def _nothing(scope: Scope) -> str:
+    if scope.glob and not has_magic(scope.glob) and is_directory(scope.directory / scope.glob.strip("/")):
+        name = scope.shown(scope.glob.strip("/"))
+        return f"No files match: {name} is a directory. For what is in it use {name}/**."
+    return "No files match. Files that git ignores are left out."
 
 
 async def _matching(scope: Scope) -> list[str]:

@@ -4,29 +4,42 @@ import asyncio
 import re
 import threading
 import time
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.globs import name_glob
+from tui_agent.tools.matches import MAX_COLUMNS, Matches, Row
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.permission import PermissionNeed
 from tui_agent.tools.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 from tui_agent.tools.sensitive import is_sensitive
 
-MAX_MATCHES = 200
-"""Matching lines that are shown."""
-
-MAX_COLUMNS = 300
-"""Characters shown of a line."""
+MAX_CONTEXT = 20
+"""Lines shown around a match at most."""
 
 _MAX_FILE_BYTES = 20_000_000
 _SECRETS_SHOWN = 3
+_LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
+_BOUNDS = re.compile(r"\\[AZz]")
+"""Mean the ends of a line: files are searched by the line."""
+
+_LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
+_CLASSES = {
+    "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z",
+    "space": r"\s", "xdigit": "0-9a-fA-F", "word": r"\w",
+}  # fmt: skip
+_SPELLED = {"z": r"\Z", "<": r"\b", ">": r"\b"}
+_FANCY = ("look-around", "backreference")
+_IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
+_AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
+_OF_NO_MATTER = ("-n", "line_numbers", "head_limit", "max_results", "limit")
 
 
 class GrepInput(ToolInput):
@@ -36,51 +49,47 @@ class GrepInput(ToolInput):
     path: str = "."
     glob: str = Field(default="", description="Only files like *.py or src/**/*.ts")
     literal: bool = Field(default=False, description="pattern is plain text")
+    context: int = Field(default=0, ge=0, description="Lines around each match")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_ways(cls, values: Any) -> Any:
+        """Take the options of ripgrep and of other programs' tools."""
+        if not isinstance(values, dict):
+            return values
+        values = {name: value for name, value in values.items() if name not in _OF_NO_MATTER}
+        said = [_says(values.pop(name), "true") for name in _IGNORING_CASE if name in values]
+        if any(said) or _says(values.pop("case_sensitive", None), "false"):
+            literal = _says(values.pop("literal", None), "true")
+            pattern = str(values.get("pattern", ""))
+            values["pattern"] = f"(?i){re.escape(pattern) if literal else pattern.removeprefix('(?i)')}"
+        around = [values.pop(name) for name in _AROUND if name in values]
+        if values.get("output_mode") == "content":
+            del values["output_mode"]
+        return values if not around else {"context": max(around, key=str)} | values
 
 
-@dataclass(slots=True)
-class _Found:
-    """The first matches by path, in whatever order files come in: all are counted, only those that count are kept."""
+def _says(value: Any, word: str) -> bool:
+    return str(value).lower() == word
 
-    total: int = 0
-    files: int = 0
-    secrets: list[str] = field(default_factory=list)
-    timed_out: bool = False
-    _rows: dict[str, list[str]] = field(default_factory=dict)
-    _held: int = 0
-    _last_path: str = ""
-    _limit: str | None = None
-    """Paths after this one are past what is shown."""
 
-    def add(self, path: str, number: str, text: str) -> None:
-        """Count a match; those of one file come together."""
-        self.total += 1
-        self.files += path != self._last_path
-        self._last_path = path
-        if self._limit is not None and path > self._limit:
-            return
-        rows = self._rows.setdefault(path, [])
-        if len(rows) < MAX_MATCHES:
-            rows.append(f"{number}: {text}")
-            self._held += 1
-        if self._held > 10 * MAX_MATCHES:
-            self._forget()
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """What is looked for."""
 
-    def lines(self, scope: Scope) -> list[str]:
-        """Return the first matches by path, as they are shown."""
-        rows = (f"{scope.shown(path)}:{row}" for path in sorted(self._rows) for row in self._rows[path])
-        return list(islice(rows, MAX_MATCHES))
+    pattern: str
+    literal: bool
+    context: int
+    ignoring_case: bool = False
 
-    def _forget(self) -> None:
-        kept: dict[str, list[str]] = {}
-        self._held = 0
-        for path in sorted(self._rows):
-            kept[path] = self._rows[path]
-            self._held += len(kept[path])
-            self._limit = path
-            if self._held >= MAX_MATCHES:
-                break
-        self._rows = kept
+    @property
+    def multiline(self) -> bool:
+        """Whether a match may go over the end of a line."""
+        return "\n" in self.pattern or (not self.literal and "\\n" in self.pattern)
+
+
+class _BadPatternError(Exception):
+    """The pattern is no regular expression; the message says why."""
 
 
 class GrepTool(Tool[GrepInput]):
@@ -101,20 +110,51 @@ class GrepTool(Tool[GrepInput]):
             raise ToolError("pattern is empty.")
         scope = scope_of(arguments.path, arguments.glob, context)
         await asyncio.to_thread(check_exists, scope, context)
-        try:
-            found = await _with_ripgrep(arguments, scope)
-        except NoRipgrepError:
-            found = await _with_python(arguments, scope)
-        return await finish(_output(arguments, found, found.lines(scope)), context)
+        query = _Query(arguments.pattern, arguments.literal, min(arguments.context, MAX_CONTEXT))
+        found, notes = await _found(query, scope)
+        return await finish(_output(query, scope, found, notes), context)
 
 
-def _output(arguments: GrepInput, found: _Found, lines: list[str]) -> Output:
+async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
+    """Return what there is, and notes on how it was found.
+
+    Raises:
+        ToolError: the pattern can't be searched for, in no way.
+    """
+    try:
+        found = await _search(query, scope)
+    except _BadPatternError as error:
+        found = await _search(replace(query, literal=True), scope)
+        if not found.total:
+            raise ToolError(
+                f"pattern is not a valid regular expression: {error}. Escape ( ) [ ] {{ }} . * + ? with \\, "
+                "or set literal to search plain text."
+            ) from None
+        return found, [f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"]
+    if found.total or query.pattern.lower() == query.pattern.upper():
+        return found, []
+    alike = await _search(replace(query, ignoring_case=True), scope)
+    if not alike.total:
+        return found, []
+    return found, [f"[{counted(alike.total, 'match', 'matches')} in {counted(alike.files, 'file')} ignoring case.]"]
+
+
+async def _search(query: _Query, scope: Scope) -> Matches:
+    try:
+        return await _with_ripgrep(query, scope)
+    except NoRipgrepError:
+        return await _with_python(query, scope)
+
+
+def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Output:
+    rows = found.rows(scope.shown, apart=query.context > 0)
     what = f"matches in {counted(found.files, 'file')}"
 
-    def narrower(shown: int) -> str:
-        return NARROWER.format(shown=shown, total=found.total, what=what)
+    def footer(shown: list[Row]) -> str:
+        hits = sum(row.hit for row in shown)
+        narrower = [NARROWER.format(shown=hits, total=found.total, what=what)] if hits < found.total else []
+        return "\n".join([*narrower, *notes])
 
-    notes = [narrower(len(lines))] if len(lines) < found.total else []
     if found.secrets:
         more = ", ..." if len(found.secrets) > _SECRETS_SHOWN else ""
         names = ", ".join(sorted(found.secrets)[:_SECRETS_SHOWN])
@@ -122,10 +162,10 @@ def _output(arguments: GrepInput, found: _Found, lines: list[str]) -> Output:
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")
     return Output(
-        text="\n".join(lines) or "No matches.",
-        title=f"{arguments.pattern} · {counted(found.total, 'match', 'matches')}",
-        footer="\n".join(notes),
-        cut_hint=lambda cut: "\n".join([narrower(cut.kept_lines), *notes[len(lines) < found.total :]]),
+        text="\n".join(row.text for row in rows) or "No matches.",
+        title=f"{query.pattern} · {counted(found.total, 'match', 'matches')}",
+        footer=footer(rows),
+        cut_hint=lambda cut: footer(rows[: cut.kept_lines]),
         metadata=ToolMetadata(count=found.total),
         stored=False,
     )
@@ -134,87 +174,107 @@ def _output(arguments: GrepInput, found: _Found, lines: list[str]) -> Output:
 # -- ripgrep ------------------------------------------------------------------------------------------------
 
 
-async def _with_ripgrep(arguments: GrepInput, scope: Scope) -> _Found:
-    found, secrets = _Found(), dict[str, None]()
+async def _with_ripgrep(query: _Query, scope: Scope) -> Matches:
+    found, secrets = Matches(), dict[str, None]()
     shown_secrets = scope.single_file is not None
 
     def sink(lines: list[bytes]) -> None:
         for line in lines:
-            raw_path, separator, rest = line.partition(b"\0")
-            number, colon, text = rest.partition(b":")
-            if not separator or not colon:
+            raw_path, _, rest = line.partition(b"\0")
+            parts = _LINE.match(rest)
+            if parts is None:
                 continue
             path = raw_path.decode("utf-8", "surrogateescape").removeprefix("./")
+            hit = parts[2] == b":"
             if is_sensitive(path) and not shown_secrets:
-                secrets[path] = None
+                secrets.update({path: None} if hit else {})
             elif shown_secrets or scope.takes(path):
-                found.add(path, number.decode(), _row(text.decode("utf-8", "replace")))
+                found.add(path, int(parts[1]), parts[3].decode("utf-8", "replace"), hit=hit)
 
-    search = await run_ripgrep(_arguments(arguments, scope), scope.directory, sink)
-    # Code 2 with something found: a file that can't be read does not spoil the rest.
-    if search.code == 2 and not found.total:
-        raise _bad_pattern(search.errors)
+    search = await run_ripgrep(_arguments(query, scope), scope.directory, sink)
+    # Code 2 and not a word: a file could not be read, which does not spoil the rest.
+    if search.code == 2 and search.errors and not found.total:
+        if any(word in search.errors for word in _FANCY):
+            return await _with_python(query, scope)
+        raise _refused(search.errors)
     found.secrets, found.timed_out = [scope.shown(path) for path in secrets if scope.takes(path)], search.timed_out
     return found
 
 
-def _arguments(arguments: GrepInput, scope: Scope) -> list[str]:
-    options = ["--line-number", "--with-filename", "--no-heading", "--null"]
-    options += [f"--max-columns={MAX_COLUMNS}", "--max-columns-preview"]
-    if arguments.literal:
-        options.append("--fixed-strings")
-    if "\n" in arguments.pattern or (not arguments.literal and "\\n" in arguments.pattern):
-        options.append("--multiline")
+def _arguments(query: _Query, scope: Scope) -> list[str]:
+    options = ["--line-number", "--with-filename", "--no-heading", "--null", "--crlf"]
+    # In bytes; what is too long then is cut where it is shown.
+    options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
+    options += [f"--context={query.context}"] if query.context else []
+    options += ["--fixed-strings"] if query.literal else []
+    options += ["--ignore-case"] if query.ignoring_case else []
+    options += ["--multiline"] if query.multiline else []
     by_name = name_glob(scope.glob)
-    if by_name and scope.single_file is None:
+    if by_name and not scope.excludes and scope.single_file is None:
         # As a type, not with --glob: that would bring back files that git ignores.
         options += [f"--type-add=wanted:{by_name}", "--type=wanted"]
-    return [*options, "-e", arguments.pattern, "--", f"./{scope.single_file or ''}"]
+    pattern = query.pattern if query.literal else _LAST.sub(r"\1$", query.pattern)
+    return [*options, "-e", pattern, "--", f"./{scope.single_file or ''}"]
 
 
-def _bad_pattern(errors: str) -> ToolError:
+def _refused(errors: str) -> Exception:
     reason = " ".join(line.strip() for line in errors.removeprefix("rg: ").splitlines() if line.strip())
-    if "regex" in reason or "look-around" in reason or "backreference" in reason:
-        return ToolError(f"pattern is not a valid regular expression ({reason}). Set literal to search plain text.")
-    return ToolError(f"The search failed: {reason or 'ripgrep gave no reason'}.")
-
-
-def _row(text: str) -> str:
-    text = text.rstrip("\r\n")
-    return text if len(text) <= MAX_COLUMNS + 40 else f"{text[:MAX_COLUMNS]} [...]"
+    if "regex" in reason:
+        return _BadPatternError(reason.rpartition("error: ")[2])
+    return ToolError(f"The search failed: {reason}.")
 
 
 # -- Python, where no ripgrep runs --------------------------------------------------------------------------
 
 
-async def _with_python(arguments: GrepInput, scope: Scope) -> _Found:
+async def _with_python(query: _Query, scope: Scope) -> Matches:
+    flags = re.MULTILINE | (re.IGNORECASE if query.ignoring_case else 0)
     try:
-        pattern = re.compile(re.escape(arguments.pattern) if arguments.literal else arguments.pattern, re.MULTILINE)
+        pattern = re.compile(re.escape(query.pattern) if query.literal else _in_python(query.pattern), flags)
     except re.error as error:
-        raise _bad_pattern(f"regex: {error}") from None
+        raise _BadPatternError(str(error)) from None
     stop = threading.Event()
     try:
-        return await asyncio.to_thread(_search, pattern, scope, stop)
+        return await asyncio.to_thread(_look_through, query, pattern, scope, stop)
     finally:
         stop.set()
 
 
-def _search(pattern: re.Pattern[str], scope: Scope, stop: threading.Event) -> _Found:
-    found, deadline = _Found(), time.monotonic() + TIMEOUT
+def _look_through(query: _Query, pattern: re.Pattern[str], scope: Scope, stop: threading.Event) -> Matches:
+    found, deadline = Matches(), time.monotonic() + TIMEOUT
     for path in scope.files():
         if stop.is_set() or time.monotonic() > deadline:
             found.timed_out = True
             break
         text = _text(scope, path)
-        if text is None or not pattern.search(text):
+        if not text or not (pattern.search(text) or _BOUNDS.search(query.pattern)):
             continue
-        if is_sensitive(path) and scope.single_file is None:
+        lines = text.removesuffix("\n").split("\n")
+        hits = set(_spanned(pattern, text) if query.multiline else _matching(pattern, lines))
+        if hits and is_sensitive(path) and scope.single_file is None:
             found.secrets.append(scope.shown(path))
             continue
-        for number, line in enumerate(text.split("\n"), 1):
-            if pattern.search(line):
-                found.add(path, str(number), _row(line))
+        around = {hit + step for hit in hits for step in range(-query.context, query.context + 1)}
+        for at in sorted(place for place in around if 0 <= place < len(lines)):
+            found.add(path, at + 1, lines[at], hit=at in hits)
     return found
+
+
+def _in_python(pattern: str) -> str:
+    """Return a pattern in Python's spelling where ripgrep's is another."""
+    pattern = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), pattern)
+    return re.sub(r"\\(.)", lambda match: _SPELLED.get(match[1], match[0]), pattern, flags=re.DOTALL)
+
+
+def _matching(pattern: re.Pattern[str], lines: list[str]) -> Iterator[int]:
+    return (at for at, line in enumerate(lines) if pattern.search(line))
+
+
+def _spanned(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    """Return the places of the lines that matches go over, from 0."""
+    for match in pattern.finditer(text):
+        first = text.count("\n", 0, match.start())
+        yield from range(first, first + match[0].removesuffix("\n").count("\n") + 1)
 
 
 def _text(scope: Scope, path: str) -> str | None:
@@ -223,4 +283,4 @@ def _text(scope: Scope, path: str) -> str | None:
         data = b"" if file.stat().st_size > _MAX_FILE_BYTES else file.read_bytes()
     except OSError:
         return None
-    return None if b"\0" in data[:8_192] else data.decode("utf-8", "replace")
+    return None if b"\0" in data[:8_192] else data.decode("utf-8", "replace").replace("\r\n", "\n")

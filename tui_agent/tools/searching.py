@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.errors import ToolError
-from tui_agent.tools.globs import compile_glob, split_glob
+from tui_agent.tools.globs import compile_glob, has_magic, split_glob
 from tui_agent.tools.ignore import walk_files
 from tui_agent.tools.paths import Location, check_allowed, find, is_directory, missing, path_needs
 from tui_agent.tools.permission import Permission, PermissionNeed
@@ -16,11 +16,15 @@ from tui_agent.tools.permission import Permission, PermissionNeed
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A place to search and the glob that files below it have to match; ``matcher`` None takes all."""
+    """A place to search and the glob that files below it have to match; ``matcher`` None takes all.
+
+    With ``excludes`` those are taken that don't match.
+    """
 
     location: Location
     glob: str = ""
     matcher: re.Pattern[str] | None = None
+    excludes: bool = False
 
     @property
     def directory(self) -> Path:
@@ -34,7 +38,7 @@ class Scope:
 
     def takes(self, path: str) -> bool:
         """Return whether a path relative to the directory matches the glob."""
-        return self.matcher is None or self.matcher.fullmatch(path) is not None
+        return self.matcher is None or (self.matcher.fullmatch(path) is not None) != self.excludes
 
     def shown(self, path: str) -> str:
         """Return a path relative to the directory as the model is to see it."""
@@ -58,16 +62,37 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     Raises:
         ToolError: the glob is malformed.
     """
-    base, rest = split_glob(glob) if "/" in glob else ("", glob)
+    path, glob = path.strip(), glob.strip()
+    if has_magic(path) and not glob and not os.path.lexists(context.cwd / path):
+        path, glob = ".", path
+    excludes, wanted = glob.startswith("!"), _plain_globs(glob.removeprefix("!"))
+    base, rest = split_glob(wanted[0]) if len(wanted) == 1 and "/" in wanted[0] and not excludes else ("", "")
+    if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
+        # From the root of what is searched: nobody means to look through the whole machine.
+        base, wanted = base.strip("/"), [f"/{rest}"]
+    elif base:
+        wanted = [f"/{rest}"]
     # Folded into the path even when they are ``..``: the permission check then sees where the search leads.
     location = find(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
-    if ".." in rest.split("/"):
+    if any(".." in part.split("/") for part in wanted):
         raise ToolError(f"glob {glob!r}: put .. in path.")
     try:
-        matcher = compile_glob(f"/{rest}" if base else rest) if rest else None
+        matcher = re.compile("|".join(f"(?:{compile_glob(part).pattern})" for part in wanted), re.DOTALL)
     except (ValueError, re.error) as error:
         raise ToolError(f"glob {glob!r} is malformed: {error}.") from None
-    return Scope(location, rest, matcher)
+    return Scope(location, wanted[0] if len(wanted) == 1 else "", matcher if glob else None, excludes=excludes)
+
+
+def _plain_globs(glob: str) -> list[str]:
+    """Return the globs in ``*.ts,*.tsx``, and for ``src/`` one for the files in the directory."""
+    parts = [part.strip() for part in glob.split(",")] if "{" not in glob else [glob]
+    return [_inside(part) for part in parts if part] or [""]
+
+
+def _inside(glob: str) -> str:
+    if not glob.endswith("/") or glob == "/":
+        return glob
+    return f"{glob}**" if "/" in glob[:-1] else f"**/{glob}**"
 
 
 def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
