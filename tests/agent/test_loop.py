@@ -13,6 +13,7 @@ from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import (
     Decision,
+    Notice,
     PermissionAnswer,
     PermissionAsked,
     QueueChanged,
@@ -24,9 +25,9 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.context.request import request_bytes
+from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 
 
 def call(tool: str, **arguments: object) -> Call:
@@ -449,3 +450,31 @@ async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(tmp_path: Pa
     ]
     assert len(harness.of(RunEnded)) == 1
     assert not any(entry.mid_run for entry in harness.path() if isinstance(entry, UserEntry))
+
+
+async def test_a_server_that_insists_on_alternating_roles_gets_them_from_then_on(tmp_path: Path) -> None:
+    def script(request: ModelRequest) -> Reply:
+        roles = [message.role for message in request.messages if message.role != "system"]
+        if any(role == after == "user" for role, after in pairwise(roles)):
+            raise ModelError(ErrorKind.INVALID_REQUEST, "It refused: conversation roles must alternate user/assistant.")
+        return Reply("Yes.")
+
+    client = ScriptedClient(script)
+    harness = make_agent(tmp_path, client)
+    harness.session.append(UserEntry(parts=(TextPart(text="first, unanswered"),)))
+    ended = await harness.say("second")
+    assert ended.reason == "done"
+    assert len(client.requests) == 2
+    assert "first, unanswered" in client.requests[1].messages[-1].text
+    assert "second" in client.requests[1].messages[-1].text
+    assert sum("roles to alternate" in notice.message for notice in harness.of(Notice)) == 1
+    await harness.say("third")
+    assert len(client.requests) == 3, "what was learnt holds"
+
+
+async def test_a_server_that_refuses_alternating_roles_too_is_asked_twice_and_no_more(tmp_path: Path) -> None:
+    refusal = ModelError(ErrorKind.INVALID_REQUEST, "It refused: roles must alternate.")
+    client = ScriptedClient([Reply(error=refusal)])
+    harness = make_agent(tmp_path, client)
+    ended = await harness.say("hello")
+    assert (ended.reason, len(client.requests)) == ("error", 2)

@@ -4,10 +4,11 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
-from tests.support.model_script import Call, Fault, Turn, status
+from tests.support.model_script import Call, Fault, Recorded, Turn, echo, status
 from tests.support.model_server import ModelServer
 from tests.support.place import MODEL, Place
 from tui_agent.agent.checkpoints.plan import changes_in, differences
@@ -169,3 +170,24 @@ def test_what_was_changed_before_the_program_is_killed_can_still_be_taken_back(
     assert set(done.done) == {"kept.txt", "new.txt"}
     assert (place.project / "kept.txt").read_text() == "before\n"
     assert not (place.project / "new.txt").exists()
+
+
+def test_a_template_that_wants_alternating_roles_is_found_out_once(own_place: Place, server: ModelServer) -> None:
+    # What is learnt stays with the user, so it is not the shared one.
+    own_place.configure(server.openai_url, keep_warm=5)
+    assert own_place.run("-p", "one").returncode == 0
+    server.play(status(400, "Not today."))
+    assert own_place.run("-c", "-p", "two").returncode != 0
+
+    def strict(request: Recorded) -> Turn:
+        roles = [message["role"] for message in request.json["messages"]]
+        if any(role == after for role, after in pairwise(roles)):
+            return status(500, "After the optional system message, conversation roles must alternate")
+        return echo(request)
+
+    server.play_function(strict)
+    done = own_place.run("-c", "-p", "three")
+    assert done.stdout == "You said: two\n\nthree\n"
+    assert len(server.calls) == 2
+    assert own_place.run("-c", "-p", "four").stdout == "You said: four\n"
+    assert len(server.calls) == 3, "what was learnt is kept for the next start"

@@ -3,7 +3,15 @@
 import pytest
 
 from tests.support.model_server import OVERFLOWS, Overflow
-from tui_agent.model.errors import Failure, Target, classify, concerns_reasoning, missing_key, plain_text
+from tui_agent.model.errors import (
+    Failure,
+    Target,
+    classify,
+    concerns_reasoning,
+    concerns_roles,
+    missing_key,
+    plain_text,
+)
 from tui_agent.model.overflow import find_overflow
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.waits import retry_after, span, spoken
@@ -137,6 +145,23 @@ def test_only_refused_reasoning_concerns_reasoning() -> None:
 
     assert concerns_reasoning(refused)
     assert not concerns_reasoning(other)
+
+
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "After the optional system message, conversation roles must alternate user and assistant roles.",
+        "roles must alternate between user and assistant, but found multiple user roles in a row",
+    ],
+)
+def test_a_template_that_wants_alternating_roles_is_not_asked_the_same_again(text: str, status: int) -> None:
+    error = classify(Failure(text, status), TARGET, now=NOW)
+
+    assert error.kind is ErrorKind.INVALID_REQUEST
+    assert concerns_roles(error)
+    assert not concerns_roles(classify(Failure("max_tokens: too small", 400), TARGET, now=NOW))
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,13 @@ class FixedDirectory:
     window: int = 100_000
     learnt: list[tuple[str, int, int]] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
+    alternating: set[str] = field(default_factory=set)
 
     def limits(self, model: str) -> ModelLimits:
         return ModelLimits(model, self.windows.get(model, self.window), max_output=4_000)
 
     def traits(self, model: str) -> ModelTraits:
-        return ModelTraits(model)
+        return ModelTraits(model, alternating_roles=model in self.alternating)
 
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)
@@ -46,6 +47,11 @@ class FixedDirectory:
 
     def learn_window(self, model: str, window: int) -> None:
         self.windows[model] = window
+
+    def learn_alternating(self, model: str) -> bool:
+        news = model not in self.alternating
+        self.alternating.add(model)
+        return news
 
 
 @dataclass

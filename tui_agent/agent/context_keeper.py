@@ -11,6 +11,7 @@ from dataclasses import replace
 from tui_agent.agent.cache_watch import CacheWatch, Sent
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.compactor import Compactor, Order, Outcome
+from tui_agent.agent.context_full import ContextFullError, describe_full
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.head import Head
 from tui_agent.agent.image_room import image_prune, never_sent
@@ -19,7 +20,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
 from tui_agent.context.cache import CacheState, cache_state
 from tui_agent.context.compaction import Trigger
-from tui_agent.context.compaction_policy import CHOICES, AfterOverflow, Hold, after_overflow, hold, is_due
+from tui_agent.context.compaction_policy import AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.reports import complaint, is_silent_overflow
@@ -27,6 +28,7 @@ from tui_agent.context.request import ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
+from tui_agent.model.errors import concerns_roles
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -43,14 +45,6 @@ _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
-
-
-class ContextFullError(Exception):
-    """The next request does not fit and nothing more may be done unasked; the message offers choices."""
-
-    def __init__(self, why: str) -> None:
-        choices = "; ".join(f"{choice.command}: {choice.label[:1].lower()}{choice.label[1:]}" for choice in CHOICES)
-        super().__init__(f"{why} What you can do: {choices}.")
 
 
 class ContextKeeper:
@@ -187,7 +181,7 @@ class ContextKeeper:
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
-            raise ContextFullError(f"{_full(size)} {Hold.OFF.value}")
+            raise ContextFullError(f"{describe_full(size)} {Hold.OFF.value}")
         self.ensure_head()
 
     async def compact_as_asked(self) -> None:
@@ -214,6 +208,13 @@ class ContextKeeper:
         if outcome.problem:
             raise ContextFullError(f"{error.message} {outcome.problem}")
         self.ensure_head()
+
+    def after_refusal(self, error: ModelError) -> bool:
+        """Learn from a request that a server refused; returns whether the next one has another form, and may pass."""
+        if not concerns_roles(error) or not self._ports.directory.learn_alternating(self.model):
+            return False
+        self._channel.emit(Notice("The server wants roles to alternate: messages of one role are sent as one now."))
+        return True
 
     async def compact(self, trigger: Trigger, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
@@ -306,7 +307,7 @@ class ContextKeeper:
         if held is not Hold.OFF and not outcome.cancelled:
             problem = (await self._compact_by_rule(trigger, problem)).problem
         if problem is not None:
-            raise ContextFullError(f"{_full(self.size())} {problem}")
+            raise ContextFullError(f"{describe_full(self.size())} {problem}")
 
     async def _compact_by_rule(self, trigger: Trigger, problem: str) -> Outcome:
         """Compact without a model, because otherwise the work would stop."""
@@ -387,7 +388,3 @@ class ContextKeeper:
 
     def _append(self, entry: Entry) -> None:
         self._channel.emit(EntryAppended(self._session.append(entry)))
-
-
-def _full(size: ContextSize) -> str:
-    return f"The context is full: {size.total:,} of {size.window:,} tokens."

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.context_keeper import ContextFullError, ContextKeeper
+from tui_agent.agent.context_full import ContextFullError
+from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import EntryAppended, MessageRefused, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_news import ended_jobs
@@ -123,7 +124,7 @@ class Loop:
             self._append_checkpoint()
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer; an overflow makes room and tries again, once."""
+        """Send the path and return the answer; what an overflow or a refusal teaches is tried, once."""
         if wrap_up:
             self._append(_synthetic("step_limit", self.ports.prompt("step_limit")))
         while True:
@@ -131,9 +132,10 @@ class Loop:
             try:
                 answer = await self.answerer.answer(request, step=self.step, estimate=estimate)
             except ModelError as error:
-                if error.kind is not ErrorKind.CONTEXT_OVERFLOW:
+                if error.kind is ErrorKind.CONTEXT_OVERFLOW:
+                    await self.context.after_overflow(error)
+                elif not self.context.after_refusal(error):
                     raise
-                await self.context.after_overflow(error)
             else:
                 self.context.answered(answer)
                 return answer

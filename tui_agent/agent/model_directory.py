@@ -1,7 +1,7 @@
 """What is known of models: the catalog and the user's settings, and what was learnt by using them.
 
-Learnt are a calibration factor for token estimates and windows that providers named when they refused a request. Both
-are kept in one small JSON file beside the sessions.
+Learnt are a calibration factor for token estimates, windows that providers named when they refused a request, and
+which servers insist on alternating roles. All are kept in one small JSON file beside the sessions.
 """
 
 import json
@@ -27,6 +27,8 @@ class Learnt(BaseModel):
 
     factors: dict[str, float] = Field(default_factory=dict)
     windows: dict[str, int] = Field(default_factory=dict)
+    alternating: tuple[str, ...] = ()
+    """Models whose servers insist on alternating roles."""
 
 
 class CatalogDirectory:
@@ -50,7 +52,12 @@ class CatalogDirectory:
     def traits(self, model: str) -> ModelTraits:
         """Return what the model and its provider take."""
         info = self._catalog.info(model)
-        return ModelTraits(model, vision=info.vision, short_call_ids=info.provider == "mistral")
+        return ModelTraits(
+            model,
+            vision=info.vision,
+            short_call_ids=info.provider == "mistral",
+            alternating_roles=model in self._learnt.alternating,
+        )
 
     def counter(self, model: str) -> TokenCounter:
         """Return the model's token counter with the factor learnt so far."""
@@ -74,6 +81,14 @@ class CatalogDirectory:
         if window > 0 and window != self._learnt.windows.get(model):
             self._learnt.windows[model] = window
             self._save()
+
+    def learn_alternating(self, model: str) -> bool:
+        """Remember that a model's server insists on alternating roles; returns whether that is news."""
+        if model in self._learnt.alternating:
+            return False
+        self._learnt.alternating = (*self._learnt.alternating, model)
+        self._save()
+        return True
 
     def _save(self) -> None:
         if self._path is None:

@@ -50,6 +50,10 @@ class ModelDirectory(Protocol):
         """Remember that a provider named a smaller window in an overflow error."""
         ...
 
+    def learn_alternating(self, model: str) -> bool:
+        """Remember that a server insists on alternating roles; returns whether that is news."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Adjustable:

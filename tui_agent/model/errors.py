@@ -41,6 +41,7 @@ _FILTER = re.compile(
 _OVERLOADED = re.compile(r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE)
 _RATE = re.compile(r"rate.?limit|too many requests|resource.?exhausted|throttl", re.IGNORECASE)
 _THINKING = re.compile(r"thinking|signature|reasoning", re.IGNORECASE)
+_ROLES = re.compile(r"roles? must alternate|must alternate between|alternate user/assistant", re.IGNORECASE)
 _MODULE = re.compile(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
 _KINDS = {
@@ -113,6 +114,11 @@ def concerns_reasoning(error: ModelError) -> bool:
     return error.kind is ErrorKind.INVALID_REQUEST and bool(_THINKING.search(error.message))
 
 
+def concerns_roles(error: ModelError) -> bool:
+    """Tell whether a server's chat template refused two messages of one role in a row."""
+    return error.kind is ErrorKind.INVALID_REQUEST and bool(_ROLES.search(error.message))
+
+
 def plain_text(text: str) -> str:
     """Return the innermost message of an error text: without class names, byte literals and JSON around it."""
     text = text.strip()
@@ -179,6 +185,8 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
         return ErrorKind.AUTH
     if status in {None, 400, 404} and _NOT_FOUND.search(text):
         return ErrorKind.NOT_FOUND
+    if _ROLES.search(text) and status in {None, 400, 500}:
+        return ErrorKind.INVALID_REQUEST  # llama.cpp and others answer 500 where a template refuses
     if status in _KINDS:
         return _KINDS[status]
     if status is not None and status >= 500:

@@ -1,0 +1,17 @@
+"""What is said when the next request does not fit and nothing more may be done unasked."""
+
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction_policy import CHOICES
+
+
+class ContextFullError(Exception):
+    """The next request does not fit and nothing more may be done unasked; the message offers choices."""
+
+    def __init__(self, why: str) -> None:
+        choices = "; ".join(f"{choice.command}: {choice.label[:1].lower()}{choice.label[1:]}" for choice in CHOICES)
+        super().__init__(f"{why} What you can do: {choices}.")
+
+
+def describe_full(size: ContextSize) -> str:
+    """Return how full the context is, as a sentence."""
+    return f"The context is full: {size.total:,} of {size.window:,} tokens."
