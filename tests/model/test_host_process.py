@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.model_client import FAST, OPENAI_KEY, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
-from tui_agent.model import lines
+from tui_agent.model import lines, meeting
 from tui_agent.model.client import HostClient
 from tui_agent.model.link import host_environment
 from tui_agent.model.meeting import listen, socket_path
@@ -129,6 +129,22 @@ async def test_a_host_that_cannot_start_says_why(
     assert "no module of that name" in error.message
 
 
+async def test_a_host_of_another_version_is_not_spoken_to(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that runs while it is updated would start the new version's."""
+    later = f'print(\'[0, [["ready", {{"version": {lines.VERSION + 1}, "pid": 1}}]]]\', flush=True); input()'
+    monkeypatch.setattr("tui_agent.model.link._command", lambda: (sys.executable, "-c", later))
+    client = host_client(server, log_path=tmp_path / "host.log")
+
+    error = (await collect(client, ask(MODEL))).error
+    await client.aclose()
+
+    assert error is not None
+    assert "start it again" in error.message
+    assert server.requests == []
+
+
 PARENT = """
 import asyncio, sys
 from tui_agent.model.link import start_private
@@ -214,9 +230,9 @@ async def test_programs_share_a_warm_host_over_a_private_socket(
 ) -> None:
     run = short_path / "run"
     settings = FAST.model_copy(update={"keep_warm": 6.0})
-    server.play(Turn("one"), Turn("two"), Turn("three"))
+    server.play(Turn("one"), Turn("two"), Turn("three"), Turn("four"), Turn("five"))
     first = host_client(server, host=settings, runtime_dir=run, log_path=tmp_path / "host.log")
-    second = host_client(server, host=settings, runtime_dir=run)
+    second = host_client(server, host=settings, runtime_dir=run, key="of the second")
 
     one, two = await asyncio.gather(collect(first, ask(MODEL)), collect(second, ask(MODEL)))
     pid = first.pid
@@ -224,12 +240,23 @@ async def test_programs_share_a_warm_host_over_a_private_socket(
     assert (one.error, two.error) == (None, None)
     assert pid is not None
     assert second.pid == pid
+    used = {request.headers["authorization"] for request in server.requests}
+    assert used == {f"Bearer {OPENAI_KEY}", "Bearer of the second"}
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
     (path,) = run.glob("*.sock")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
+    os.kill(pid, signal.SIGKILL)
+    await _gone(pid)
+    three, four = await asyncio.gather(collect(first, ask(MODEL)), collect(second, ask(MODEL)))
+    assert (three.error, four.error) == (None, None)
+    assert second.pid not in {None, pid}
+    assert first.pid == second.pid
+    pid = first.pid
+    assert pid is not None
+
     await first.aclose()
-    assert (await collect(second, ask(MODEL))).text == "three"
+    assert (await collect(second, ask(MODEL))).text == "five"
     await second.aclose()
     await _gone(pid)
 
@@ -242,6 +269,19 @@ def test_a_directory_others_may_enter_is_not_used_for_sharing(tmp_path: Path) ->
     path = socket_path(tmp_path, {})
     assert path is not None
     assert socket_path(tmp_path, {"HTTPS_PROXY": "http://other"}) != path
+
+
+def test_another_versions_files_are_another_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an installer gives every file the same time."""
+    installed = tmp_path / "meeting.py"
+    monkeypatch.setattr(meeting, "__file__", str(installed))
+    tmp_path.chmod(0o700)
+    paths = []
+    for text in ("one = 1", "one = 1 + 1"):
+        installed.write_text(text)
+        os.utime(installed, ns=(0, 0))
+        paths.append(socket_path(tmp_path, {}))
+    assert paths[0] != paths[1]
 
 
 def test_a_socket_has_one_host(tmp_path: Path) -> None:

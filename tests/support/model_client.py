@@ -43,7 +43,7 @@ class Provider(StrEnum):
         return "openai/gpt-4o" if self is Provider.OPENAI else "anthropic/claude-sonnet-4-5"
 
 
-def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9") -> Router:
+def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str = OPENAI_KEY) -> Router:
     models = {
         "openai/refused": ModelSettings(base_url=f"{refused}/v1"),
         "anthropic/refused": ModelSettings(base_url=refused),
@@ -57,7 +57,7 @@ def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9") -> Route
         "openai": ProviderSettings(base_url=server.openai_url),
         "anthropic": ProviderSettings(base_url=server.url),
     }
-    keys = {"OPENAI_API_KEY": OPENAI_KEY, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
+    keys = {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
     # The catalog takes the servers for the providers' own, so that windows and prices are theirs.
     return Router(Catalog({"ollama/qwen3": models["ollama/qwen3"]}), keys, models=models, providers=providers)
 
@@ -65,8 +65,8 @@ def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9") -> Route
 def host_client(
     server: ModelServer, *, log_path: Path | None = None, refused: str = "http://127.0.0.1:9", **options: Any
 ) -> HostClient:
-    settings = options.pop("host", FAST)
-    return HostClient(router(server, refused=refused), host=settings, log_path=log_path, **options)
+    settings, key = options.pop("host", FAST), options.pop("key", OPENAI_KEY)
+    return HostClient(router(server, refused=refused, key=key), host=settings, log_path=log_path, **options)
 
 
 def ask(model: str, text: str = "hello", *, tools: bool = False, **fields: Any) -> ModelRequest:

@@ -70,8 +70,6 @@ class HostClient:
         self._watching: asyncio.Task[None] | None = None
         self._restarts: list[float] = []
         self._closed = False
-        self.ready_seconds: float | None = None
-        """Seconds the host took to be ready, by its own account; None until it is."""
 
     # -- requests ---------------------------------------------------------------------------------------------
 
@@ -244,7 +242,12 @@ class HostClient:
         except BaseException:
             link.kill()
             raise
-        self.ready_seconds = facts["seconds"]
+        if facts.get("version") != lines.VERSION:
+            await link.aclose()
+            raise ModelError(
+                ErrorKind.UNKNOWN,
+                "tui-agent was replaced by another version while this one runs: quit and start it again.",
+            )
         return link
 
     def _no_start(self, error: Exception) -> ModelError:

@@ -230,7 +230,7 @@ async def _serve_socket(caller: Caller, began: float, listener: socket.socket, k
 
 
 def _ready(began: float) -> dict[str, Any]:
-    return {"pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
+    return {"version": lines.VERSION, "pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
 
 
 async def _rehearse(caller: Caller) -> None:

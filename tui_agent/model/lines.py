@@ -10,11 +10,14 @@ from typing import Any, Final
 
 Event = list[Any]
 
+VERSION: Final = 1
+"""Of what is said here; it goes up when one end would misunderstand the other's."""
+
 HOST: Final = 0
 """The id of lines that belong to no request."""
 
 READY: Final = "ready"
-"""``["ready", {"pid", "version", "seconds"}]``: the host takes requests now."""
+"""``["ready", {"version", "pid", "seconds"}]``: the host takes requests now."""
 
 PONG: Final = "pong"
 """``["pong", id]``: the answer to a ping."""

@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
-_CONNECTS = 200
+_CONNECTS = 60
+"""Times to connect to a host that was found or started; one that ends just then is not waited for any longer."""
 _CONNECT_PAUSE = 0.05
 _GRACE = 2.0
 """Seconds the process gets to end by itself."""

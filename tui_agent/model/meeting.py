@@ -59,7 +59,9 @@ def peer_pid(connected: socket.socket) -> int | None:
 def _fingerprint(environ: Mapping[str, str]) -> str:
     """Return what two programs must agree in to share a host."""
     here = Path(__file__).parent
-    sources = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sorted(here.glob("*.py"))]
-    facts = [sys.executable, str(here), metadata.version("litellm"), *sources]
-    facts += [f"{name}={value}" for name, value in sorted(environ.items())]
-    return hashlib.sha256("\0".join(facts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    stats = [(path.name, path.stat()) for path in sorted(here.glob("*.py"))]
+    # Installers give all files of all versions one time of change, some of them.
+    sources = [f"{name}:{facts.st_mtime_ns}:{facts.st_size}" for name, facts in stats]
+    agreed = [sys.executable, str(here), metadata.version("litellm"), *sources]
+    agreed += [f"{name}={value}" for name, value in sorted(environ.items())]
+    return hashlib.sha256("\0".join(agreed).encode("utf-8", "surrogateescape")).hexdigest()[:16]
