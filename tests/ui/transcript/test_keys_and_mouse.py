@@ -67,7 +67,7 @@ async def test_focus_goes_on_where_the_user_looks() -> None:
 
 @pytest.mark.parametrize(
     ("text", "key", "action"),
-    [("overloaded", "r", "retry"), ("Compacted", "u", "undo"), ("Pruned", "b", "restore"), ("seq 9999", "o", "open")],
+    [("Compacted", "u", "undo"), ("Pruned", "b", "restore"), ("seq 9999", "o", "open")],
 )
 async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> None:
     entries = every_kind()
@@ -97,11 +97,22 @@ async def test_a_click_on_the_head_folds_and_on_an_action_acts() -> None:
         await view.pilot.click(Transcript, offset=(3, view.row_of("read src/auth")))
         await view.settled()
         assert "line_3 = 3" in view.text()
-        await view.pilot.click(
-            Transcript, offset=(view.screen()[view.row_of("retry")].index("retry"), view.row_of("retry"))
-        )
+        row = view.row_of("restore")
+        await view.pilot.click(Transcript, offset=(view.screen()[row].index("restore"), row))
         await view.pilot.pause()
-        assert [message.action for message in view.sent(Transcript.ActionRequested)] == ["retry"]
+        assert [message.action for message in view.sent(Transcript.ActionRequested)] == ["restore"]
+
+
+async def test_the_newest_answer_that_failed_is_asked_for_again_by_key_and_click() -> None:
+    until_failed = every_kind()[:-3]
+    async with shown(ListSource(until_failed), (80, 120)) as view:
+        row = view.row_of("overloaded")
+        await view.pilot.click(Transcript, offset=(4, row))
+        await view.pilot.press("r")
+        await view.pilot.click(Transcript, offset=(view.screen()[row].index("retry"), row))
+        await view.pilot.pause()
+        requests = view.sent(Transcript.ActionRequested)
+        assert [(message.action, message.entry_id) for message in requests] == [("retry", until_failed[-1].id)] * 2
 
 
 async def test_a_click_on_the_hidden_lines_shows_them() -> None:

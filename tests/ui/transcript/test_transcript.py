@@ -18,6 +18,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.context.pruning import Occasion
 from tui_agent.session.entries import (
+    AssistantEntry,
     Entry,
     PruneEntry,
     ShellEntry,
@@ -365,6 +366,19 @@ async def test_a_prune_of_images_says_that_it_took_images() -> None:
     prune = PruneEntry(id=2, targets=(1,), tokens_freed=10, reason=Occasion.IMAGES)
     async with shown(ListSource([user(1), prune])) as view:
         assert "Pruned the images of 1 entry · 10 tokens freed · too many images" in view.text()
+
+
+async def test_only_the_newest_request_can_be_made_again() -> None:
+    failed = AssistantEntry(id=2, parts=(), model="openai/x", finish="error", error="overloaded")
+    later = [user(3), answer(4, "done")]
+    async with shown(ListSource([user(1), failed])) as view:
+        assert "overloaded · ctrl+r retry" in view.text()
+        await play(view, EntryAppended(later[0]))
+        assert "retry" not in view.text()
+        assert "overloaded" in view.text()
+    async with shown(ListSource([user(1), failed, *later])) as view:
+        assert "overloaded" in view.text()
+        assert "retry" not in view.text()
 
 
 async def test_a_notice_takes_the_place_of_the_one_before() -> None:

@@ -222,6 +222,14 @@ class MarkerBlock(FoldingBlock):
         """Return what the marker stands for: its body's text, or its line."""
         return sanitize.text(self._copied) if self._copied else self._text
 
+    def settle(self) -> bool:
+        """Offer no retry any more, and return whether that was offered."""
+        offered = "retry" in self.actions
+        if offered:
+            self.actions = tuple(action for action in self.actions if action != "retry")
+            self.changed()
+        return offered
+
     def _head(self, width: int) -> Iterable[Line]:
         icon = self._icon or (self.chevron if self.foldable else "·")
         toggle = " act:toggle" if self.foldable else ""

@@ -59,13 +59,14 @@ class Surroundings:
 
     ``results`` are the results of an assistant entry's calls by call id, ``states`` what the model sees of an entry
     (by id), ``turns`` counts the user messages a compaction stands for, ``live`` says that calls without a
-    result may still get one.
+    result may still get one, ``newest`` that no message or answer came after.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     states: Mapping[int, str] = field(default_factory=dict)
     turns: Callable[[CompactionEntry], int] = lambda _entry: 0
     live: bool = False
+    newest: bool = True
 
 
 def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: PLR0911 - one arm per kind of a closed union
@@ -132,7 +133,7 @@ def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
                 yield card_of(part, around)
             case _:
                 pass
-    yield from endings(entry)
+    yield from _endings(entry, around)
 
 
 def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
@@ -145,13 +146,14 @@ def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
     return card
 
 
-def endings(entry: AssistantEntry) -> Iterator[Block]:
-    """Yield a marker when an answer did not end by itself."""
+def _endings(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+    """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
         yield MarkerBlock("ending", "Interrupted", icon="■", style="status-warning")
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
-        yield MarkerBlock("ending", text, icon="✗", style="status-error", actions=("retry",))
+        actions: tuple[ActionName, ...] = ("retry",) if around.newest else ()
+        yield MarkerBlock("ending", text, icon="✗", style="status-error", actions=actions)
     elif entry.finish in _FINISHES:
         yield MarkerBlock("ending", _FINISHES[entry.finish], icon="■", style="status-warning")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
 from tui_agent.session.records import Outlines
-from tui_agent.ui.widgets.transcript.blocks import Block, Fold
+from tui_agent.ui.widgets.transcript.blocks import Block, Fold, MarkerBlock
 from tui_agent.ui.widgets.transcript.build import SILENT_KINDS, Surroundings, blocks_of, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
@@ -19,6 +19,9 @@ from tui_agent.ui.widgets.transcript.source import LIVE, EntrySource, estimate
 
 _AHEAD: Final = 12
 """Items loaded together on either side of one that is needed."""
+
+SPOKEN: Final = frozenset({"user", "assistant"})
+"""Entries after which an earlier request is not made again."""
 
 _SPAN: Final = 512
 """Entries between an assistant entry and a result of its calls, at most."""
@@ -205,10 +208,22 @@ class TranscriptModel:
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
         waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _SPAN]
-        around = Surroundings(results=by_call, states=self.states, turns=self.turns_before, live=waiting)
+        around = Surroundings(by_call, self.states, self.turns_before, live=waiting, newest=self._is_newest(index))
         item = Item(entry.id, entry.kind, blocks_of(entry, around), self._results_of(index) if by_call else ())
         self._apply_folds(item)
         self._cache.put(index, item)
+
+    def _is_newest(self, index: int) -> bool:
+        """Whether no message and no answer comes after a place."""
+        return not any(self.kinds[place] in SPOKEN for place in range(index + 1, len(self.kinds)))
+
+    def settle(self, index: int) -> int | None:
+        """Take back what the answer before a place offered, because it was the newest; return its place."""
+        place = self.owner_of(index)
+        item = self._cache.get(place) if place is not None else None
+        if item is None or not any([block.settle() for block in item.blocks if isinstance(block, MarkerBlock)]):
+            return None
+        return place
 
     def turns_before(self, entry: CompactionEntry) -> int:
         """Return how many user messages a compaction took out of the model's view."""
