@@ -266,6 +266,7 @@ def test_the_workspace_has_a_bug_that_its_own_tests_find_and_the_script_fixes(tm
     assert text.count(change["old"]) == 1
     source.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
     assert run_tests(tmp_path).strip().endswith("OK")
+    assert "__pycache__/" in (tmp_path / ".gitignore").read_text(encoding="utf-8"), "what tests leave is no change"
 
 
 def test_every_call_of_the_script_is_one_that_the_real_tools_take() -> None:

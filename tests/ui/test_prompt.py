@@ -8,6 +8,7 @@ from textual import events
 from tests.support.ui_app import make_stage, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.session.entries import FilePart, ImagePart, TextPart
+from tui_agent.ui.prompting.paste import PasteStore
 from tui_agent.ui.widgets.prompt import Prompt
 
 PNG = bytes.fromhex(
@@ -114,6 +115,15 @@ async def test_a_large_paste_is_a_chip_until_it_is_sent(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.sent == [(f"see: {text}", False)]
+
+
+@pytest.mark.parametrize(
+    ("length", "chip"), [(2_100, "[pasted 2.1k characters]"), (5_000_000, "[pasted 5M characters]")]
+)
+def test_a_long_paste_is_told_in_short(length: int, chip: str) -> None:
+    pastes, text = PasteStore(), "x" * length
+    assert pastes.fold(text) == chip
+    assert pastes.expand(f"see {chip}") == f"see {text}"
 
 
 async def test_a_small_paste_is_text_without_control_characters(tmp_path: Path) -> None:

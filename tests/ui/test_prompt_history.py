@@ -149,11 +149,27 @@ async def test_undo_and_redo_are_a_chain_of_keys_or_commands(tmp_path: Path) -> 
         await write(pilot, "/redo")
         await pilot.press("enter")
         await until(lambda: stage.agent.session.leaf == 2, pilot)
-        await until(lambda: stage.main.prompt.text == "", pilot)
+        await until(lambda: stage.main.prompt.text == "and the README", pilot)
         await pilot.press("up", "up")
         assert stage.main.prompt.text == "write a test for it", "what made room for a command is in the history"
         await pilot.press("f6")
         await until(lambda: stage.agent.session.leaf == 4, pilot)
+
+
+async def test_redoing_brings_the_next_undone_message_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        remembered(stage)
+        await pilot.press("f5")
+        await until(lambda: stage.main.prompt.text == "and the README", pilot)
+        await pilot.press("f5")
+        await until(lambda: stage.main.prompt.text == "write a test for it", pilot)
+        await pilot.press("f6")
+        await until(lambda: stage.main.prompt.text == "and the README", pilot)
+        assert stage.agent.session.leaf == 2
+        await pilot.press("f6")
+        await until(lambda: stage.main.prompt.text == "", pilot)
+        assert stage.agent.session.leaf == 4
 
 
 async def test_a_restored_text_that_was_touched_is_the_users(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tui_agent.ui import (
     permission_handlers,
     subagent_handlers,
     transfer_handlers,
+    undo_handlers,
 )
 from tui_agent.ui.abilities import (
     CommandingAgent,
@@ -109,8 +110,8 @@ COMMANDS: tuple[Command, ...] = (
         "Permissions",
         needs=PermittingAgent,
     ),
-    Command("undo", "undo the last turn, move, compaction or prune", handlers.undo, "Undo", key="f5"),
-    Command("redo", "undo the last /undo", handlers.redo, "Redo", key="f6"),
+    Command("undo", "undo the last turn, move, compaction or prune", undo_handlers.undo, "Undo", key="f5"),
+    Command("redo", "undo the last /undo", undo_handlers.redo, "Redo", key="f6"),
     Command("retry", "send the last request again", handlers.retry, "Retry", key="ctrl+r"),
     Command(
         "compact",

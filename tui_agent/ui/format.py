@@ -10,7 +10,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def tokens(count: int) -> str:
-    """Return a number of tokens in at most six characters: ``812``, ``84.2k``, ``1.5M``."""
+    """Return a number of tokens or characters in at most six characters: ``812``, ``84.2k``, ``1.5M``."""
     if count < 1_000:
         return str(count)
     if count < 999_950:

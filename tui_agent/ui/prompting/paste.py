@@ -2,12 +2,14 @@
 
 import re
 
+from tui_agent.ui.format import tokens
+
 FOLD_LINES = 12
 """A paste of more lines than this becomes a chip."""
 FOLD_CHARACTERS = 2_000
 """A paste of more characters than this becomes a chip."""
 
-_CHIP = re.compile(r"\[pasted (?:\d+ lines|[\d.]+k characters)(?: #\d+)?\]")
+_CHIP = re.compile(r"\[pasted (?:\d+ lines|[\d.]+[kM] characters)(?: #\d+)?\]")
 
 
 def is_large(text: str) -> bool:
@@ -24,7 +26,7 @@ class PasteStore:
     def fold(self, text: str) -> str:
         """Keep a text and return the chip that stands for it."""
         lines = text.count("\n") + 1
-        size = f"{lines} lines" if lines > FOLD_LINES else f"{len(text) / 1000:.1f}k characters"
+        size = f"{lines} lines" if lines > FOLD_LINES else f"{tokens(len(text))} characters"
         chip, number = f"[pasted {size}]", 1
         while self._texts.get(chip, text) != text:
             number += 1

@@ -34,8 +34,8 @@ from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
-    from tui_agent.ui.handlers import Undone
     from tui_agent.ui.services import AgentPort, AppServices, UiSettings
+    from tui_agent.ui.undo_handlers import Undone
     from tui_agent.ui.widgets.session_view import SessionView
 
 WARNED = 20

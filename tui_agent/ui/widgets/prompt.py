@@ -136,11 +136,14 @@ class Prompt(TextArea):
         self.set_draft(text)
         self._restored = self.text
 
-    def withdraw(self) -> None:
-        """Take a restored text out again, unless the user went on with it."""
-        if self._restored and self.text == self._restored:
-            self.reset()
+    def withdraw(self, earlier: str = "") -> None:
+        """Take a restored text out again, unless the user went on with it; one restored ``earlier`` comes back."""
+        untouched = self.text in ("", self._restored)
         self._restored = ""
+        if untouched and earlier:
+            self.restore(earlier)
+        elif untouched:
+            self.reset()
 
     def go_on(self, text: str) -> None:
         """Take text that was typed elsewhere, and the focus with it."""

@@ -221,7 +221,7 @@ class TranscriptModel:
         """Take back what the answer before a place offered, because it was the newest; return its place."""
         place = self.owner_of(index)
         item = self._cache.get(place) if place is not None else None
-        if item is None or not any([block.settle() for block in item.blocks if isinstance(block, MarkerBlock)]):
+        if item is None or not any(block.settle() for block in item.blocks if isinstance(block, MarkerBlock)):
             return None
         return place
 
