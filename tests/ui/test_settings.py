@@ -15,6 +15,7 @@ from tui_agent.ui.keymap import Rebindable, checked, is_key
 from tui_agent.ui.reports import help_text, rebindable_actions
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.context import ContextScreen
+from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.screens.report import ReportScreen
 from tui_agent.ui.screens.settings import COMMON, SettingsScreen
 from tui_agent.ui.screens.themes import ThemePicker
@@ -145,6 +146,26 @@ async def test_themes_come_as_a_list_and_an_empty_field_left_empty_changes_nothi
         await pilot.pause()
         assert "Nothing changed." in screen_text(stage)
         assert tomllib.loads(path.read_text()) == {"ui": {"theme": "nord"}}
+
+
+@pytest.mark.parametrize("key", ["model", "small_model", "compaction.model"])
+async def test_a_setting_that_names_a_model_is_picked_from_the_models(tmp_path: Path, key: str) -> None:
+    stage, path = a_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        screen = await opened(stage, pilot, key)
+        await until(lambda: screen.highlighted == key, pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(stage.app.screen, ModelPicker), pilot)
+        picker = stage.app.screen
+        await until(lambda: picker.query_one("#rows").display, pilot)
+        await write(pilot, "qwen")
+        await pilot.press("enter")
+        await until(lambda: "Saved." in screen_text(stage), pilot)
+        assert stage.app.screen is screen
+        settings = tomllib.loads(path.read_text())
+        assert (settings["compaction"]["model"] if "." in key else settings[key]) == "ollama/qwen3:4b"
+        await pilot.press("ctrl+r")
+        await until(lambda: "ollama" not in path.read_text(), pilot)
 
 
 async def test_what_most_people_want_stands_first_and_the_rest_in_groups(tmp_path: Path) -> None:

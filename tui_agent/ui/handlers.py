@@ -13,7 +13,6 @@ from tui_agent.ui.format import one_line
 from tui_agent.ui.services import OpenHow, OpenRequest
 
 if TYPE_CHECKING:
-
     from tui_agent.session.entries import Entry
     from tui_agent.ui.screens.main import MainScreen
 

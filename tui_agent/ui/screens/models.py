@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from textual import work
+from textual import getters, work
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.fuzzy import FuzzySearch
 from textual.message import Message
+from textual.widgets import Static
 
 from tui_agent.ui.format import tokens, visible
 from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
 from tui_agent.ui.services import ModelRow
+from tui_agent.ui.widgets.key_line import KeyLine
 
 _TYPED = "typed:"
 
@@ -55,6 +59,13 @@ class ModelPicker(PickerScreen[str]):
     HEADING = "Model"
     PLACEHOLDER = "Type to filter, or any provider/model"
     EMPTY = "No model has this name. Type its full id, such as openai/my-model, and press Enter."
+    NONE_READY = "Nothing here is ready: no key, or none that fits. tab shows every model."
+    KEYS = "↑↓ move  enter pick  tab ready only  esc back"
+    KEYS_OF_READY = "↑↓ move  enter pick  tab every model  esc back"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "switch", "ready only", show=False, priority=True)]
+
+    heading = getters.query_one("#heading", Static)
+    keys = getters.query_one("#keys", KeyLine)
 
     @dataclass
     class Loaded(Message):
@@ -67,6 +78,7 @@ class ModelPicker(PickerScreen[str]):
         self._source = models
         self._current = current
         self._models: list[ModelRow] | None = None
+        self._only_ready = False
 
     def on_mount(self) -> None:
         """Read the catalog in a thread: it is large."""
@@ -81,14 +93,26 @@ class ModelPicker(PickerScreen[str]):
     def on_model_picker_loaded(self, message: Loaded) -> None:
         """Show the models."""
         self._models = order(message.models, self._current)
-        self.empty.update(self.EMPTY)
+        self._show_which()
+
+    def action_switch(self) -> None:
+        """Show the models that can be used now, or all of them again."""
+        self._only_ready = not self._only_ready
+        if self._models is not None:
+            self._show_which()
+
+    def _show_which(self) -> None:
+        self.heading.update("Models that are ready" if self._only_ready else self.HEADING)
+        self.empty.update(self.NONE_READY if self._only_ready else self.EMPTY)
+        self.keys.show(self.KEYS_OF_READY if self._only_ready else self.KEYS)
         self.refill(self.field.value.strip())
 
     def refill(self, query: str) -> None:
         """Show what fits; an id that is none of them is offered as typed."""
         if self._models is None:
             return
-        found = fitting(self._models, query)
+        models = [row for row in self._models if row.has_key] if self._only_ready else self._models
+        found = fitting(models, query)
         rows = [Row(row.id, self._row(row, offsets)) for row, offsets in found]
         if "/" in query and not any(row.id == query for row, _ in found):
             rows.append(Row(_TYPED + query, Content.assemble("Use ", self.styled(visible(query), "strong"))))

@@ -169,8 +169,11 @@ class SettingsScreen(PickerScreen[None]):
     def _list_for(self, row: SettingRow) -> Screen[str | None] | None:
         """Return the screen that lists all values of a setting, None when there are too many."""
         from tui_agent.ui.screens.choice import ChoiceScreen
+        from tui_agent.ui.screens.models import ModelPicker
         from tui_agent.ui.screens.themes import ThemePicker
 
+        if row.key in MODELS:
+            return ModelPicker(self._main.services.models, _written(row))
         if row.key == "ui.theme":
             return ThemePicker()
         if row.choices:

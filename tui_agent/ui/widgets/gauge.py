@@ -200,7 +200,9 @@ class Gauge(Widget):
         pieces.extend(("  " + extra, self._style("gauge--extras")) for extra in reversed(shown))
         if button:
             press = Style.from_meta({"@click": "screen.command('compact')"})
-            pieces.extend(["  ", (button, self._style("gauge--button") + press)])
+            # At the right edge like everything in the line below, also where the bar has its greatest length.
+            used = sum(len(piece if isinstance(piece, str) else piece[0]) for piece in pieces)
+            pieces.extend([" " * (width - used - len(button)), (button, self._style("gauge--button") + press)])
         return pieces
 
     def _style(self, name: str) -> Style:
