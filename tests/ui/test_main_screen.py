@@ -122,7 +122,28 @@ async def test_a_notice_with_an_action_names_the_command(tmp_path: Path) -> None
     async with stage.run() as pilot:
         stage.agent.emit(Notice("The window is nearly full.", "warning", "compact"))
         await pilot.pause()
-        assert "▲ The window is nearly full.   /compact" in screen_text(stage)
+        assert "▲ The window is nearly full.  /compact" in screen_text(stage)
+
+
+async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 24)) as pilot:
+        stage.agent.emit(Notice("A skill is broken.", "warning"))
+        stage.agent.emit(Notice("A server is gone.", "warning", "mcp"))
+        await pilot.pause()
+        assert "/doctor" not in screen_text(stage)
+        stage.agent.emit(RunStarted())
+        await pilot.pause()
+        assert "A skill is broken." not in screen_text(stage)
+        assert "▲ 2 /doctor" in screen_text(stage)
+        await stage.main.run_command("doctor", "")
+        await until(lambda: stage.app.screen is not stage.main, pilot)
+        await pilot.pause()
+        assert "A skill is broken." in screen_text(stage)
+        assert "A server is gone." in screen_text(stage)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "▲" not in screen_text(stage)
 
 
 async def test_a_full_disk_gives_the_text_back(tmp_path: Path) -> None:

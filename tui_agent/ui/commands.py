@@ -177,7 +177,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("help", "commands and keys", handlers.show_help, "Help", key="f1", hint="help"),
     Command("keys", "the keys, and the names to change them by", page_handlers.keys, "Keys"),
-    Command("doctor", "what is set up, and what is missing", page_handlers.doctor, "Doctor"),
+    Command("doctor", "what is set up, what is missing, what was warned of", page_handlers.doctor, "Doctor"),
     Command("quit", "leave", handlers.leave, "Quit", aliases=("exit",)),
 )
 """In the order lists show them."""

@@ -49,7 +49,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     main.status.state = next_state(main.status.state, event, main.clock())
     match event:
         case RunStarted():
-            main.notice.clear()
+            main.leave_warnings()
             main.show_running()
         case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown() | HeadKnown():
             main.show_facts()
@@ -67,9 +67,8 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
         case MessageRefused(text=text, reason=reason):
             main.put_back(text)
             main.say(f"A hook refused the message: {reason}", "warning")
-        case Notice(message=message, severity=severity, action=action):
-            remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
-            main.notice.add(message, severity, remedy)
+        case Notice():
+            _noticed(main, event)
         case CompactionStarted(tokens_before=tokens_before):
             view.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
             main.refresh_bindings()
@@ -81,6 +80,14 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             main.refresh_bindings()
         case RunEnded():
             _run_ended(main, view, event)
+
+
+def _noticed(main: "MainScreen", notice: Notice) -> None:
+    action = notice.action
+    remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
+    if notice.severity != "information":
+        main.warned.add(main.clock(), notice.message)
+    main.notice.add(notice.message, notice.severity, remedy)
 
 
 def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None:

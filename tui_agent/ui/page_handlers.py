@@ -32,7 +32,10 @@ async def _doctor(main: MainScreen) -> None:
     from tui_agent.ui.format import visible
     from tui_agent.ui.screens.report import ReportScreen
 
-    lines = await asyncio.to_thread(main.services.doctor)
+    lines = list(await asyncio.to_thread(main.services.doctor))
+    if said := main.warned.lines():
+        lines = ["Warned of since the start", *said, "", "Set up now", *lines]
+    main.warned.unread = main.status.warnings = 0
     main.notice.clear()
     text = "\n".join(map(visible, lines))
     main.app.push_screen(ReportScreen("Doctor", Content(text or "There is nothing to report.")))

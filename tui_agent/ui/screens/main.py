@@ -26,6 +26,7 @@ from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.prompting.unsent import UnsentKeeper
 from tui_agent.ui.services import OpenRequest
 from tui_agent.ui.take_over import TakeOverWatch
+from tui_agent.ui.warned import Warned
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import SessionHeader
@@ -87,6 +88,8 @@ class MainScreen(Screen[None]):
         self._files = FileSource(self)
         self.take_over = TakeOverWatch(self)
         """Notices that another program has the session now."""
+        self.warned = Warned()
+        """What the program warned of by itself."""
         self.unsent = UnsentKeeper(self)
         """Keeps what is in the prompt through whatever happens to the program."""
 
@@ -109,6 +112,7 @@ class MainScreen(Screen[None]):
         following.use(self, services.settings)
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
+            self.warned.add(self.clock(), warning)
             self.notify(warning, severity="warning", markup=False, timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
@@ -211,6 +215,12 @@ class MainScreen(Screen[None]):
     def say(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
         """Show a sentence above the prompt until something new begins."""
         self.notice.say(message, severity, remedy)
+
+    def leave_warnings(self) -> None:
+        """Make room above the prompt; the status line says that there were warnings."""
+        self.warned.unread += self.notice.warnings
+        self.status.warnings = self.warned.unread
+        self.notice.clear()
 
     @work(exclusive=True, group="branch", exit_on_error=False)
     async def look_at_files(self) -> None:

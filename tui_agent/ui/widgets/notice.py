@@ -28,8 +28,12 @@ class NoticeLine(Widget):
     remedy: reactive[tuple[str, str, str] | None] = reactive(None)
     """Key, label and action of what helps."""
 
+    warnings = 0
+    """How many of the lines shown are warnings that nobody waited for."""
+
     def say(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
         """Show a message in place of the one before."""
+        self.warnings = 0
         self.severity = severity
         self.remedy = remedy
         self.message = message
@@ -38,12 +42,15 @@ class NoticeLine(Widget):
         """Show a message that nobody waits for; one warning does not hide another that came just before it."""
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
+            self.warnings = int(severity != "information")
             return
         self.remedy = remedy or self.remedy
+        self.warnings += 1
         self.message = "\n".join([*self.message.split("\n"), message][-MOST:])
 
     def clear(self) -> None:
         """Show nothing."""
+        self.warnings = 0
         self.message = ""
 
     def watch_message(self, message: str) -> None:
@@ -64,5 +71,5 @@ class NoticeLine(Widget):
         if self.remedy:
             key, label, action = self.remedy
             style = self.get_visual_style("notice--key", partial=True) + Style.from_meta({"@click": action})
-            pieces.extend(["  ", (f"{key} {label}", style)])
+            pieces.extend(["  ", (f"{key} {label}".strip(), style)])
         return Content.assemble(*pieces)

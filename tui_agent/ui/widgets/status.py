@@ -63,6 +63,7 @@ class StatusLine(Widget):
         "status--plain",
         "status--activity",
         "status--asking",
+        "status--warnings",
         "status--key",
         "status--label",
     }
@@ -73,6 +74,8 @@ class StatusLine(Widget):
     """The model's id."""
     leaf: reactive[int | None] = reactive(None)
     """The session's leaf."""
+    warnings: reactive[int] = reactive(0)
+    """Warnings that are no longer on the screen and not read; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
     """What goes on."""
     hints: reactive[tuple[KeyHint, ...]] = reactive(())
@@ -118,6 +121,11 @@ class StatusLine(Widget):
         mode, *plain = [fact for fact in facts if fact] or [""]
         pieces: list[tuple[str, Style] | str] = [(mode, self._style("danger" if mode == "yolo" else "mode"))]
         pieces.extend((f" · {fact}", self._style("plain")) for fact in plain)
+        if self.warnings:
+            press = Style.from_meta({"@click": "screen.command('doctor')"})
+            pieces.extend(
+                [(" · ", self._style("plain")), (f"▲ {self.warnings} /doctor", self._style("warnings") + press)]
+            )
         if now:
             name = "asking" if self.state.phase == "permission" else "activity"
             pieces.extend([(" · ", self._style("plain")), (now, self._style(name))])
