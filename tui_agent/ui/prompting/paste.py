@@ -9,7 +9,7 @@ FOLD_LINES = 12
 FOLD_CHARACTERS = 2_000
 """A paste of more characters than this becomes a chip."""
 
-_CHIP = re.compile(r"\[pasted (?:\d+ lines|[\d.]+[kM] characters)(?: #\d+)?\]")
+_CHIP = re.compile(r"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]")
 
 
 def is_large(text: str) -> bool:
