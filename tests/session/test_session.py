@@ -136,7 +136,7 @@ def test_the_cached_path_follows_appends_and_moves(session: Session) -> None:
 
 def test_a_returned_path_can_be_changed_without_harm(session: Session) -> None:
     session.append(said("a"))
-    for get in (session.path, session.active_path, session.path_headers, session.skeleton):
+    for get in (session.path, session.active_path, session.path_headers):
         get().clear()
         assert len(get()) == 1
 

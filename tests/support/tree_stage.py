@@ -214,7 +214,8 @@ class TreeStage:
     def stored(self) -> tuple[Any, ...]:
         """Return everything a navigation could have changed."""
         session = Session(self.stage.store, self.session_id, estimate=lambda _entry: 1, read_only=True)
-        return session.leaf, session.skeleton(), session.labels(), session.moves(), len(self.stage.store.sessions())
+        headers, sessions = list(session.skeleton()), self.stage.store.sessions()
+        return session.leaf, headers, session.labels(), session.moves(), len(sessions)
 
     def conversation(self) -> str:
         """Return what the transcript shows."""

@@ -15,6 +15,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.records import EntryHeader
+from tui_agent.session.skeleton import Headers
 from tui_agent.ui.outline import extended, facts_of, outline
 from tui_agent.ui.screens.tree import TreeScreen
 
@@ -143,7 +144,7 @@ TREE = [
 
 
 def test_the_path_is_flat_and_other_branches_are_one_row_where_they_leave_it() -> None:
-    rows = outline(TREE, 7, {3: "green"})
+    rows = outline(Headers.of(TREE), 7, {3: "green"})
     assert [(row.entry_id, row.depth, row.on_path, row.is_leaf) for row in rows] == [
         (2, 0, True, False),
         (3, 0, True, False),
@@ -157,24 +158,24 @@ def test_the_path_is_flat_and_other_branches_are_one_row_where_they_leave_it() -
 
 def test_what_lies_below_the_leaf_is_a_branch_and_stays_one_when_something_is_appended() -> None:
     straight = [header(1, None), header(2, 1, "assistant"), header(3, 2), header(4, 3, "assistant")]
-    rows = outline(straight, 2, {})
+    rows = outline(Headers.of(straight), 2, {})
     assert [(row.entry_id, row.is_branch, row.is_leaf) for row in rows] == [
         (1, False, False),
         (2, False, True),
         (3, True, False),
     ]
     asked = UserEntry(id=5, parent_id=2, preview="user 5", parts=(TextPart(text="x"),))
-    assert extended(rows, asked) == outline([*straight, header(5, 2)], 5, {})
+    assert extended(rows, asked) == outline(Headers.of([*straight, header(5, 2)]), 5, {})
 
 
 def test_appending_gives_the_same_rows_as_making_them_anew() -> None:
-    rows = outline(TREE, 7, {})
+    rows = outline(Headers.of(TREE), 7, {})
     asked = UserEntry(id=8, parent_id=7, preview="user 8", parts=(TextPart(text="x"),))
-    assert extended(rows, asked) == outline([*TREE, header(8, 7)], 8, {})
+    assert extended(rows, asked) == outline(Headers.of([*TREE, header(8, 7)]), 8, {})
 
 
 def test_an_entry_that_is_told_of_late_is_not_shown_twice() -> None:
-    rows = outline(TREE, 7, {})
+    rows = outline(Headers.of(TREE), 7, {})
     late = UserEntry(id=6, parent_id=3, preview="user 6", parts=(TextPart(text="x"),))
     assert extended(rows, late) == rows
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def run_tree(arguments: Namespace) -> int:
             store, named_or_last(store, arguments.id, Path.cwd()).id, estimate=lambda _entry: 0, read_only=True
         )
         headers, labels, leaf = session.skeleton(), session.labels(), session.leaf
-        active = {header.id for header in session.path_headers()}
+        active = set(session.path_outline().ids)
         if arguments.json:
             for header in headers:
                 row = {**header._asdict(), "label": labels.get(header.id), "active": header.id in active}
@@ -89,7 +90,7 @@ def run_tree(arguments: Namespace) -> int:
     return 0
 
 
-def tree_lines(headers: list[EntryHeader], labels: dict[int, str], active: set[int], leaf: int | None) -> list[str]:
+def tree_lines(headers: Sequence[EntryHeader], labels: dict[int, str], active: set[int], leaf: int | None) -> list[str]:
     """Return the tree as lines; ``•`` marks the current path, ``◀ here`` its leaf."""
     below = children(headers)
     by_id = {header.id: header for header in headers}

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
@@ -11,6 +12,7 @@ from tui_agent.session.records import EntryHeader
 from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of, storable
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
+from tui_agent.session.skeleton import SILENT_CALL
 from tui_agent.session.spine import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
 __all__ = [
@@ -18,7 +20,6 @@ __all__ = [
     "chunks",
     "entry_count",
     "exists",
-    "headers",
     "headers_of",
     "last_id",
     "load",
@@ -26,6 +27,7 @@ __all__ = [
     "remove_from_index",
     "reserve",
     "spine_rows",
+    "tree_rows",
 ]
 
 _CHUNK = 400
@@ -139,26 +141,52 @@ def entry_count(connection: sqlite3.Connection, session: int) -> int:
 
 
 _LETTER = " ".join(f"WHEN '{kind}' THEN '{letter}'" for kind, letter in KIND_LETTERS.items())
+_LETTER = f"CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END"
+_IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(instr(preview, ' '), 0) + 1, 1) = '{')"
+"""`skeleton.is_silent_call` in SQL."""
 
 
 def spine_rows(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[SpineRows]:
-    """Return the shape of the entries with ids from ``first`` to ``last``.
+    """Return the shape of the entries with ids from ``first`` to ``last``."""
+    found = _columns(
+        connection,
+        (session, first, last),
+        f"{_LETTER} AS letter, size, parent_id",
+        "group_concat(letter, ''), json_group_array(size), "
+        "json_group_array(json_array(id, parent_id)) FILTER (WHERE parent_id IS NOT id - 1)",
+    )
+    return [SpineRows(ids, kinds, json.loads(sizes), dict(json.loads(parents))) for ids, kinds, sizes, parents in found]
+
+
+def tree_rows(
+    connection: sqlite3.Connection, session: int, first: int, last: int
+) -> list[tuple[Sequence[int], bytes, list[int]]]:
+    """Return ids, letters and tokens of the entries in a range as columns; see `skeleton.Headers`."""
+    found = _columns(
+        connection,
+        (session, first, last),
+        f"CASE WHEN {_IS_SILENT} THEN '{SILENT_CALL}' ELSE {_LETTER} END AS letter, tokens",
+        "group_concat(letter, ''), json_group_array(tokens)",
+    )
+    return [(ids, letters.encode(), json.loads(tokens)) for ids, letters, tokens in found]
+
+
+def _columns(connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str) -> list[Any]:
+    """Return the ids in a range and what is made of ``each`` entry ``together``; nothing when there are none.
 
     SQLite makes the columns: a row of its own for each of 100,000 entries takes four times as long.
     """
-    span = "FROM entries WHERE session = ? AND id BETWEEN ? AND ?"
-    count, low, high, kinds, sizes, parents = connection.execute(
-        f"SELECT count(*), min(id), max(id), group_concat(CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END, ''), "  # noqa: S608 - constants
-        "json_group_array(size), json_group_array(json_array(id, parent_id)) FILTER (WHERE parent_id IS NOT id - 1) "
-        f"FROM (SELECT id, parent_id, kind, size {span} ORDER BY id)",
-        (session, first, last),
+    there = "FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id"
+    count, low, high, *found = connection.execute(
+        f"SELECT count(*), min(id), max(id), {together} FROM (SELECT id, {each} {there})",  # noqa: S608 - constants
+        span,
     ).fetchone()
     if not count:
         return []
     ids: Sequence[int] = range(low, high + 1)
     if len(ids) > count:
-        ids = [row[0] for row in connection.execute(f"SELECT id {span} ORDER BY id", (session, first, last))]
-    return [SpineRows(ids, kinds, json.loads(sizes), dict(json.loads(parents)))]
+        ids = [row[0] for row in connection.execute(f"SELECT id {there}", span)]
+    return [(ids, *found)]
 
 
 def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[tuple[int, float]]:
@@ -169,15 +197,6 @@ def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -
         "AND json_valid(b.body) AND cost > 0 ORDER BY e.id",
         (key_range(session)[0], session, first, last),
     ).fetchall()
-
-
-def headers(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[EntryHeader]:
-    """Return the headers of the entries with ids from ``first`` to ``last``, ascending."""
-    rows = connection.execute(
-        f"SELECT {_HEADER_COLUMNS} FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id",  # noqa: S608 - a constant
-        (session, first, last),
-    )
-    return list(map(EntryHeader._make, rows))
 
 
 def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int]) -> list[EntryHeader]:

@@ -23,7 +23,6 @@ class LeafPath:
         self._reader = reader
         self._ids: array[int] | None = None
         self._entries: list[Entry] | None = None
-        self._headers: list[EntryHeader] | None = None
         self._active: list[Entry] | None = None
 
     def ids(self) -> "array[int]":
@@ -57,15 +56,7 @@ class LeafPath:
 
     def headers(self) -> list[EntryHeader]:
         """Return all headers that can be read, root first."""
-        if self._headers is None:
-            ids = self.ids()
-            # One scan of everything beats many look-ups unless most of the tree is elsewhere.
-            if 2 * len(ids) < self._reader.spine().count:
-                self._headers = self._reader.headers(ids)
-            else:
-                on_path = set(ids)
-                self._headers = [header for header in self._reader.skeleton() if header.id in on_path]
-        return list(self._headers)
+        return self._reader.headers(self.ids())
 
     def extend(self, appended: Sequence[Entry]) -> None:
         """Go on to the last of some entries that were appended below the leaf."""
@@ -74,8 +65,6 @@ class LeafPath:
             self._ids.extend(entry.id for entry in appended)
         if self._entries is not None:
             self._entries.extend(appended)
-        if self._headers is not None:
-            self._headers.extend(self._reader.headers([entry.id for entry in appended]))
         if any(entry.kind in _SELECTING for entry in appended):
             self._active = None
         elif self._active is not None:

@@ -1,5 +1,6 @@
 """Reading one session's entries: only what is asked for, each at most once, and around whatever is damaged."""
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from sqlite3 import Connection
@@ -11,6 +12,7 @@ from tui_agent.session.entries import Entry
 from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.records import EntryHeader, Parting
 from tui_agent.session.rows import size_of
+from tui_agent.session.skeleton import Headers
 from tui_agent.session.spine import Spine, SpineRows
 from tui_agent.session.store import Store
 
@@ -31,7 +33,7 @@ class EntryReader:
         self._spine = Spine()
         self._unreadable: set[int] = set()
         self._recent: OrderedDict[int, Entry] = OrderedDict()
-        self._skeleton: list[EntryHeader] = []
+        self._ids, self._letters, self._tokens = array("q"), bytearray(), array("q")
         self._costs: dict[int, float] = {}
         self._costs_until = 0
 
@@ -112,15 +114,16 @@ class EntryReader:
                 SpineRows.of((entry.id, entry.parent_id, entry.kind, size_of(entry)) for entry in entries)
             )
 
-    def skeleton(self) -> list[EntryHeader]:
-        """Return all headers, ascending; what was returned before is not read again."""
-        first = self._skeleton[-1].id + 1 if self._skeleton else 1
-        last = self._last_id()
-        if first <= last:
-            headers = self._fetch(range(first, last + 1), entry_table.headers)
-            self.spine()
-            self._skeleton += self._repaired(headers)
-        return list(self._skeleton)
+    def skeleton(self) -> Headers:
+        """Return all headers, ascending; of what was returned before only what is looked at is read again."""
+        spine = self.spine()
+        first = self._ids[-1] + 1 if self._ids else 1
+        if first <= spine.last:
+            for ids, letters, tokens in self._fetch(range(first, spine.last + 1), entry_table.tree_rows):
+                self._ids.extend(ids)
+                self._letters += letters
+                self._tokens.extend(tokens)
+        return Headers(self._ids[:], bytes(self._letters), self._tokens[:], spine.parents, self.headers)
 
     def costs(self) -> dict[int, float]:
         """Return the US dollars that entries of all branches cost, by id; only what is new is read."""

@@ -14,6 +14,7 @@ from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import DraftText, EntryHeader, LeafMove, Outlines, Parting, SearchHit, SessionInfo
 from tui_agent.session.rows import completed, storable
+from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
 
 __all__ = ["HERE", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
@@ -203,7 +204,7 @@ class Session:
         return self._path.active()
 
     def path_headers(self) -> list[EntryHeader]:
-        """Return the headers of the path to the leaf, root first; cached like `path`."""
+        """Return the headers of the path to the leaf, root first."""
         return self._path.headers()
 
     def path_outline(self) -> Outlines:
@@ -218,8 +219,8 @@ class Session:
         """Return what entries cost, all branches, in US dollars by id; takes a moment the first time."""
         return dict(self._reader.costs())
 
-    def skeleton(self) -> list[EntryHeader]:
-        """Return the headers of the whole tree in ascending order; only what is new is read."""
+    def skeleton(self) -> Headers:
+        """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for what is read when."""
         return self._reader.skeleton()
 
     def search(self, query: str, limit: int = 50) -> list[SearchHit]:

@@ -119,6 +119,11 @@ class Spine:
         """Return an entry's parent, None for a root."""
         return self._parents.get(entry_id, entry_id - 1) or None
 
+    @property
+    def parents(self) -> dict[int, int | None]:
+        """What those entries hang on that do not hang on the number before theirs, None for roots."""
+        return {entry_id: parent or None for entry_id, parent in self._parents.items()}
+
     def kind(self, entry_id: int) -> str:
         """Return an entry's kind."""
         return _KINDS[self._kinds[entry_id]]

@@ -10,6 +10,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
 )
 from tui_agent.session.records import EntryHeader
+from tui_agent.session.skeleton import Headers
 from tui_agent.tools.jobs import JobState
 from tui_agent.tools.todo import current_todos
 from tui_agent.ui.plain_text import plain_preview
@@ -76,7 +77,7 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
     return [*earlier, OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=entry.kind not in _TOLD)]
 
 
-def outline(headers: Sequence[EntryHeader], leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
+def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
     """Return the messages of the active path with the branches that leave it where they do."""
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
@@ -98,19 +99,29 @@ def outline(headers: Sequence[EntryHeader], leaf: int | None, labels: Mapping[in
 def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]) -> Iterable[OutlineRow]:
     """Yield a row per message of the user, labelled entry and summary on the path, and one for the leaf."""
     on_path = segment.headers[: segment.active]
-    for header in on_path:
-        label = labels.get(header.id, "")
-        if header.kind in _TOLD or label:
-            yield OutlineRow(header.id, _text(header), depth, label=label, is_leaf=header.id == leaf)
-    last = on_path[-1]
-    if last.id == leaf and last.kind not in _TOLD and not labels.get(last.id):
-        yield OutlineRow(last.id, _text(last), depth, is_leaf=True, is_passing=True)
+    told = {*on_path.of_kinds(_TOLD), *_places(on_path, labels), len(on_path) - 1}
+    for header in on_path.some(sorted(told)):
+        label, is_told = labels.get(header.id, ""), header.kind in _TOLD
+        if is_told or label or header.id == leaf:
+            yield OutlineRow(
+                header.id,
+                _text(header),
+                depth,
+                label=label,
+                is_leaf=header.id == leaf,
+                is_passing=not is_told and not label,
+            )
 
 
-def _branch(headers: Sequence[EntryHeader], count: int, depth: int, labels: Mapping[int, str]) -> OutlineRow:
-    first = next((header for header in headers if header.kind == "user"), headers[0])
-    label = next((labels[header.id] for header in headers if header.id in labels), "")
+def _branch(headers: Headers, count: int, depth: int, labels: Mapping[int, str]) -> OutlineRow:
+    first = headers[next(iter(headers.of_kinds(["user"])), 0)]
+    label = next((labels[headers.ids[at]] for at in _places(headers, labels)), "")
     return OutlineRow(first.id, _text(first), depth, on_path=False, is_branch=True, label=label, count=count)
+
+
+def _places(headers: Headers, ids: Iterable[int]) -> list[int]:
+    """Return where those of some entries stand that are there."""
+    return [at for entry_id in sorted(ids) if (at := headers.position(entry_id)) is not None]
 
 
 def _text(header: EntryHeader | Entry) -> str:

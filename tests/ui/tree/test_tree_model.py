@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_agent.session.records import EntryHeader
+from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.outline import DEEPEST, Outline, View, What
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
@@ -42,6 +43,10 @@ def trees(draw: st.DrawFn) -> list[EntryHeader]:
     return found
 
 
+def tree_of(headers: Sequence[EntryHeader], leaf: int | None, costs: dict[int, float] | None = None) -> TreeIndex:
+    return TreeIndex(Headers.of(headers), leaf, costs)
+
+
 def lines(outline: Outline) -> list[tuple[int, int]]:
     found = [outline.line(y) for y in range(outline.total)]
     return [line.ids for line in found if line is not None and line.what is not What.FOLD]
@@ -58,14 +63,14 @@ def leaf_of(headers: Sequence[EntryHeader]) -> int | None:
 @settings(max_examples=50)
 @given(trees())
 def test_every_entry_has_one_row_when_everything_is_shown(headers: list[EntryHeader]) -> None:
-    outline = unfolded(TreeIndex(headers, leaf_of(headers)), View(Filter.EVERYTHING))
+    outline = unfolded(tree_of(headers, leaf_of(headers)), View(Filter.EVERYTHING))
     assert sorted(first for first, _ in lines(outline)) == [one.id for one in headers]
 
 
 @settings(max_examples=50)
 @given(trees())
 def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryHeader]) -> None:
-    index = TreeIndex(headers, leaf_of(headers))
+    index = tree_of(headers, leaf_of(headers))
     outline = Outline(index, View(Filter.EVERYTHING))
     for one in headers:
         shown = Outline(index, outline.revealing(one.id), outline)
@@ -78,7 +83,7 @@ def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryH
 @settings(max_examples=50)
 @given(trees(), st.sampled_from(list(Filter)))
 def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: Filter) -> None:
-    outline = unfolded(TreeIndex(headers, None), View(wanted, {one.id: "x" for one in headers[::3]}))
+    outline = unfolded(tree_of(headers, None), View(wanted, {one.id: "x" for one in headers[::3]}))
     place = {entry: y for y, (first, last) in enumerate(lines(outline)) for entry in (first, last)}
     for one in headers:
         if one.id in place and one.parent_id in place:
@@ -88,7 +93,7 @@ def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: 
 @settings(max_examples=50)
 @given(trees(), st.data())
 def test_folding_keeps_the_order_of_what_is_left(headers: list[EntryHeader], data: st.DataObject) -> None:
-    index = TreeIndex(headers, leaf_of(headers))
+    index = tree_of(headers, leaf_of(headers))
     whole = unfolded(index, View())
     keys = data.draw(st.sets(st.sampled_from([one.key for one in index.segments]))) if index.segments else set()
     folds = {one.key: one.key in keys for one in index.segments}
@@ -102,7 +107,7 @@ def test_folding_keeps_the_order_of_what_is_left(headers: list[EntryHeader], dat
 @settings(max_examples=50)
 @given(trees())
 def test_totals_are_those_of_the_branch(headers: list[EntryHeader]) -> None:
-    index = TreeIndex(headers, None, {one.id: 0.5 for one in headers})
+    index = tree_of(headers, None, {one.id: 0.5 for one in headers})
     below: dict[int, int] = {one.id: 1 for one in headers}
     for one in reversed(headers):
         if one.parent_id in below:
@@ -117,7 +122,7 @@ def test_totals_are_those_of_the_branch(headers: list[EntryHeader]) -> None:
 @given(trees())
 def test_the_path_to_the_leaf_is_marked(headers: list[EntryHeader]) -> None:
     leaf = leaf_of(headers)
-    index = TreeIndex(headers, leaf)
+    index = tree_of(headers, leaf)
     parents = {one.id: one.parent_id for one in headers}
     path: set[int] = set()
     while leaf in parents:
@@ -130,7 +135,7 @@ def test_the_path_to_the_leaf_is_marked(headers: list[EntryHeader]) -> None:
 @settings(max_examples=50)
 @given(trees(), st.data())
 def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data: st.DataObject) -> None:
-    outline = Outline(TreeIndex(headers, leaf_of(headers)), View())
+    outline = Outline(tree_of(headers, leaf_of(headers)), View())
     ids = data.draw(st.sets(st.sampled_from([one.id for one in headers]))) if headers else set()
     hits = Hits(outline, ids)
     whole = unfolded(outline.index, View())
@@ -160,13 +165,13 @@ def test_only_branch_points_indent() -> None:
     trunk = chain("user", "assistant")
     one = chain("user", "assistant", first=3, parent=2)
     other = chain("user", "assistant", first=5, parent=2)
-    index = TreeIndex([*trunk, *one, *other], 4)
+    index = tree_of([*trunk, *one, *other], 4)
     assert drawn(Outline(index, View())) == ["1", "2", "├─3", "│ 4", "└─5", "  6"]
 
 
 def test_a_branch_that_was_left_is_folded_at_first() -> None:
     trunk, other = chain("user", "assistant"), chain("user", "assistant", "user", first=3, parent=1)
-    index = TreeIndex([*trunk, *other], 2)
+    index = tree_of([*trunk, *other], 2)
     assert drawn(Outline(index, View())) == ["1", "├─2", "└─3", "  ⊞"]
     assert drawn(Outline(index, View().folded(3, folded=False))) == ["1", "├─2", "└─3", "  4", "  5"]
 
@@ -174,24 +179,24 @@ def test_a_branch_that_was_left_is_folded_at_first() -> None:
 def test_a_branch_the_filter_hides_takes_its_branch_point_along() -> None:
     trunk = chain("user", "assistant")
     tools, answer = chain("tool_result", first=3, parent=2), chain("user", "assistant", first=4, parent=2)
-    index = TreeIndex([*trunk, *tools, *answer], 5)
+    index = tree_of([*trunk, *tools, *answer], 5)
     assert drawn(Outline(index, View(Filter.NO_TOOLS))) == ["1", "2", "4", "5"]
 
 
 def test_branches_of_an_entry_that_is_hidden_hang_where_it_would() -> None:
     trunk, quiet = chain("user"), chain("checkpoint", first=2, parent=1)
     one, other = chain("user", first=3, parent=2), chain("user", first=4, parent=2)
-    index = TreeIndex([*trunk, *quiet, *one, *other], 3)
+    index = tree_of([*trunk, *quiet, *one, *other], 3)
     assert drawn(Outline(index, View())) == ["1", "├─3", "└─4"]
 
 
 def test_several_roots_are_branches_of_nothing() -> None:
-    index = TreeIndex([*chain("user", "assistant"), *chain("user", first=3)], 3)
+    index = tree_of([*chain("user", "assistant"), *chain("user", first=3)], 3)
     assert drawn(Outline(index, View())) == ["├─1", "│ 2", "└─3"]
 
 
 def test_calls_in_a_row_are_one_row_and_open_call_by_call() -> None:
-    headers = chain("user", "call", "tool_result", "checkpoint", "call", "tool_result", "assistant")
+    headers = Headers.of(chain("user", "call", "tool_result", "checkpoint", "call", "tool_result", "assistant"))
     rows = rows_of(headers, Filter.DEFAULT, {})
     assert [(row.first, row.last, row.is_run) for row in rows] == [(0, 0, False), (1, 5, True), (6, 6, False)]
     opened = rows_of(headers, Filter.DEFAULT, {}, {2})
@@ -203,7 +208,7 @@ def test_calls_in_a_row_are_one_row_and_open_call_by_call() -> None:
 
 def test_an_answer_that_says_something_before_its_calls_has_a_row() -> None:
     headers = [*chain("user", "assistant"), *chain("tool_result", first=3, parent=2)]
-    assert [row.first for row in rows_of(headers, Filter.DEFAULT, {})] == [0, 1, 2]
+    assert [row.first for row in rows_of(Headers.of(headers), Filter.DEFAULT, {})] == [0, 1, 2]
 
 
 def test_very_deep_trees_stay_on_screen() -> None:
@@ -211,7 +216,7 @@ def test_very_deep_trees_stay_on_screen() -> None:
     for level in range(2_000):
         headers += [header(level * 2 + 2, headers[-1].id if level else 1)]
         headers += [header(level * 2 + 3, headers[-1].parent_id)]
-    index = TreeIndex(headers, headers[-1].id)
+    index = tree_of(headers, headers[-1].id)
     outline = Outline(index, View(Filter.EVERYTHING))
     deepest = outline.line(outline.here)
     assert deepest is not None
@@ -222,7 +227,7 @@ def test_very_deep_trees_stay_on_screen() -> None:
 def test_jumps_between_branch_points() -> None:
     trunk = chain("user", "assistant", "user")
     one, other = chain("user", "assistant", first=4, parent=3), chain("user", first=6, parent=3)
-    outline = Outline(TreeIndex([*trunk, *one, *other], 5), View())
+    outline = Outline(tree_of([*trunk, *one, *other], 5), View())
     assert drawn(outline) == ["1", "2", "3", "├─4", "│ 5", "└─6"]
     assert [outline.branch_point_below(y) for y in range(6)] == [2, 2, 3, 4, 5, 5]
     assert [outline.head_of(y) for y in range(6)] == [0, 0, 0, 3, 3, 5]
@@ -230,7 +235,7 @@ def test_jumps_between_branch_points() -> None:
 
 
 def test_the_leaf_is_shown_at_the_nearest_row_when_it_has_none() -> None:
-    index = TreeIndex(chain("user", "assistant", "model_change"), 3)
+    index = tree_of(chain("user", "assistant", "model_change"), 3)
     assert Outline(index, View()).here == 1
     assert Outline(index, View(Filter.EVERYTHING)).here == 2
-    assert Outline(TreeIndex(chain("user"), None), View()).here == -1
+    assert Outline(tree_of(chain("user"), None), View()).here == -1

@@ -53,10 +53,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
     info = session.info
     leaf = info.leaf if leaf is None else leaf
     headers = session.skeleton()
-    if whole:
-        found = session.entries(header.id for header in headers)
-    else:
-        found = session.path(leaf) if leaf is not None else []
+    found = session.entries(headers.ids) if whole else [] if leaf is None else session.path(leaf)
     entries = _attached(found, {header.id: header.parent_id for header in headers})
     ids = {entry.id for entry in entries}
     with store.reader() as connection:

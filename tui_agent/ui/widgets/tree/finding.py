@@ -61,7 +61,7 @@ class Hits:
         ids = self.ids
         for segment in outline.index.segments:
             numbers = outline.row_numbers(segment)
-            rows = [number for header, number in zip(segment.headers, numbers, strict=True) if header.id in ids]
+            rows = [number for entry_id, number in zip(segment.headers.ids, numbers, strict=True) if entry_id in ids]
             if rows:
                 hidden = rows.count(-1)
                 self.hidden += hidden
@@ -89,7 +89,7 @@ class Hits:
         at = bisect_right(self._before, number) - 1
         segment = self._segments[at]
         row = self._outline.rows(segment)[self._rows[at][number - self._before[at]]]
-        return segment.headers[row.last].id
+        return segment.headers.ids[row.last]
 
     def within(self, ids: Sequence[int]) -> bool:
         """Whether any of some entries is a hit."""

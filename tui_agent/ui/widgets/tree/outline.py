@@ -63,8 +63,8 @@ class Line(NamedTuple):
     @property
     def ids(self) -> tuple[int, int]:
         """The first and last entry the line stands for."""
-        headers = self.segment.headers
-        return headers[self.row.first].id, headers[self.row.last].id
+        ids = self.segment.headers.ids
+        return ids[self.row.first], ids[self.row.last]
 
     @property
     def active(self) -> bool:
@@ -191,7 +191,7 @@ class Outline:
             placed.segment,
             row,
             guide,
-            placed.segment.headers[row.last].id,
+            placed.segment.headers.ids[row.last],
             placed.is_head and at == 0,
             placed.can_fold and at == 0,
             placed.is_folded,

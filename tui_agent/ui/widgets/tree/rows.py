@@ -1,11 +1,13 @@
 """Which rows a segment has under a filter. Pure; a row is one entry, or a run of tool calls with their results."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from tui_agent.session.records import EntryHeader
+from tui_agent.session.skeleton import SILENT_CALL, Headers
+from tui_agent.session.spine import KIND_LETTERS
 
 
 class Filter(StrEnum):
@@ -67,20 +69,16 @@ class Rows:
 QUIET_KINDS = frozenset({"system", "checkpoint", "model_change", "mode_change", "context_edit"})
 """Kinds that only "everything" shows."""
 
-
-def is_silent_call(headers: Sequence[EntryHeader], offset: int) -> bool:
-    """Whether an answer only calls tools, so that the results under it say the same.
-
-    Its preview is then the first call, as ``tool {arguments}``.
-    """
-    if offset + 1 >= len(headers) or headers[offset + 1].kind != "tool_result":
-        return False
-    preview = headers[offset].preview
-    return not preview or preview.partition(" ")[2].startswith("{")
+_QUIET = "".join(KIND_LETTERS[kind] for kind in sorted(QUIET_KINDS))
+_RESULT = KIND_LETTERS["tool_result"]
+# An answer that only calls tools says the same as the results under it.
+_CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
+_ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
+"""A run of tool calls, as a group, or an entry with a row of its own."""
 
 
 def rows_of(
-    headers: Sequence[EntryHeader],
+    headers: Headers,
     wanted: Filter,
     labels: Mapping[int, str],
     opened: Container[int] = frozenset(),
@@ -90,38 +88,26 @@ def rows_of(
         case Filter.EVERYTHING:
             return Rows(range(len(headers)))
         case Filter.USER_ONLY:
-            return Rows([at for at, header in enumerate(headers) if header.kind == "user"])
+            return Rows(headers.of_kinds(["user"]))
         case Filter.LABELLED:
-            return Rows([at for at, header in enumerate(headers) if header.id in labels] if labels else ())
+            places = map(headers.position, sorted(labels))
+            return Rows([at for at in places if at is not None])
         case _:
             return _grouped(headers, with_tools=wanted is Filter.DEFAULT, opened=opened)
 
 
-def _grouped(headers: Sequence[EntryHeader], *, with_tools: bool, opened: Container[int]) -> Rows:
+def _grouped(headers: Headers, *, with_tools: bool, opened: Container[int]) -> Rows:
     firsts: list[int] = []
     calls: dict[int, int] = {}
-    start = -1
-
-    def close(end: int) -> None:
-        if not with_tools:
-            return
-        run = {start: end - 1}
-        if headers[start].id in opened:
-            run = {at: at for at in range(start, end) if headers[at].kind == "tool_result"}
-        firsts.extend(run)
-        calls.update(run)
-
-    for offset, header in enumerate(headers):
-        kind = header.kind
-        if kind in QUIET_KINDS:
-            continue
-        if kind == "tool_result" or (kind == "assistant" and is_silent_call(headers, offset)):
-            start = offset if start < 0 else start
-            continue
-        if start >= 0:
-            close(offset)
-            start = -1
-        firsts.append(offset)
-    if start >= 0:
-        close(len(headers))
+    for match in _ROW.finditer(headers.letters):
+        start, end = match.span()
+        if match.lastindex is None:
+            firsts.append(start)
+        elif with_tools and headers.ids[start] in opened:
+            results = [at for at in range(start, end) if headers.letters[at] == ord(_RESULT)]
+            firsts += results
+            calls.update(zip(results, results, strict=True))
+        elif with_tools:
+            firsts.append(start)
+            calls[start] = end - 1
     return Rows(firsts, calls)

@@ -3,24 +3,23 @@
 A tree of 100,000 entries with 20 branches is 40 segments, so everything but its rows is decided on few objects.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from operator import attrgetter
 
 from tui_agent.session.records import EntryHeader
-
-_ID = attrgetter("id")
+from tui_agent.session.skeleton import Headers
 
 
 class Segment:
     """Entries that follow each other without a branch. The totals include everything below."""
 
-    __slots__ = ("active", "children", "cost", "count", "headers", "last", "number", "parent", "tokens")
+    __slots__ = ("active", "children", "cost", "count", "headers", "last", "number", "parent", "pieces", "tokens")
 
-    def __init__(self, number: int, headers: list[EntryHeader], parent: "Segment | None") -> None:
+    def __init__(self, number: int, headers: Headers, parent: "Segment | None") -> None:
         self.number = number
         self.headers = headers
+        self.pieces: list[slice] = []
+        """Where its entries stand among all headers."""
         self.parent = parent
         self.children: list[Segment] = []
         self.active = 0
@@ -36,20 +35,13 @@ class Segment:
     @property
     def key(self) -> int:
         """The first entry's id, which stays the same when entries are appended."""
-        return self.headers[0].id
-
-    def offset_of(self, entry_id: int) -> int | None:
-        """Return where an entry stands in the segment; ids ascend along it."""
-        offset = bisect_left(self.headers, entry_id, key=_ID)
-        return offset if offset < len(self.headers) and self.headers[offset].id == entry_id else None
+        return self.headers.ids[0]
 
 
 class TreeIndex:
     """The segments of a session, parents before children."""
 
-    def __init__(
-        self, headers: Sequence[EntryHeader], leaf: int | None, costs: Mapping[int, float] | None = None
-    ) -> None:
+    def __init__(self, headers: Headers, leaf: int | None, costs: Mapping[int, float] | None = None) -> None:
         self.headers = headers
         self.leaf = leaf
         self.segments: list[Segment] = []
@@ -67,8 +59,7 @@ class TreeIndex:
         headers = self.headers
         if not headers:
             return
-        runs = [0, *(at for at, (one, two) in enumerate(pairwise(headers), 1) if two.parent_id != one.id)]
-        parents = [self._position(headers[start].parent_id) for start in runs]
+        runs, parents = zip(*headers.runs(), strict=True)
         branching = self._branching(runs, parents)
         ends: dict[int, Segment] = {}
         cut = 0
@@ -80,14 +71,15 @@ class TreeIndex:
                 while cut < len(self._cuts) and self._cuts[cut] < at:
                     cut += 1
                 end = self._cuts[cut] + 1 if cut < len(self._cuts) and self._cuts[cut] < stop else stop
-                if joins and segment is not None:
-                    segment.headers.extend(headers[at:end])
-                else:
-                    segment = self._add(list(headers[at:end]), segment)
+                if not joins or segment is None:
+                    segment = self._add(segment)
+                segment.pieces.append(slice(at, end))
                 self._starts.append(at)
                 self._owners.append(segment)
                 ends[end - 1] = segment
                 joins, at = False, end
+        for segment in self.segments:
+            segment.headers = headers.joined(segment.pieces)
 
     def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
         """Return the positions of entries with several children."""
@@ -104,15 +96,8 @@ class TreeIndex:
         self._cuts = sorted(branching)
         return branching
 
-    def _position(self, entry_id: int | None) -> int | None:
-        """Return an entry's place among the headers; None when it is not there."""
-        if entry_id is None:
-            return None
-        at = bisect_left(self.headers, entry_id, key=_ID)
-        return at if at < len(self.headers) and self.headers[at].id == entry_id else None
-
-    def _add(self, headers: list[EntryHeader], parent: Segment | None) -> Segment:
-        segment = Segment(len(self.segments), headers, parent)
+    def _add(self, parent: Segment | None) -> Segment:
+        segment = Segment(len(self.segments), self.headers, parent)
         self.segments.append(segment)
         (self.roots if parent is None else parent.children).append(segment)
         return segment
@@ -121,10 +106,10 @@ class TreeIndex:
         for segment in reversed(self.segments):
             headers, children = segment.headers, segment.children
             segment.count = len(headers) + sum(child.count for child in children)
-            segment.tokens = sum(header.tokens for header in headers) + sum(child.tokens for child in children)
-            segment.last = max((child.last for child in children), default=headers[-1].id)
+            segment.tokens = sum(headers.tokens) + sum(child.tokens for child in children)
+            segment.last = max((child.last for child in children), default=headers.ids[-1])
             if costs:
-                own = sum(filter(None, map(costs.get, map(_ID, headers))))
+                own = sum(filter(None, map(costs.get, headers.ids)))
                 segment.cost = own + sum(child.cost for child in children)
 
     def _mark(self) -> None:
@@ -140,16 +125,16 @@ class TreeIndex:
 
     def locate(self, entry_id: int | None) -> tuple[Segment, int] | None:
         """Return the segment of an entry and its offset there; None when there is no such entry."""
-        position = self._position(entry_id)
-        if position is None or entry_id is None:
+        position = self.headers.position(entry_id)
+        if position is None:
             return None
         segment = self._owners[bisect_right(self._starts, position) - 1]
-        offset = segment.offset_of(entry_id)
+        offset = segment.headers.position(entry_id)
         return None if offset is None else (segment, offset)
 
     def header(self, entry_id: int | None) -> EntryHeader | None:
         """Return an entry's header; None when there is no such entry."""
-        position = self._position(entry_id)
+        position = self.headers.position(entry_id)
         return None if position is None else self.headers[position]
 
     @property

@@ -14,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_agent.session.entries import Entry
+from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.transcript.lines import Run, cells
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.outline import Line, Outline, View, What
@@ -81,7 +82,7 @@ class SessionTree(ScrollView, can_focus=True):
         self._load = load
         self._clock = clock
         self._styles: dict[tuple[str, ...], Style] = {}
-        self.outline = Outline(TreeIndex((), None), View())
+        self.outline = Outline(TreeIndex(Headers.of(()), None), View())
         """What is shown."""
         self.cursor = 0
         """The line keys act on."""
@@ -219,10 +220,10 @@ class SessionTree(ScrollView, can_focus=True):
         if line is None:
             return
         if line.is_folded:
-            first = line.segment.headers[line.row.first].id
+            first = line.segment.headers.ids[line.row.first]
             self.see(self.view.folded(line.segment.key, folded=False), at=first)
         elif line.what is What.RUN and line.row.last > line.row.first + 1 and self._opened_run() is None:
-            run, last = line.segment.headers[line.row.first].id, line.segment.headers[line.row.first + 1].id
+            run, last = line.segment.headers.ids[line.row.first], line.segment.headers.ids[line.row.first + 1]
             self.see(self.view.toggled(run), at=last)
         else:
             self.move_to(self.outline.branch_point_below(self.cursor))
@@ -242,8 +243,8 @@ class SessionTree(ScrollView, can_focus=True):
             return None
         headers = line.segment.headers
         for offset in range(line.row.first, -1, -1):
-            if headers[offset].id in self.view.opened:
-                return headers[offset].id
+            if headers.ids[offset] in self.view.opened:
+                return headers.ids[offset]
             if headers[offset].kind not in {"tool_result", "assistant", "checkpoint"}:
                 break
         return None
@@ -332,8 +333,7 @@ class SessionTree(ScrollView, can_focus=True):
     def _is_hit(self, line: Line) -> bool:
         if self.hits is None or line.what is What.FOLD:
             return False
-        headers = line.segment.headers
-        return self.hits.within([headers[at].id for at in range(line.row.first, line.row.last + 1)])
+        return self.hits.within(line.segment.headers.ids[line.row.first : line.row.last + 1])
 
     def _marked(self, runs: list[Run]) -> list[Run]:
         """Return the runs with the words searched for marked; without any of them in sight, all of it is."""

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.records import EntryHeader
+from tui_agent.session.skeleton import Headers
 from tui_agent.ui import format as wording
 from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.widgets.transcript import sanitize
@@ -65,10 +66,10 @@ class Words:
         if not self.labels:
             return []
         if line.what is What.FOLD:
-            shown = line.segment.headers[line.row.last].id
+            shown = line.segment.headers.ids[line.row.last]
             return [text for entry_id, text in self.labels.items() if entry_id > shown and self._is_in(entry_id, line)]
-        headers = line.segment.headers[line.row.first : line.row.last + 1]
-        return [self.labels[header.id] for header in headers if header.id in self.labels]
+        ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
+        return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
     def _is_in(self, entry_id: int, line: Line) -> bool:
         """Whether an entry is below the first one of a folded branch."""
@@ -118,22 +119,21 @@ class Words:
         segment = line.segment
         hidden = segment.count - (line.row.last - line.row.first + 1)
         facts = [wording.plural(hidden, "entry")]
-        inside = [header for header in segment.headers if header.kind == "compaction"]
-        if inside:
-            facts.append(f"[{self._compaction(inside[-1])}]")
+        if inside := segment.headers.of_kinds(["compaction"]):
+            facts.append(f"[{self._compaction(segment.headers[inside[-1]])}]")
         ends = _ends(segment)
         if ends > 1:
             facts.append(wording.plural(ends, "end"))
         return f"⊞ {' · '.join(facts)}"
 
-    def _calls(self, headers: Sequence[EntryHeader], room: int) -> list[Run]:
+    def _calls(self, headers: Headers, room: int) -> list[Run]:
         """Return a run of calls: as many as fit, and how many more there are."""
-        results = [header for header in headers if header.kind == "tool_result"]
+        results = headers.of_kinds(["tool_result"])
         runs: list[Run] = []
-        for position, header in enumerate(results):
+        for position, at in enumerate(results):
             between: list[Run] = [(" · ", "faint")] if runs else []
             sign = " · ● " if runs else "● "
-            text = _call(sanitize.line(header.preview))
+            text = _call(sanitize.line(headers[at].preview))
             left = len(results) - position
             more = f" · {left} more" if runs else ""
             need = cells(sign) + cells(text) + (cells(f" · {left - 1} more") if left > 1 else 0)

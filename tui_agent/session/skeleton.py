@@ -1,0 +1,123 @@
+"""The headers of a whole tree: what its shape and sums need in columns, the rest of a header when it is looked at."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, overload
+
+from tui_agent.session.records import EntryHeader
+from tui_agent.session.spine import KIND_LETTERS, UNKNOWN_KIND
+
+__all__ = ["SILENT_CALL", "Headers", "is_silent_call"]
+
+SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
+"""Stands for an answer that only calls tools."""
+
+_NEAR: Final = 64
+"""Headers read together."""
+_KEPT: Final = 4_096
+"""Headers at hand."""
+
+
+def is_silent_call(preview: str) -> bool:
+    """Whether an answer with this preview only calls tools: the preview is the first call, as ``tool {arguments}``."""
+    return not preview or preview.partition(" ")[2].startswith("{")
+
+
+class Headers(Sequence[EntryHeader]):
+    """The headers of some entries, ascending.
+
+    ``ids``, ``letters`` (one for each, of `KIND_LETTERS` or `SILENT_CALL`) and ``tokens`` are there for all of them.
+    A header itself is read when it is asked for: a tree of 100,000 shows forty. ``parents`` names those of entries
+    that do not hang on the number before their own.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[int],
+        letters: bytes,
+        tokens: Sequence[int],
+        parents: Mapping[int, int | None],
+        read: Callable[[Sequence[int]], Iterable[EntryHeader]],
+    ) -> None:
+        self.ids = ids
+        self.letters = letters
+        self.tokens = tokens
+        self._parents = parents
+        self._read = read
+        self._at_hand: dict[int, EntryHeader] = {}
+
+    @classmethod
+    def of(cls, headers: Iterable[EntryHeader]) -> "Headers":
+        """Return headers that are there already."""
+        known = {header.id: header for header in headers}
+        letters = "".join(
+            SILENT_CALL
+            if header.kind == "assistant" and is_silent_call(header.preview)
+            else KIND_LETTERS.get(header.kind, UNKNOWN_KIND)
+            for header in known.values()
+        )
+        tokens = [header.tokens for header in known.values()]
+        parents = {header.id: header.parent_id for header in known.values() if header.parent_id != header.id - 1}
+        return cls(list(known), letters.encode(), tokens, parents, lambda ids: [known[entry_id] for entry_id in ids])
+
+    def _part(self, ids: Sequence[int], letters: bytes, tokens: Sequence[int]) -> "Headers":
+        part = Headers(ids, letters, tokens, self._parents, self._read)
+        part._at_hand = self._at_hand
+        return part
+
+    def joined(self, stretches: Sequence[slice]) -> "Headers":
+        """Return some stretches of these as one sequence."""
+        parts = [self[stretch] for stretch in stretches]
+        if len(parts) == 1:
+            return parts[0]
+        return self._part(
+            [entry_id for part in parts for entry_id in part.ids],
+            b"".join(part.letters for part in parts),
+            [tokens for part in parts for tokens in part.tokens],
+        )
+
+    def runs(self) -> list[tuple[int, int | None]]:
+        """Return where each run of entries that hang on the one before them begins, and where its parent stands."""
+        starts = {at for entry_id in self._parents if (at := self.position(entry_id)) is not None}
+        if self.ids and self.ids[-1] - self.ids[0] + 1 != len(self.ids):
+            starts |= {at for at, (one, two) in enumerate(pairwise(self.ids), 1) if two != one + 1}
+        starts |= {0} if self.ids else set()
+        return [(at, self.position(self._parents.get(self.ids[at], self.ids[at] - 1))) for at in sorted(starts)]
+
+    def position(self, entry_id: int | None) -> int | None:
+        """Return where an entry stands; None when it is not there."""
+        if entry_id is None:
+            return None
+        at = bisect_left(self.ids, entry_id)
+        return at if at < len(self.ids) and self.ids[at] == entry_id else None
+
+    def of_kinds(self, kinds: Iterable[str]) -> list[int]:
+        """Return where entries of some kinds stand; silent calls are answers like others."""
+        letters = "".join(KIND_LETTERS[kind] for kind in kinds)
+        wanted = letters + (SILENT_CALL if KIND_LETTERS["assistant"] in letters else "")
+        return [match.start() for match in re.finditer(f"[{wanted}]".encode(), self.letters)]
+
+    def some(self, positions: Iterable[int]) -> list[EntryHeader]:
+        """Return several headers, read at once."""
+        return list(self._read([self.ids[at] for at in positions]))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, at: int) -> EntryHeader: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Headers": ...
+    def __getitem__(self, at: int | slice) -> "EntryHeader | Headers":
+        if isinstance(at, slice):
+            return self._part(self.ids[at], self.letters[at], self.tokens[at])
+        entry_id = self.ids[at]
+        if entry_id not in self._at_hand:
+            if len(self._at_hand) > _KEPT:
+                self._at_hand.clear()
+            start = at % len(self.ids) // _NEAR * _NEAR
+            self._at_hand.update((header.id, header) for header in self._read(self.ids[start : start + _NEAR]))
+        # What could not be read since the columns were is nothing but a number.
+        return self._at_hand.get(entry_id) or EntryHeader(entry_id, None, "", "", self.tokens[at], 0, 0)
