@@ -327,7 +327,7 @@ async def test_ls_is_bounded(space: Workspace) -> None:
         space.file(f"d/f{number:03}.txt")
     assert "  ... 440 more" in (await space.call(LS)).output
     inner = (await space.call(LS, path="d")).output.split("\n")
-    assert inner[-1] == "[400 of 500 names. For the rest list one of these directories.]"
+    assert inner[-1] == "[400 of 500 names. For others use glob with part of the name.]"
     assert len(inner) == 401
 
 

@@ -4,13 +4,11 @@ What is left out is never lost: the caller stores all of it and passes a hint th
 exact; lines are numbered as in the whole output, bytes are UTF-8.
 """
 
-import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Literal, Protocol
 
+from tui_agent.context.error_lines import most_telling
 from tui_agent.context.settings import TruncationSettings
 from tui_agent.session.entries import Truncation
 
@@ -22,35 +20,6 @@ ERROR_SHARE = 0.2
 
 ERROR_LINE_CHARS = 240
 """Characters shown of an error-looking line."""
-
-_ERROR_WORDS = (
-    "error",
-    "exception",
-    "traceback",
-    "fatal",
-    "panic",
-    "fail",
-    "assert",
-    "segmentation fault",
-    "undefined",
-    "unresolved",
-    "not found",
-    "denied",
-    "cannot",
-    "abort",
-    "core dumped",
-    "out of memory",
-    "killed",
-)
-_ERROR = re.compile(
-    r"error|exception\b|traceback|\bfatal\b|\bpanic|\bfail(?:ed|ure|ures|s)?\b|assert(?:ion)?\b|segmentation fault"
-    r"|\bundefined\b|\bunresolved\b|\bnot found\b|\bdenied\b|\bcannot\b|\babort(?:ed)?\b|core dumped|out of memory"
-    r"|\bkilled\b",
-    re.IGNORECASE,
-)
-_NO_ERROR = re.compile(
-    r"\b(?:0|no|without) (?:errors?|fail\w*|exceptions?)\b|\b(?:errors?|fail\w*)[:=] ?0\b", re.IGNORECASE
-)
 
 
 class Limits(Protocol):
@@ -203,18 +172,14 @@ class _Cut:
         return taken, kept
 
     def _errors(self, start: int, stop: int, most: int, room: int) -> list[str]:
-        found = error_looking(self.lines[start:stop])
-        if len(found) > most:
-            last = most // 4
-            found = [*found[: most - last], *found[len(found) - last :]]
-        shown: list[str] = []
-        for at in found:
+        shown: dict[int, str] = {}
+        for at in most_telling(self.lines[start:stop], most):
             line = f"{self.first_line + start + at}: {cut_middle(self.lines[start + at].strip(), ERROR_LINE_CHARS)}"
             room -= utf8_size(line) + 1
             if room < 0:
                 break
-            shown.append(line)
-        return shown
+            shown[at] = line
+        return [shown[at] for at in sorted(shown)]
 
     def _truncation(self, kept_lines: int, kept_bytes: int) -> Truncation:
         return Truncation(
@@ -223,29 +188,6 @@ class _Cut:
             kept_lines=kept_lines,
             kept_bytes=kept_bytes,
         )
-
-
-def error_looking(lines: Sequence[str]) -> list[int]:
-    """Return the positions of lines that look like errors, ascending.
-
-    Looks for words in the joined text first: far faster on a huge log than a pattern per line.
-    """
-    lowered = [line.lower() for line in lines]
-    ends = list(accumulate(len(line) + 1 for line in lowered))
-    text = "\n".join(lowered)
-    found: set[int] = set()
-    for word in _ERROR_WORDS:
-        at = text.find(word)
-        while at >= 0:
-            line = bisect_right(ends, at)
-            found.add(line)
-            at = text.find(word, ends[line])
-    return [at for at in sorted(found) if _looks_bad(lines[at])]
-
-
-def _looks_bad(line: str) -> bool:
-    head = line[:2_000]
-    return bool(_ERROR.search(head)) and not _NO_ERROR.search(head)
 
 
 def _cut_long_lines(text: str, lines: Sequence[str], size: int, most: int) -> Truncated:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.ignore import IgnoreRules, Row, rows
-from tui_agent.tools.outputs import LIST_DEEPER, Output, counted, finish
+from tui_agent.tools.outputs import LIST_BY_NAME, LIST_DEEPER, Output, counted, finish
 from tui_agent.tools.paths import Location
 
 MAX_ROWS = 400
@@ -38,7 +38,7 @@ async def list_tree(location: Location, context: ToolContext, *, depth: int) -> 
     shown = listing.lines[:MAX_ROWS]
     notes = []
     if len(shown) < listing.total:
-        notes.append(LIST_DEEPER.format(shown=len(shown), total=listing.total))
+        notes.append(_rest(shown).format(shown=len(shown), total=listing.total))
     if listing.ignored:
         more = "" if len(listing.ignored) <= _IGNORED_SHOWN else ", ..."
         notes.append(f"[Ignored by git: {', '.join(listing.ignored[:_IGNORED_SHOWN])}{more}]")
@@ -46,11 +46,16 @@ async def list_tree(location: Location, context: ToolContext, *, depth: int) -> 
         text="\n".join(shown) or "[The directory is empty.]",
         title=f"{location.shown} · {counted(listing.total, 'name')}",
         footer="\n".join(notes),
-        cut_hint=LIST_DEEPER,
+        cut_hint=_rest(shown),
         metadata=ToolMetadata(path=location.pattern, count=listing.total),
         stored=False,
     )
     return await finish(output, context)
+
+
+def _rest(shown: list[str]) -> str:
+    """Return the note on how to get the names that are left out."""
+    return LIST_DEEPER if any(name.endswith("/") for name in shown) else LIST_BY_NAME
 
 
 def _listing(location: Location, depth: int) -> _Listing:

@@ -14,6 +14,7 @@ READ_ON = "[Lines {first}-{last} of {total}. Read on with offset={next}.]"
 READ_END = "[Lines {first}-{last} of {total}, the end of the file.]"
 NARROWER = "[{shown:,} of {total:,} {what}. For the rest use a narrower pattern, path or glob.]"
 LIST_DEEPER = "[{shown:,} of {total:,} names. For the rest list one of these directories.]"
+LIST_BY_NAME = "[{shown:,} of {total:,} names. For others use glob with part of the name.]"
 FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
 
 _SMALL = 100_000
