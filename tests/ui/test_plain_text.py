@@ -16,6 +16,9 @@ from tui_agent.ui.plain_text import plain, plain_preview
         ("```python x = 1 ```", "x = 1"),
         ("**A beginning that was cut o", "A beginning that was cut o"),
         ("2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3", "2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3"),
+        ("Done. | | before | after | |---|:--:| | `a|b` | 1 | 2 |", "Done. · before · after · a|b · 1 · 2"),
+        ("Done. | before | after | |---|--", "Done. · before · after"),
+        ("cat x | grep y || true", "cat x | grep y || true"),
         ("", ""),
     ],
 )

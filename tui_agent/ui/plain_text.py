@@ -11,20 +11,23 @@ _STRONG: Final = re.compile(r"(\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS: Final = re.compile(r"(?<![\w*/])([*_])(?=\w)([^*_]+?)(?<=[\w.,;:!?)])\1(?![\w*/])")
 _OPEN: Final = re.compile(r"(?<!\S)\*\*(?=\w)")
 _CODE: Final = re.compile(r"(`+)(.+?)\1")
+_RULE: Final = re.compile(r"\|(?:\s*:?-{2,}:?\s*\|?)+")
+_BORDERS: Final = re.compile(r"(?:\s*\|)+\s*")
 _CALL: Final = re.compile(r'(^| · )(\w+) \{(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?')
 
 
 def plain(text: str) -> str:
     """Return a line of Markdown as it reads when it is rendered; what is in backticks stays as it is."""
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
+    prose = _tabular if _RULE.search(text) else _prose
     parts: list[str] = []
     at = 0
     for code in _CODE.finditer(text):
-        parts += [_prose(text[at : code.start()]), code[2].strip()]
+        parts += [prose(text[at : code.start()]), code[2].strip()]
         at = code.end()
-    joined = "".join([*parts, _prose(text[at:])])
+    joined = "".join([*parts, prose(text[at:])])
     # Marks around code were parted by it.
-    return (_STRONG.sub(r"\2", joined) if "**" not in "".join(parts[1::2]) else joined).rstrip()
+    return (_STRONG.sub(r"\2", joined) if "**" not in "".join(parts[1::2]) else joined).rstrip(" ·")
 
 
 def plain_calls(text: str) -> str:
@@ -41,6 +44,11 @@ def plain_preview(kind: str, text: str) -> str:
             return plain(text)
         case _:
             return text
+
+
+def _tabular(text: str) -> str:
+    """Return text with a table in it, its cells parted by dots."""
+    return _BORDERS.sub(" · ", _RULE.sub("|", _prose(text)))
 
 
 def _prose(text: str) -> str:

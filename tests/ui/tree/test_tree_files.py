@@ -12,7 +12,9 @@ from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.subagent import SubagentScreen
+from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.services import OpenHow, OpenRequest
+from tui_agent.ui.widgets.notice import NoticeLine
 
 
 def on_disk(root: Path) -> dict[str, bytes]:
@@ -136,10 +138,12 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         assert {"    return redirect('/')", "mine"} <= set(lines)
         await pilot.press("escape")
         await stage.highlight("leaf")
+        assert isinstance(stage.top, TreeScreen)
+        height = stage.top.session_tree.size.height
         await pilot.press("d")
-        await until(
-            lambda: any("No change of a file" in note.message for note in stage.stage.app._notifications), pilot
-        )
+        notice = stage.top.query_one(NoticeLine)
+        await until(lambda: notice.message.startswith("No change of a file"), pilot)
+        assert stage.top.session_tree.size.height == height, "what is said covers and moves nothing"
 
 
 async def test_rows_of_a_turn_tell_the_files_it_changed(tmp_path: Path) -> None:

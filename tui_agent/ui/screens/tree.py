@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal
+from textual.containers import Container, Horizontal, VerticalGroup
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
@@ -21,6 +21,7 @@ from tui_agent.session.entries import Entry
 from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits
@@ -121,7 +122,9 @@ class TreeScreen(Screen[None]):
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
-        yield KeyLine(id="tree-keys", keep=2)
+        with VerticalGroup(id="tree-foot"):
+            yield NoticeLine()
+            yield KeyLine(id="tree-keys", keep=2)
 
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
@@ -399,5 +402,5 @@ class TreeScreen(Screen[None]):
         return super().check_action(action, parameters)
 
     def say(self, sentence: str) -> None:
-        """Tell why something was not done."""
-        self.notify(sentence, markup=False, timeout=4)
+        """Tell why something was not done, where it covers nothing."""
+        self.query_one(NoticeLine).say_briefly(sentence)

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 from textual.content import Content
 from textual.reactive import reactive
 from textual.style import Style
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.ui.format import visible
@@ -14,6 +15,10 @@ MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 
 MOST = 3
 """Warnings that are shown together."""
+
+
+BRIEF_SECONDS = 5
+"""How long a message is shown that nothing else ends."""
 
 
 class NoticeLine(Widget):
@@ -28,11 +33,15 @@ class NoticeLine(Widget):
     remedy: reactive[tuple[str, str, str] | None] = reactive(None)
     """Key, label and action of what helps."""
 
+    _brief: Timer | None = None
+
     warnings = 0
     """How many of the lines shown are warnings that nobody waited for."""
 
     def say(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
         """Show a message in place of the one before."""
+        if self._brief is not None:
+            self._brief.stop()
         self.warnings = 0
         self.severity = severity
         self.remedy = remedy
@@ -47,6 +56,11 @@ class NoticeLine(Widget):
         self.remedy = remedy or self.remedy
         self.warnings += 1
         self.message = "\n".join([*self.message.split("\n"), message][-MOST:])
+
+    def say_briefly(self, message: str) -> None:
+        """Show a message for some seconds, unless another takes its place."""
+        self.say(message)
+        self._brief = self.set_timer(BRIEF_SECONDS, self.clear)
 
     def clear(self) -> None:
         """Show nothing."""
