@@ -101,7 +101,8 @@ def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry])
     """Keep what lists show of a session in step with its entries."""
     if model := next(filter(None, map(model_of, reversed(entries))), ""):
         connection.execute(
-            "UPDATE sessions SET model = ?1 WHERE number = ?2 AND model != ?1", (storable(model), session)
+            "UPDATE sessions SET model = :model WHERE number = :session AND model != :model",
+            {"model": storable(model), "session": session},
         )
     typed = (entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None)
     if first := next(typed, None):

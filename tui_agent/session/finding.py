@@ -123,8 +123,8 @@ def entries(
         "(SELECT rowid AS key FROM entries_fts WHERE entries_fts MATCH ? AND rowid BETWEEN ? AND ? "
         "ORDER BY rowid DESC LIMIT ?) AS hits "
         "JOIN entries AS e ON e.session = hits.key >> 32 AND e.id = hits.key & 4294967295 "
-        "JOIN sessions AS s ON s.number = e.session AND s.deleted_at IS NULL AND (?5 IS NULL OR s.cwd = ?5) "
-        "ORDER BY e.created_at DESC, hits.key DESC LIMIT ?6",
+        "JOIN sessions AS s ON s.number = e.session AND s.deleted_at IS NULL AND s.cwd = coalesce(?, s.cwd) "
+        "ORDER BY e.created_at DESC, hits.key DESC LIMIT ?",
         (expression, low, high, max(limit, _CONSIDERED), cwd, limit),
     ).fetchall()
     return [hit for row in rows if (hit := _hit(connection, row, query)) is not None]
@@ -133,8 +133,8 @@ def entries(
 def totals(connection: sqlite3.Connection, session: int) -> SessionTotals:
     """Return the tokens and the US dollars of a session."""
     tokens, last, beside = connection.execute(
-        "SELECT (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session = ?1), last_id, side_cost "
-        "FROM sessions WHERE number = ?1",
+        "SELECT (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session = sessions.number), last_id, side_cost "
+        "FROM sessions WHERE number = ?",
         (session,),
     ).fetchone()
     costs = entry_table.costs(connection, session, 1, last)

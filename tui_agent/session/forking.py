@@ -98,8 +98,8 @@ def _copy(connection: sqlite3.Connection, source: int, target: int, ids: list[in
 def _copy_labels(connection: sqlite3.Connection, source: int, target: int) -> None:
     connection.execute(
         "INSERT INTO labels (session, id, text, created_at) "
-        "SELECT ?1, labels.id, text, labels.created_at FROM labels "
-        "JOIN entries ON entries.session = ?1 AND entries.id = labels.id WHERE labels.session = ?2",
+        "SELECT entries.session, labels.id, text, labels.created_at FROM labels "
+        "JOIN entries ON entries.session = ? AND entries.id = labels.id WHERE labels.session = ?",
         (target, source),
     )
 

@@ -246,9 +246,8 @@ class _TakeIn:
         for entry_id, text in session.labels.items():
             navigation.set_label(self.connection, number, entry_id, text, session.updated_at)
         self.connection.execute(
-            "UPDATE sessions SET last_id = max(last_id, ?1), leaf = ?2, updated_at = ?3, "
-            "side_cost = max(side_cost, ?4), entry_count = (SELECT count(*) FROM entries WHERE session = ?5) "
-            "WHERE number = ?5",
+            "UPDATE sessions SET last_id = max(last_id, ?), leaf = ?, updated_at = ?, side_cost = max(side_cost, ?), "
+            "entry_count = (SELECT count(*) FROM entries WHERE session = sessions.number) WHERE number = ?",
             (session.last_id, session.leaf, session.updated_at or session.created_at, session.side_cost, number),
         )
 
