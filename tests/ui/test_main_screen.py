@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ from tui_agent.agent.events import (
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage, UserEntry
 from tui_agent.session.errors import StoreFull
 from tui_agent.session.session import Session
+from tui_agent.ui import commands
 from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.commands import COMMANDS, available
+from tui_agent.ui.commands import COMMANDS, Offer
 from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, Start
 from tui_agent.ui.widgets.transcript import Transcript
@@ -485,7 +487,7 @@ async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run():
         titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert titles == {command.title for command in available(stage.agent)}
+        assert titles == {command.title for command in Offer(stage.agent).commands()}
 
 
 def test_names_keys_and_aliases_are_unique() -> None:
@@ -493,3 +495,19 @@ def test_names_keys_and_aliases_are_unique() -> None:
     keys = [command.key for command in COMMANDS if command.key]
     assert len(names) == len(set(names))
     assert len(keys) == len(set(keys))
+
+
+async def test_what_an_agent_can_do_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+
+    class Looking(type):
+        def __instancecheck__(cls, agent: object) -> bool:
+            looked.append(agent)
+            return agent is not None
+
+    dance = replace(COMMANDS[0], name="dance", key="", aliases=(), needs=Looking("Dancer", (), {}))
+    monkeypatch.setattr(commands, "COMMANDS", (*COMMANDS, dance))
+    stage = make_stage(tmp_path)
+    async with stage.run():
+        assert all(stage.app.main.check_action("command", ("dance",)) for _ in range(10))
+        assert [agent for agent in looked if agent is not None] == [stage.agent]

@@ -183,13 +183,22 @@ COMMANDS: tuple[Command, ...] = (
 """In the order lists show them."""
 
 
-def available(agent: object | None) -> list[Command]:
-    """Return the commands that work with an agent: the table's, then the user's own and the skills."""
-    rows = [command for command in COMMANDS if command.needs is None or isinstance(agent, command.needs)]
-    if isinstance(agent, CommandingAgent):
-        taken = frozenset(name for row in rows for name in (row.name, *row.aliases))
-        rows += [row for row in _own_rows(agent.commands()) if row.name not in taken]
-    return rows
+class Offer:
+    """The commands that work with an agent: the table's, then the user's own and the skills.
+
+    What an agent can do is looked at once: a millisecond, and Textual asks for each key whenever anything changes.
+    """
+
+    def __init__(self, agent: object | None) -> None:
+        self.agent = agent
+        self._rows = tuple(row for row in COMMANDS if row.needs is None or isinstance(agent, row.needs))
+        self._commanding = agent if isinstance(agent, CommandingAgent) else None
+        self._taken = frozenset(name for row in self._rows for name in (row.name, *row.aliases))
+
+    def commands(self) -> list[Command]:
+        """Return the commands there are now."""
+        own = _own_rows(self._commanding.commands()) if self._commanding is not None else ()
+        return [*self._rows, *(row for row in own if row.name not in self._taken)]
 
 
 @lru_cache(maxsize=2)

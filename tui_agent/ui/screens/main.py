@@ -18,7 +18,7 @@ from textual.containers import Container
 from textual.screen import Screen
 
 from tui_agent.ui import following, knowledge_handlers
-from tui_agent.ui.commands import Command, available, close_names, find, key_bindings
+from tui_agent.ui.commands import Command, Offer, close_names, find, key_bindings
 from tui_agent.ui.format import one_line, short_path
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.outbox import Outbox
@@ -83,6 +83,7 @@ class MainScreen(Screen[None]):
         self.keymap: Mapping[str, str] = {}
         """The user's own keys, by the id of what they do."""
         self._services: AppServices | None = None
+        self._offer = Offer(None)
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self._files = FileSource(self)
@@ -287,7 +288,9 @@ class MainScreen(Screen[None]):
     @property
     def commands(self) -> list[Command]:
         """The commands that exist for this agent."""
-        return available(self.agent)
+        if self._offer.agent is not self.agent:
+            self._offer = Offer(self.agent)
+        return self._offer.commands()
 
     async def run_command(self, name: str, arguments: str) -> None:
         """Run a command of the table; an unknown name is answered with those that look like it."""
