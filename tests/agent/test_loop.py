@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -144,20 +143,18 @@ async def test_the_step_limit_forces_an_answer_without_tools(tmp_path: Path) -> 
 # -- interrupting -----------------------------------------------------------------------------------------------
 
 
-async def interrupted_in_time(harness) -> RunEnded:
-    before = time.monotonic()
+async def interrupted(harness) -> RunEnded:
     harness.agent.interrupt()
-    ended = await harness.ended()
-    assert time.monotonic() - before < 0.1
-    return ended
+    async with asyncio.timeout(20):
+        return await harness.ended()
 
 
 async def test_interrupt_while_streaming_keeps_what_came(tmp_path: Path) -> None:
     client = ScriptedClient([Reply("Half an answer", hang=True), Reply("Whole.")])
     harness = make_agent(tmp_path, client)
     harness.agent.submit("go")
-    await asyncio.wait_for(client.hanging.wait(), 5)
-    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    await asyncio.wait_for(client.hanging.wait(), 30)
+    assert (await interrupted(harness)).reason == "interrupted"
     answer = harness.path()[-1]
     assert isinstance(answer, AssistantEntry)
     assert (answer.text, answer.interrupted) == ("Half an answer", True)
@@ -171,23 +168,27 @@ async def test_interrupt_while_waiting_for_the_first_token(tmp_path: Path) -> No
     client = ScriptedClient([Reply(hang=True), Reply("Whole.")])
     harness = make_agent(tmp_path, client)
     harness.agent.submit("go")
-    await asyncio.wait_for(client.hanging.wait(), 5)
-    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    await asyncio.wait_for(client.hanging.wait(), 30)
+    assert (await interrupted(harness)).reason == "interrupted"
     assert (await harness.say("go on")).reason == "done"
 
 
-async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(tmp_path: Path) -> None:
+async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.tools.process_tree.GRACE", 1.5)
     command = "trap '' TERM; echo started; echo $$ > pid; sleep 60 & wait; sleep 60"
     client = ScriptedClient([Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")])
     harness = make_agent(tmp_path, client)
     harness.agent.submit("go")
     await harness.until(lambda: any("started" in event.text for event in harness.of(ToolOutput)))
-    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    assert (await interrupted(harness)).reason == "interrupted"
+    pid = int((tmp_path / "project" / "pid").read_text())
+    assert Path(f"/proc/{pid}").exists(), "the run doesn't wait until its command has ended"
     first, second = results(harness)
     assert {first.status, second.status} == {ToolStatus.INTERRUPTED}
     assert "started" in first.output
     await harness.agent.aclose()
-    pid = int((tmp_path / "project" / "pid").read_text())
     await harness.until(lambda: not Path(f"/proc/{pid}").exists())
     assert (await harness.say("go on")).reason == "done"
 
@@ -197,7 +198,7 @@ async def test_interrupt_while_a_question_is_open(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, client, answer=None)
     harness.agent.submit("go")
     await harness.until(lambda: harness.agent.question is not None)
-    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    assert (await interrupted(harness)).reason == "interrupted"
     assert harness.agent.question is None
     assert results(harness)[0].status is ToolStatus.INTERRUPTED
     assert not (tmp_path / "project" / "x").exists()
@@ -208,7 +209,7 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, client)
     harness.agent.submit("go")
     await harness.until(lambda: bool(harness.of(RetryScheduled)))
-    assert (await interrupted_in_time(harness)).reason == "interrupted"
+    assert (await interrupted(harness)).reason == "interrupted"
     assert (await harness.say("again")).reason == "done"
 
 
@@ -339,7 +340,7 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
     await harness.until(lambda: any("begun" in event.text for event in harness.of(ToolOutput)))
     assert [event.title for event in harness.of(ToolStarted)] == ["echo begun; sleep 60"]
     harness.agent.interrupt()
-    entry = await asyncio.wait_for(waiting, 5)
+    entry = await asyncio.wait_for(waiting, 30)
     assert entry.output == "(interrupted)"
     assert harness.path()[-1].kind == "shell"
     assert harness.of(ToolFinished)[-1].status == "interrupted"

@@ -150,7 +150,7 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     client = ScriptedClient(script)
     harness, opened = with_subagents(tmp_path, client)
     harness.agent.submit("go")
-    await asyncio.wait_for(client.hanging.wait(), 5)
+    await asyncio.wait_for(client.hanging.wait(), 30)
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
     await harness.agent.aclose()

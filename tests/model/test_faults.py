@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.model_client import OPENAI_KEY, Provider, ask, collect
+from tests.support.model_client import IMPATIENT, OPENAI_KEY, Provider, ask, collect
 from tests.support.model_server import OVERFLOWS, Call, Fault, ModelServer, Overflow, Turn, status
 from tui_agent.model.client import HostClient
 from tui_agent.model.protocol import ErrorKind, Finished
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-LIMIT = 5.0
+LIMIT = 30.0
 """Seconds after which a request counts as hung."""
 
 
@@ -100,13 +100,21 @@ async def test_overflow_is_recognised_with_its_numbers(
     ],
 )
 async def test_broken_streams(
-    client: HostClient, server: ModelServer, provider: Provider, fault: Fault, kind: ErrorKind
+    client: HostClient,
+    server: ModelServer,
+    provider: Provider,
+    fault: Fault,
+    kind: ErrorKind,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server.play(Turn("one two three four five six seven eight", fault=fault), Turn("fine"))
+    if fault.kind in {"silent", "stall"}:
+        monkeypatch.setattr(client, "settings", IMPATIENT)
 
     async with asyncio.timeout(LIMIT):
         answer = await collect(client, ask(provider.model))
 
+    monkeypatch.undo()
     assert answer.error is not None
     assert answer.error.kind is kind
     assert answer.finished is None

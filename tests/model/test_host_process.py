@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.model_client import FAST, OPENAI_KEY, ask, collect, host_client
+from tests.support.model_client import OPENAI_KEY, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
 from tui_agent.model import lines, meeting
 from tui_agent.model.client import HostClient
@@ -28,7 +28,7 @@ MODEL = "openai/gpt-4o"
 
 @pytest.fixture
 async def own_client(server: ModelServer, tmp_path: Path) -> AsyncIterator[HostClient]:
-    settings = FAST.model_copy(update={"answer_timeout": 0.7, "first_byte_timeout": 20, "stall_timeout": 20})
+    settings = PATIENT.model_copy(update={"answer_timeout": 0.7})
     client = host_client(server, log_path=tmp_path / "host.log", host=settings)
     yield client
     await client.aclose()
@@ -229,7 +229,7 @@ async def test_programs_share_a_warm_host_over_a_private_socket(
     server: ModelServer, tmp_path: Path, short_path: Path
 ) -> None:
     run = short_path / "run"
-    settings = FAST.model_copy(update={"keep_warm": 6.0})
+    settings = PATIENT.model_copy(update={"keep_warm": 6.0})
     server.play(Turn("one"), Turn("two"), Turn("three"), Turn("four"), Turn("five"))
     first = host_client(server, host=settings, runtime_dir=run, log_path=tmp_path / "host.log")
     second = host_client(server, host=settings, runtime_dir=run, key="of the second")

@@ -85,8 +85,8 @@ class Harness:
         return last
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Let the loop turn until something holds; fails after ten seconds."""
-        async with asyncio.timeout(10):
+        """Let the loop turn until something holds; fails after half a minute."""
+        async with asyncio.timeout(30):
             while not condition():
                 await asyncio.sleep(0.001)
 

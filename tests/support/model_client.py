@@ -26,9 +26,12 @@ OPENAI_KEY = "plain0shape0123456789abcdef"
 """A key that nothing but knowing it tells from other words."""
 
 ANTHROPIC_KEY = "sk-ant-0123456789abcdef"
-FAST = HostSettings(
-    connect_timeout=5, first_byte_timeout=0.8, stall_timeout=0.4, answer_timeout=20, start_timeout=60, keep_warm=0
+PATIENT = HostSettings(
+    connect_timeout=30, first_byte_timeout=60, stall_timeout=60, answer_timeout=60, start_timeout=60, keep_warm=0
 )
+"""No answer of the scripted provider takes as long, on a busy machine neither."""
+IMPATIENT = PATIENT.model_copy(update={"first_byte_timeout": 0.8, "stall_timeout": 0.4})
+"""For servers that fall silent."""
 READ = ToolSchema(name="read", description="Read a file.", parameters={"type": "object", "properties": {}})
 
 
@@ -65,7 +68,7 @@ def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str
 def host_client(
     server: ModelServer, *, log_path: Path | None = None, refused: str = "http://127.0.0.1:9", **options: Any
 ) -> HostClient:
-    settings, key = options.pop("host", FAST), options.pop("key", OPENAI_KEY)
+    settings, key = options.pop("host", PATIENT), options.pop("key", OPENAI_KEY)
     return HostClient(router(server, refused=refused, key=key), host=settings, log_path=log_path, **options)
 
 

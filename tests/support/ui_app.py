@@ -193,8 +193,8 @@ async def write(pilot: Pilot[Any], text: str) -> None:
 
 
 async def until(condition: Any, pilot: Any = None) -> None:
-    """Let the loop turn until something holds; fails after five seconds."""
-    async with asyncio.timeout(5):
+    """Let the loop turn until something holds; fails after half a minute, which only a busy machine comes near."""
+    async with asyncio.timeout(30):
         while not condition():
             if pilot is not None:
                 await pilot.pause()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.command import CommandList
 from textual.widgets import Input
 
 from tests.support.ui_app import STILL, make_stage, screen_text, until, write
@@ -478,7 +479,12 @@ async def test_the_palette_offers_the_table(tmp_path: Path) -> None:
         await pilot.press("ctrl+p")
         await pilot.pause()
         await write(pilot, "cost")
-        await until(lambda: "tokens and dollars spent" in screen_text(stage), pilot)
+        found = stage.app.screen.query_one(CommandList)
+
+        def chosen() -> str:
+            return "" if found.highlighted is None else str(found.get_option_at_index(found.highlighted).prompt)
+
+        await until(lambda: "tokens and dollars spent" in chosen(), pilot)
         await pilot.press("enter")
         await until(lambda: "Nothing was sent yet." in screen_text(stage), pilot)
 
