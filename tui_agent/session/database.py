@@ -31,7 +31,6 @@ __all__ = ["Database", "SchemaTarget", "salvage"]
 
 T = TypeVar("T")
 
-_CACHE_KIB = 8 * 1024
 _JOURNAL_BYTES = 16 * 1024 * 1024
 """What stays of the write-ahead log after a huge transaction, a fork of a long session say."""
 
@@ -177,7 +176,6 @@ class Database:
         connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         return connection
 

@@ -26,8 +26,8 @@ from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.tree.facts import copy_text
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree
-from tui_agent.ui.widgets.tree.hit_steps import hit_from
-from tui_agent.ui.widgets.tree.outline import Outline, View
+from tui_agent.ui.widgets.tree.hit_steps import SearchBegun, hit_from
+from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
@@ -44,15 +44,6 @@ REFRESH_SHARE = 9
 """Showing them is followed by a pause of at least so many times its cost: a tenth of one core at most."""
 LONG = 20_000
 """A tree with so many entries is painted before its costs are read."""
-
-
-@dataclass(slots=True)
-class _Search:
-    """A search that is being typed, and where it began."""
-
-    cursor: int
-    entry: int | None
-    view: View
 
 
 class TreeScreen(Screen[None]):
@@ -107,7 +98,7 @@ class TreeScreen(Screen[None]):
         self._unsubscribe: Callable[[], None] = lambda: None
         self._preview_timer: Timer | None = None
         self._refresh_timer: Timer | None = None
-        self._search: _Search | None = None
+        self._search: SearchBegun | None = None
         self._labelling: int | None = None
         self._wants_preview: bool | None = None
         self._priced = False
@@ -153,7 +144,8 @@ class TreeScreen(Screen[None]):
 
     def _show_head(self) -> None:
         title = Content.styled("Session tree", self.get_visual_style("tree--title", partial=True))
-        self.head.update(Content.assemble(title, "  " + " · ".join(facts_of_tree(self.session_tree))))
+        facts = "  " + " · ".join(facts_of_tree(self.session_tree))
+        self.head.update(Content.assemble(title, facts), layout=False)  # one line, whatever it says
 
     def on_resize(self) -> None:
         """Place the preview, and as many keys as fit."""
@@ -241,7 +233,7 @@ class TreeScreen(Screen[None]):
     def action_search(self) -> None:
         """Search the text of all entries; the cursor goes along while one types."""
         line = self.session_tree.line
-        self._search = _Search(self.session_tree.cursor, line.entry if line else None, self.session_tree.view)
+        self._search = SearchBegun(self.session_tree.cursor, line.entry if line else None, self.session_tree.view)
         self._get_ready(self.session_tree.outline)
         self._open_field("Search", "in the text of all entries", "")
 

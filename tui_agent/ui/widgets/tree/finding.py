@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.segments import Segment
@@ -58,10 +59,9 @@ class Hits:
     def _many(self, outline: Outline) -> dict[int, list[int]]:
         """Return the same by one look at every entry, which is faster when most words are in most entries."""
         found: dict[int, list[int]] = {}
-        ids = self.ids
+        is_hit = self.ids.__contains__
         for segment in outline.index.segments:
-            numbers = outline.row_numbers(segment)
-            rows = [number for entry_id, number in zip(segment.headers.ids, numbers, strict=True) if entry_id in ids]
+            rows = list(compress(outline.row_numbers(segment), map(is_hit, segment.headers.ids)))
             if rows:
                 hidden = rows.count(-1)
                 self.hidden += hidden

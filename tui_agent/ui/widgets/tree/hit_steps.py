@@ -1,7 +1,18 @@
-"""Which hit of a search comes next. Pure."""
+"""Where a search began, and which hit of it comes next. Pure."""
+
+from dataclasses import dataclass
 
 from tui_agent.ui.widgets.tree.finding import Hits
-from tui_agent.ui.widgets.tree.outline import Outline
+from tui_agent.ui.widgets.tree.outline import Outline, View
+
+
+@dataclass(slots=True)
+class SearchBegun:
+    """A search that is being typed, and where it began."""
+
+    cursor: int
+    entry: int | None
+    view: View
 
 
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:
