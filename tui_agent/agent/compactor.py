@@ -9,7 +9,7 @@ them, and whoever types meanwhile notices nothing.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, EntryAppended
@@ -145,7 +145,8 @@ class Compactor:
         size = self._size(order.model, self._session.active_path())
         if answer.summary:
             return Draft(plan, answer.summary, size, None, Spent())
-        summary, model, spent = await self._summary(plan, order)
+        told = replace(plan, instructions=answer.focus(plan.instructions))
+        summary, model, spent = await self._summary(told, order)
         if isinstance(summary, SummaryFailure):
             return summary
         return Draft(plan, summary, size, model, spent)

@@ -77,7 +77,7 @@ class Navigator:
         answer = await self._ask_hooks(plan, focus)
         entry = None
         if focus is not None:
-            entry = await self._summarise(plan, focus, progress, answer.summary)
+            entry = await self._summarise(plan, answer.focus(focus), progress, answer.summary)
         self._refuse()
         self._session.move(plan.leaf)
         self._channel.emit(LeafMoved(plan.leaf))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -27,7 +28,7 @@ from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.session.entries import CompactionEntry, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, ToolResultEntry, ToolStatus, UserEntry
 from tui_agent.tools.environment import safe_environment
 
 PATH = {"PATH": os.environ["PATH"]}
@@ -250,6 +251,24 @@ async def test_a_summary_that_is_too_long_is_cut_and_measured_like_any_other(tmp
     entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
     assert entry.tokens_after <= 0.9 * entry.tokens_before
     assert harness.agent.context_size().total < before
+
+
+async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_writes_it(tmp_path: Path) -> None:
+    def wants(name: str) -> dict[str, object]:
+        answer = SummaryAnswer(context=f"Keep what the {name} hook is about.")
+        return {"before_compact": lambda _given: answer, "before_tree": lambda _given: answer}
+
+    harness = await long_talk(tmp_path, functions(wants("first"), wants("second")))
+    client = cast("ScriptedClient", harness.agent.ports.client)
+    assert (await harness.agent.compact("the till")).problem is None
+    asked = client.requests[-1].messages[-1].text
+    assert "the till" in asked
+    assert "the first hook" in asked
+    assert "the second hook" in asked
+    assert cast("CompactionEntry", harness.path()[-1]).instructions == "the till"
+    first = next(entry for entry in harness.path() if isinstance(entry, AssistantEntry))
+    await harness.agent.navigator.move(harness.agent.navigator.plan(first.id), focus="")
+    assert "the second hook" in client.requests[-1].messages[-1].text
 
 
 async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: Path) -> None:

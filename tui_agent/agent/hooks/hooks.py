@@ -117,7 +117,7 @@ class Hooks:
         return "\n\n".join(answer.append for answer in answers if answer.append.strip())
 
     async def before_compact(self, payload: BeforeCompact) -> SummaryAnswer:
-        """Ask about a compaction: the first that cancels or brings a summary counts."""
+        """Ask about a compaction: the first that cancels or brings a summary counts, and what all want it to keep."""
         return await self._summary(payload)
 
     async def before_tree(self, payload: BeforeTree) -> SummaryAnswer:
@@ -126,17 +126,21 @@ class Hooks:
         return answer if answer.cancel or payload.wants_summary else SummaryAnswer()
 
     async def _summary(self, payload: BeforeCompact | BeforeTree) -> SummaryAnswer:
+        context: list[str] = []
         for handler in self._handlers or ():
             if not handler.handles(payload.event, ""):
                 continue
             answer = await self._ask_one(handler, payload, SummaryAnswer)
-            if answer is None or not (answer.cancel or answer.summary):
+            if answer is None:
+                continue
+            context += filter(None, [answer.context.strip()])
+            if not (answer.cancel or answer.summary):
                 continue
             if not answer.cancel and len(answer.summary.strip()) < LEAST_SUMMARY:
                 self._failed(handler, payload.event, "its summary says nothing")
                 continue
             return answer
-        return SummaryAnswer()
+        return SummaryAnswer(context="\n\n".join(context))
 
     # -- told -----------------------------------------------------------------------------------------------
 

@@ -208,11 +208,19 @@ class AfterToolAnswer(Answer):
 
 
 class SummaryAnswer(Answer):
-    """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's."""
+    """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's.
+
+    ``context`` is told to the model that writes the summary, beside what the user wants it to keep.
+    """
 
     cancel: bool = False
     message: str = ""
     summary: str = ""
+    context: str = ""
+
+    def focus(self, given: str | None) -> str:
+        """Return what a summary should say most about: what the user named and what the hooks add."""
+        return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 
 ANSWERS: dict[str, type[Answer]] = {
