@@ -9,7 +9,15 @@ import pytest
 from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
 from tui_agent.cli.sessions import open_store
-from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    ModelChangeEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.session.session import Session
 
 
@@ -142,6 +150,17 @@ def test_the_context_is_shown_block_by_block_and_as_bytes(capsys: pytest.Capture
     value = json.loads(printed(capsys, "context", recorded, "--json"))
     assert sum(block["tokens"] for block in value["blocks"]) > 0
     assert run(["context", recorded, "--at", "4", "--request"]) == 0
+
+
+def test_a_session_is_looked_at_as_another_model_and_stays_as_it_is(
+    capsys: pytest.CaptureFixture[str], recorded: str
+) -> None:
+    with open_store() as store:
+        Session(store, recorded, estimate=lambda _entry: 0).append(ModelChangeEntry(model="anthropic/claude-sonnet-5"))
+    before = printed(capsys, "tree", recorded)
+    assert printed(capsys, "context", recorded).startswith("anthropic/claude-sonnet-5: ~")
+    assert printed(capsys, "context", recorded, "--model", "openai/gpt-4o").startswith("openai/gpt-4o: ~")
+    assert printed(capsys, "tree", recorded) == before
 
 
 def test_the_request_is_the_same_every_time(capfdbinary: pytest.CaptureFixture[bytes], recorded: str) -> None:

@@ -303,7 +303,7 @@ class Wiring:
             agent.change_mode(wanted)
             if chosen is not None and chosen.model is not None and not demo:
                 agent.change_model(chosen.model)
-        if self.arguments.model and not demo and agent.model != self.arguments.model:
+        if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
         return agent
 
