@@ -190,6 +190,15 @@ def test_refuses_an_empty_path():
     assert found.reason is RefusalReason.NOTHING_TO_COMPACT
 
 
+def test_names_a_first_message_that_leaves_no_room():
+    build = PathBuilder()
+    first = build.user("word " * 40_000, tokens=40_000)
+    found = plan(build)
+    assert isinstance(found, Refusal)
+    assert found.reason is RefusalReason.NOTHING_TO_COMPACT
+    assert found.message == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000: drop or mask it."
+
+
 def test_names_the_fixed_overhead_that_leaves_no_room():
     overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))
     full = ContextSize(21_000, 500, 21_500, 32_000, 11_000, 21_000, None, estimated=True)

@@ -21,7 +21,7 @@ from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, is_message, resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens
+from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -147,6 +147,8 @@ def plan_compaction(
     oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else None
     if not before:
         message = f"There is nothing before the newest {total:,} tokens, and {keep:,} tokens are kept in any case."
+        if culprit := too_large(view.entries, shown, size.budget // 2):
+            message = f"There is nothing to summarise. {culprit}"
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or _worthwhile(pruned, settings, size))
     if oversized is not None and before + keep <= settings.compaction.target_of_budget * size.budget:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."

@@ -21,7 +21,7 @@ from tui_agent.context.compaction import (
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_argument_cut, plan_cut, plan_prune
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens
+from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import CompactionEntry, Entry
 
 SizeOf = Callable[[Sequence[Entry]], int]
@@ -199,8 +199,5 @@ def _refusal(
         return Refusal(RefusalReason.PINNED, f"{goal} Pinned entries alone take {pinned:,}: unpin some.")
     if plan.budget < plan.settings.compaction.minimum_budget:
         return Refusal(RefusalReason.FIXED_OVERHEAD, f"{goal} {describe_overhead(size.fixed, size.window, overhead)}")
-    largest = max(plan.view.entries, key=weights.of, default=None)
-    if largest is not None and weights.of(largest) > target // 2:
-        share = f"#{largest.id} ({largest.kind.replace('_', ' ')}) alone takes {weights.of(largest):,}"
-        return Refusal(RefusalReason.NO_PROGRESS, f"{goal} {share}: drop or mask it.")
-    return Refusal(RefusalReason.NO_PROGRESS, f"{goal} There is too little to leave out.")
+    culprit = too_large(plan.view.entries, weights.all(), target // 2) or "There is too little to leave out."
+    return Refusal(RefusalReason.NO_PROGRESS, f"{goal} {culprit}")

@@ -1,6 +1,6 @@
 """How much of the window each entry of a view takes, for plans; measuring a request is the budget's work."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.context.truncation import utf8_size
@@ -70,6 +70,15 @@ class ViewWeights:
             return False
         state = self._view.state(entry.id)
         return state is EntryState.LIVE or (state is EntryState.PRUNED and entry.id in self._view.kept_chars)
+
+
+def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
+    """Return a sentence that names the largest entry when it alone takes more than ``most`` tokens, else ""."""
+    largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
+    if largest is None or tokens[largest] <= most:
+        return ""
+    entry = entries[largest]
+    return f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,}: drop or mask it."
 
 
 def long_share(entry: AssistantEntry, keep_chars: int) -> float:
