@@ -43,9 +43,16 @@ def test_what_is_missing_is_told_in_a_sentence(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full here")
-def test_a_full_disk_behind_the_output_is_told(tmp_path: Path, environment: dict[str, str]) -> None:
-    done = run('"$0" "$@" --demo -p hello >/dev/full', environment, tmp_path)
-    assert done.stderr == "The disk is full: nothing more could be written.\n"
+@pytest.mark.parametrize("arguments", ["--demo -p hello", "--demo -p hello --json", "models"])
+def test_a_full_disk_behind_the_output_is_told(tmp_path: Path, environment: dict[str, str], arguments: str) -> None:
+    done = run(f'"$0" "$@" {arguments} >/dev/full', environment, tmp_path)
+    assert (done.returncode, done.stderr) == (1, "The disk is full: nothing more could be written.\n")
+
+
+def test_a_run_ends_when_nobody_reads_its_events_any_more(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = run('"$0" "$@" --demo -p "show markdown" --json | head -n 1', environment, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith('{"type": "session"')
 
 
 def test_letters_that_a_locale_does_not_have_are_replaced(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -52,6 +52,7 @@ class HeadlessRun:
         self._ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._answer = ""
         self._denied: list[str] = []
+        self._untold: OSError | None = None
         self._acted = False
         self._commands: dict[str, str] = {}
 
@@ -60,6 +61,7 @@ class HeadlessRun:
 
         Raises:
             CommandError: the message is a command of the user's that cannot be used.
+            OSError: what came of it could not be written, and so the run was interrupted.
         """
         if self._as_json:
             session = self._agent.session
@@ -79,9 +81,20 @@ class HeadlessRun:
                 ended = await self._ended
         finally:
             unsubscribe()
+        if self._untold is not None:
+            raise self._untold
         return self._report(ended)
 
     def _on_event(self, event: AgentEvent) -> None:
+        try:
+            self._tell(event)
+        except OSError as error:  # nobody reads any more, or there is no room for what is written
+            self._untold = self._untold or error
+            self._agent.interrupt()
+        if isinstance(event, RunEnded) and not self._ended.done():
+            self._ended.set_result(event)
+
+    def _tell(self, event: AgentEvent) -> None:
         if self._as_json:
             print(json.dumps(event_json(event), ensure_ascii=False), file=self._out, flush=True)
         match event:
@@ -106,8 +119,6 @@ class HeadlessRun:
             case Notice(message=text, action=action) if not self._as_json:
                 if action != "mcp" or self._told is None or self._told.is_news(text):
                     say(text, file=self._err)
-            case RunEnded() if not self._ended.done():
-                self._ended.set_result(event)
             case _:
                 pass
 

@@ -38,7 +38,7 @@ def run(argv: list[str]) -> int:
         return 0
     except Exception as error:  # the outermost edge of the program
         if arguments.debug or not _is_expected(error):
-            logging.getLogger(__name__).exception("failed")
+            _log_failure(error, debug=arguments.debug)
         if arguments.debug:
             raise
         return _fail(_sentence(error), EXIT_USAGE if type(error).__name__ in USAGE_ERRORS else EXIT_FAILED)
@@ -135,6 +135,15 @@ def _piped() -> str:
     if len(text) > MAX_STDIN_CHARS:
         raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")
     return text.strip("\n")
+
+
+def _log_failure(error: Exception, *, debug: bool) -> None:
+    """Log a failure with its traceback, in the file even when nothing has been logged before."""
+    if not logging.root.handlers:
+        from tui_agent.cli.logs import start_logging
+
+        start_logging(debug=debug)
+    logging.getLogger(__name__).error("failed", exc_info=error)
 
 
 def _is_expected(error: Exception) -> bool:

@@ -9,7 +9,6 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input, Static, TextArea
 
@@ -20,6 +19,7 @@ from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.errors import StoreError
 from tui_agent.ui import plans
 from tui_agent.ui.format import plural
+from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
@@ -57,7 +57,7 @@ KEYS: dict[Phase, tuple[tuple[str, str, str], ...]] = {
 """Keys of each phase: key, what it does, action for the mouse."""
 
 
-class CompactScreen(ModalScreen[None]):
+class CompactScreen(Dialog[None]):
     """Plans, summarises and commits a compaction. Until it is applied, nothing has changed."""
 
     AUTO_FOCUS = None

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
@@ -20,6 +19,7 @@ from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.abilities import InspectedAgent
 from tui_agent.ui.format import plural
+from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.widgets.context_map import price, told
 from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, Order
 from tui_agent.ui.widgets.context_map.block_list import BlockList
@@ -65,7 +65,7 @@ class Made:
     after: int | None
 
 
-class ContextScreen(Screen[None]):
+class ContextScreen(Page[None]):
     """Shows the next request of an agent block by block. Follows the agent while it is open."""
 
     AUTO_FOCUS = None

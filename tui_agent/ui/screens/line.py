@@ -6,13 +6,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
 
-class LineScreen(ModalScreen[str | None]):
+class LineScreen(Dialog[str | None]):
     """Dismissed with the text without space around it, None for Escape. A command typed here is text like any other."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "back", show=False)]

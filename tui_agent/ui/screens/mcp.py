@@ -9,13 +9,13 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
 from tui_agent.agent.mcp.records import Login, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.config import ConfigError
 from tui_agent.ui.format import one_line, plural, short_path, tokens, visible
+from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.mcp_list import McpList
@@ -36,7 +36,7 @@ MOST_NAMED = 6
 """Prompts and resources that are named."""
 
 
-class McpScreen(Screen[None]):
+class McpScreen(Page[None]):
     """Shows the servers of an agent; follows them while it is open. ``save`` keeps a setting in the user's file."""
 
     AUTO_FOCUS = "McpList"

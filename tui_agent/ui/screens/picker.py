@@ -9,10 +9,10 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.widgets.key_line import KeyLine
 
 ResultT = TypeVar("ResultT")
@@ -30,7 +30,7 @@ class Row:
     heading: bool = False
 
 
-class PickerScreen(Screen[ResultT | None], Generic[ResultT]):
+class PickerScreen(Page[ResultT | None], Generic[ResultT]):
     """Dismissed with what was picked, None when the user went back."""
 
     HEADING: ClassVar[str] = ""

@@ -6,14 +6,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
 
 
-class ReportScreen(ModalScreen[None]):
+class ReportScreen(Dialog[None]):
     """Shows a title and content; Escape, q or Enter closes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,f1", "dismiss(None)", "close", show=False)]

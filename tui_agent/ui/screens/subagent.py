@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Static
 
 from tui_agent.agent.events import AgentEvent, PermissionAsked, PermissionSettled, RunEnded
 from tui_agent.ui.format import one_line, plural, short_model
 from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.services import OpenHow, OpenRequest
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import Transcript, messages
@@ -65,7 +65,7 @@ class Finished:
         return lambda: None
 
 
-class SubagentScreen(Screen[None]):
+class SubagentScreen(Page[None]):
     """Shows a subagent over its parent, which goes on beneath. ``close`` lets go of a session opened for this."""
 
     AUTO_FOCUS = "Transcript"

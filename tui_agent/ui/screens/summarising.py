@@ -12,7 +12,6 @@ from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -23,6 +22,7 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.format import plural
 from tui_agent.ui.screens.file_choice import files_text
+from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -48,7 +48,7 @@ class Work(Protocol):
         ...
 
 
-class SummaryDialog(ModalScreen[bool]):
+class SummaryDialog(Dialog[bool]):
     """Dismissed with whether the work was done. Escape cancels it at any time, and then nothing has changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -12,13 +12,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalGroup
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
 from tui_agent.session.entries import Entry
 from tui_agent.ui.abilities import NavigatingAgent
+from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -46,7 +46,20 @@ LONG = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
 
+<<<<<<< HEAD
 class TreeScreen(Screen[None]):
+=======
+@dataclass(slots=True)
+class _Search:
+    """A search that is being typed, and where it began."""
+
+    cursor: int
+    entry: int | None
+    view: View
+
+
+class TreeScreen(Page[None]):
+>>>>>>> d0b24e3 (A screen is left once, however often it is told to)
     """Shows the tree of the open session. Dismissed after a move, or by Escape."""
 
     AUTO_FOCUS = "SessionTree"

@@ -7,16 +7,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.trust import Item, Untrusted
 from tui_agent.ui.format import one_line, plural, short_path
+from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
 
-class TrustScreen(ModalScreen[str | None]):
+class TrustScreen(Dialog[str | None]):
     """Dismissed with ``trusted``, ``refused`` or None for not now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "not now", show=False)]

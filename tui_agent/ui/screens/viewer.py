@@ -5,10 +5,10 @@ from typing import ClassVar
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui_agent.ui.format import one_line, plural
+from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.text_lines import TextLines
 
@@ -17,7 +17,7 @@ SHOWN = 5_000_000
 KEYS = "↑↓ scroll  / search  n next  y copy all  esc close"
 
 
-class ViewerScreen(Screen[None]):
+class ViewerScreen(Page[None]):
     """Shows a text, drawn by the line so that its length does not matter."""
 
     AUTO_FOCUS = "TextLines"

@@ -9,12 +9,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.screen import Screen
 from textual.style import Style
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.ui.format import one_line, plural, short_path
+from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.services import AppServices, LocalServer
 from tui_agent.ui.widgets.key_line import KeyLine
 
@@ -30,7 +30,7 @@ class WelcomeChoice:
     model: str = ""
 
 
-class WelcomeScreen(Screen[WelcomeChoice | None]):
+class WelcomeScreen(Page[WelcomeChoice | None]):
     """Dismissed with a choice, None to go on without a model."""
 
     AUTO_FOCUS = "OptionList"

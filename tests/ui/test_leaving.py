@@ -1,0 +1,48 @@
+"""Screens over the conversation are left once, whatever tells them to go."""
+
+from pathlib import Path
+
+from textual.content import Content
+from textual.widgets import OptionList
+
+from tests.support.ui_app import make_stage
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.report import ReportScreen
+
+
+def choice() -> ChoiceScreen:
+    return ChoiceScreen("Which way?", [("left", "Left"), ("right", "Right")])
+
+
+async def test_enter_held_down_answers_once_and_leaves_the_screen_below(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    answers: list[str | None] = []
+    async with stage.run() as pilot:
+        page, dialog = ReportScreen("Page", Content("text")), choice()
+        await stage.app.push_screen(page)
+        await stage.app.push_screen(dialog, answers.append)
+        listing = dialog.query_one(OptionList)
+        for _ in range(3):
+            listing.action_select()
+        await pilot.pause()
+        assert answers == ["left"]
+        assert stage.app.screen is page
+        page.dismiss()
+        page.dismiss()
+        await pilot.pause()
+        assert stage.app.screen is stage.main
+        await pilot.press("a")
+        assert stage.main.prompt.text == "a"
+
+
+async def test_a_covered_screen_takes_what_covers_it_along(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    answers: list[str | None] = []
+    async with stage.run() as pilot:
+        dialog = choice()
+        await stage.app.push_screen(dialog, answers.append)
+        await stage.app.push_screen(ReportScreen("Above", Content("text")))
+        dialog.dismiss("right")
+        await pilot.pause()
+        assert answers == ["right"]
+        assert stage.app.screen is stage.main
