@@ -145,7 +145,8 @@ class HostClient:
         """Return the next event. A host that says nothing for long is asked for a sign of life, then ended."""
         while True:
             try:
-                return await asyncio.wait_for(inbox.get(), self.settings.answer_timeout)
+                async with asyncio.timeout(self.settings.answer_timeout):
+                    return await inbox.get()
             except HostGoneError as error:
                 raise self._gone(str(error)) from None
             except TimeoutError:
@@ -153,7 +154,8 @@ class HostClient:
 
     async def _check(self, link: Link) -> None:
         try:
-            await asyncio.wait_for(link.ping(next(self._numbers)), self.settings.answer_timeout)
+            async with asyncio.timeout(self.settings.answer_timeout):
+                await link.ping(next(self._numbers))
         except HostGoneError as error:
             raise self._gone(str(error)) from None
         except TimeoutError:
@@ -238,7 +240,8 @@ class HostClient:
 
     async def _wait_ready(self, link: Link) -> Link:
         try:
-            facts = await asyncio.wait_for(link.wait_ready(), self.settings.start_timeout)
+            async with asyncio.timeout(self.settings.start_timeout):
+                facts = await link.wait_ready()
         except BaseException:
             link.kill()
             raise

@@ -182,7 +182,8 @@ class Link:
     async def _end(self, reason: str) -> None:
         if self._process is not None:
             try:
-                status = await asyncio.wait_for(self._process.wait(), _GRACE)
+                async with asyncio.timeout(_GRACE):
+                    status = await self._process.wait()
             except TimeoutError:
                 self._process.kill()
                 status = await self._process.wait()

@@ -114,7 +114,8 @@ class BashTool(Tool[BashInput]):
         job = await context.jobs.start(arguments.command, command, context.put_blob)
         try:
             with job.listening(context.report), contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(job.ended.wait(), FIRST_LOOK)
+                async with asyncio.timeout(FIRST_LOOK):
+                    await job.ended.wait()
         except asyncio.CancelledError:
             await asyncio.shield(job.stop())
             raise

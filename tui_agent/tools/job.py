@@ -56,7 +56,8 @@ class JobTool(Tool[JobInput]):
             await job.stop()
         elif arguments.wait:
             with job.listening(context.report), contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(job.ended.wait(), min(arguments.wait, MAX_WAIT))
+                async with asyncio.timeout(min(arguments.wait, MAX_WAIT)):
+                    await job.ended.wait()
         return await job_result(job, context)
 
     def title(self, arguments: JobInput) -> str:

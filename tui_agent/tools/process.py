@@ -104,7 +104,8 @@ class _Pipe:
         pipe would end it at its next line.
         """
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.ended.wait(), AFTER_EXIT)
+            async with asyncio.timeout(AFTER_EXIT):
+                await self.ended.wait()
         self._sink = None
 
     def abandon(self) -> None:
@@ -210,7 +211,8 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
 
     started = await start(command, sink)
     try:
-        await asyncio.wait_for(started.process.wait(), command.timeout)
+        async with asyncio.timeout(command.timeout):
+            await started.process.wait()
         await started.pipe.finish()
         await _let_go(started, run)
     except BaseException as error:

@@ -150,7 +150,8 @@ class BrowserLogin:
 
         async with self._listening() as answer:
             try:
-                values = await asyncio.wait_for(answer, LOGIN_SECONDS)
+                async with asyncio.timeout(LOGIN_SECONDS):
+                    values = await answer
             except TimeoutError:
                 raise McpError("nobody logged in") from None
         if "code" not in values:

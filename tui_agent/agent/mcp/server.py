@@ -149,7 +149,8 @@ class McpServer:
             self.restarts += 1
             self._set(ServerState.STARTING, f"{trouble.reason}; started again")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop_asked(), pauses.pop(0))
+                async with asyncio.timeout(pauses.pop(0)):
+                    await self._stop_asked()
                 return
 
     async def _stop_asked(self) -> None:

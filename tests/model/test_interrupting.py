@@ -1,0 +1,53 @@
+"""Interrupting the wait for a model's words, in the very moment in which some arrive."""
+
+import asyncio
+
+import pytest
+
+from tests.support.model_client import ask, collect, host_client
+from tests.support.model_server import ModelServer
+from tui_agent.model import lines
+from tui_agent.model.link import Inbox
+
+
+class SilentLink:
+    """The line to a host that accepts every request and says what it is told to."""
+
+    is_alive = True
+
+    def __init__(self) -> None:
+        self.inbox = Inbox()
+        self.inbox.put([[lines.ACCEPTED]])
+        self.given_up = False
+
+    def open(self, _number: int) -> Inbox:
+        return self.inbox
+
+    def close(self, _number: int) -> None: ...
+
+    def send(self, _line: dict[str, object]) -> None: ...
+
+    def cancel(self, _number: int) -> None:
+        self.given_up = True
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_an_interrupt_that_comes_with_words_is_not_lost(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    client, link = host_client(server), SilentLink()
+
+    async def connected() -> SilentLink:
+        return link
+
+    monkeypatch.setattr(client, "_connected", connected)
+    reading = asyncio.create_task(collect(client, ask("openai/gpt-4o")))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    link.inbox.put([[lines.TEXT, "a word"]])
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait([reading], timeout=5)
+    assert reading.cancelled()
+    assert link.given_up
