@@ -46,20 +46,7 @@ LONG = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
 
-<<<<<<< HEAD
-class TreeScreen(Screen[None]):
-=======
-@dataclass(slots=True)
-class _Search:
-    """A search that is being typed, and where it began."""
-
-    cursor: int
-    entry: int | None
-    view: View
-
-
 class TreeScreen(Page[None]):
->>>>>>> d0b24e3 (A screen is left once, however often it is told to)
     """Shows the tree of the open session. Dismissed after a move, or by Escape."""
 
     AUTO_FOCUS = "SessionTree"
