@@ -123,6 +123,16 @@ def test_the_tree_marks_where_one_is(capsys: pytest.CaptureFixture[str], recorde
     assert [row["leaf"] for row in rows] == [False] * 4 + [True]
 
 
+def test_the_demo_records_what_it_changes_and_the_tree_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--demo", "-p", "fix the bug", "--allow", "edit"]) == 0
+    capsys.readouterr()
+    row = json.loads(printed(capsys, "sessions", "list", "--json"))
+    lines = printed(capsys, "tree", row["id"]).splitlines()
+    edited = next(number for number, line in enumerate(lines) if "edit shop/cart.py" in line)
+    assert lines[edited + 1].endswith("files changed: shop/cart.py")
+    assert not any("**" in line or "`" in line for line in lines), "words, not Markdown"
+
+
 def test_a_subcommand_that_is_told_nothing_does_what_it_usually_does(
     capsys: pytest.CaptureFixture[str], recorded: str
 ) -> None:

@@ -28,6 +28,7 @@ from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session
 from tui_agent.session.tree import children
+from tui_agent.ui.plain_text import plain_preview
 
 
 def run_context(arguments: Namespace) -> int:
@@ -102,7 +103,8 @@ def tree_lines(headers: Sequence[EntryHeader], labels: dict[int, str], active: s
         label = f" [{labels[entry_id]}]" if entry_id in labels else ""
         here = "  ◀ here" if entry_id == leaf else ""
         mark = "•" if entry_id in active else "·"
-        text = f"{header.kind.replace('_', ' ')}: {header.preview[:80]}"
+        kind = "files changed" if header.kind == "checkpoint" else header.kind.replace("_", " ")
+        text = f"{kind}: {plain_preview(header.kind, header.preview)[:80]}"
         lines.append(f"{first}{mark} #{entry_id} {text}{label}{here}")
         offspring = below.get(entry_id, [])
         if len(offspring) == 1:

@@ -293,7 +293,7 @@ class Wiring:
             open_child=open_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
-            checkpoints=self._keeping(),
+            checkpoints=self._keeping(find_project(cwd)),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = getattr(self.arguments, "mode", None), self.chosen
@@ -333,12 +333,14 @@ class Wiring:
         sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
 
-    def _keeping(self) -> Keeping | None:
-        """Return where images of changed files go; None when they are not wanted."""
+    def _keeping(self, project: Path) -> Keeping | None:
+        """Return where images of a project's changed files go; None when they are not wanted."""
         store = self.store
         if not self.loaded.config.checkpoints.enabled:
             return None
-        own = tuple(path.resolve() for path in (data_dir(), log_dir(), runtime_dir(), cache_dir()))
+        places = (path.resolve() for path in (data_dir(), log_dir(), runtime_dir(), cache_dir()))
+        # The demo's project is in a directory of the program, and its files are the user's all the same.
+        own = tuple(path for path in places if not project.resolve().is_relative_to(path))
 
         def trim() -> object:
             return store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000)

@@ -29,7 +29,7 @@ from tui_agent.ui.take_over import TakeOverWatch
 from tui_agent.ui.warned import Warned
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
-from tui_agent.ui.widgets.header import SessionHeader
+from tui_agent.ui.widgets.header import LEAST, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
@@ -157,6 +157,10 @@ class MainScreen(Screen[None]):
     def clock(self) -> float:
         """Return seconds since the epoch."""
         return self._services.clock() if self._services is not None else time.time()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Say when the terminal is too small for what there is to show."""
+        self.header.cramped = event.size.width < LEAST.width or event.size.height < LEAST.height
 
     # -- sessions ---------------------------------------------------------------------------------------------
 

@@ -4,17 +4,25 @@ from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_agent.ui.format import one_line
+
+LEAST = Size(30, 8)
+"""The smallest terminal in which everything can be told apart."""
 
 
 class SessionHeader(Widget):
     """Title on the left, directory and branch on the right."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"session-header--title", "session-header--place"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "session-header--title",
+        "session-header--place",
+        "session-header--cramped",
+    }
 
     title: reactive[str] = reactive("")
     """The session's title or first message."""
@@ -25,6 +33,9 @@ class SessionHeader(Widget):
     note: reactive[str] = reactive("")
     """A word on the session that must not be missed: read only."""
 
+    cramped: reactive[bool] = reactive(default=False)
+    """Whether the terminal is too small; it is said in place of everything else here."""
+
     def __init__(self, directory: str) -> None:
         super().__init__()
         self.set_reactive(SessionHeader.directory, directory)
@@ -32,6 +43,11 @@ class SessionHeader(Widget):
     def render(self) -> Content:
         """Draw both ends; when they do not fit, the directory loses its beginning, then the title its end."""
         width = self.size.width
+        if self.cramped:
+            return Content.styled(
+                f"▲ smaller than {LEAST.width}×{LEAST.height}",
+                self.get_visual_style("session-header--cramped", partial=True),
+            )
         title = one_line(self.title) or "New session"
         if self.note:
             title = f"{title} · {self.note}"
