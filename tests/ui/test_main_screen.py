@@ -22,11 +22,12 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
+from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage, UserEntry
 from tui_agent.session.errors import StoreFull
 from tui_agent.session.session import Session
 from tui_agent.ui import commands
-from tui_agent.ui.app import TuiAgentApp
+from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
 from tui_agent.ui.commands import COMMANDS, Offer
 from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, Start
@@ -531,3 +532,14 @@ async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(tmp_path:
         assert stage.main.prompt.text == "still"
         await pilot.resize_terminal(30, 8)
         await until(lambda: "smaller than" not in screen_text(stage), pilot)
+
+
+async def test_styles_read_after_the_first_paint_change_nothing_of_it(tmp_path: Path) -> None:
+    assert sorted((*FIRST_STYLES, *LATER_STYLES)) == sorted(path.name for path in style_path("").glob("*.tcss"))
+    stage = make_stage(tmp_path)
+    async with stage.run():
+        main = stage.app.main
+        for widget in (main, main.header, main.body, main.notice, main.popup, main.prompt, main.gauge, main.status):
+            painted = dict(widget.styles.base.get_rules())
+            stage.app.stylesheet.apply(widget)
+            assert widget.styles.base.get_rules() == painted, widget

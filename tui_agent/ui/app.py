@@ -36,8 +36,10 @@ from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
 
 log = logging.getLogger(__name__)
 
-STYLES = ("app.tcss", "transcript.tcss", "prompt.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
-"""Style sheets in the order they are read."""
+FIRST_STYLES = ("app.tcss", "prompt.tcss")
+"""Style sheets of the first paint."""
+LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
+"""Style sheets of what comes after it, in the order they are read."""
 
 HARMLESS = Harmless()
 RESIZE_SETTLES = 0.3
@@ -102,7 +104,7 @@ class TuiAgentApp(App[int]):
         """
         # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
-        super().__init__(css_path=[style_path(name) for name in STYLES], ansi_color=colourless)
+        super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         terminal.know_enter_keys()
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
@@ -170,6 +172,7 @@ class TuiAgentApp(App[int]):
     @work(group="start")
     async def _bring_in(self) -> None:
         """Import and build what was not needed for the first paint, then show what was asked for."""
+        await self._read_styles()
         try:
             await asyncio.to_thread(import_module, "tui_agent.ui.widgets.session_view")
             services, start = await self._load()
@@ -213,6 +216,13 @@ class TuiAgentApp(App[int]):
     def on_terminal_gone(self, _message: TerminalGone) -> None:
         """Leave: nobody can see anything any more."""
         self.end(signal.SIGHUP)
+
+    async def _read_styles(self) -> None:
+        """Read the style sheets that the first paint had no use for; keys are answered between them."""
+        for name in LATER_STYLES:
+            self.stylesheet.read(style_path(name))
+            self.stylesheet.parse()
+            await asyncio.sleep(0)
 
     def show_welcome(self) -> None:
         """Show the ways to get a model over the main screen."""
