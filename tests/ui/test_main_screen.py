@@ -24,13 +24,13 @@ from tui_agent.agent.events import (
 )
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage, UserEntry
-from tui_agent.session.errors import StoreFull
+from tui_agent.session.errors import StoreBusy, StoreFull
 from tui_agent.session.session import Session
 from tui_agent.ui import commands
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
 from tui_agent.ui.commands import COMMANDS, Offer
 from tui_agent.ui.screens.line import LineScreen
-from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, Start
+from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, SessionPort, Start
 from tui_agent.ui.widgets.transcript import Transcript
 
 
@@ -214,6 +214,29 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(
         gate.set()
         await until(lambda: stage.agents and stage.agent.sent, pilot)
         assert stage.agent.sent == [("early", False)]
+
+
+async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_again(
+    tmp_path: Path,
+) -> None:
+    stage = make_stage(tmp_path)
+    really, locked = stage.services.open_session, True
+
+    def open_session(request: OpenRequest) -> SessionPort:
+        if locked:
+            raise StoreBusy("Another program keeps the session file locked.")
+        return really(request)
+
+    app = TuiAgentApp(replace(stage.services, open_session=open_session), settings=STILL)
+    async with app.run_test() as pilot:
+        await until(lambda: "locked" in app.main.notice.message, pilot)
+        await write(pilot, "a thought")
+        await pilot.press("enter")
+        await until(lambda: app.main.prompt.text == "a thought", pilot)
+        locked = False
+        await pilot.press("enter")
+        await until(lambda: stage.agents and stage.agent.sent, pilot)
+        assert stage.agent.sent == [("a thought", False)]
 
 
 async def test_ports_that_cannot_be_had_end_the_program_with_their_reason(tmp_path: Path) -> None:

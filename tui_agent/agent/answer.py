@@ -40,6 +40,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     Usage,
 )
+from tui_agent.session.errors import StoreError
 from tui_agent.session.session import DraftText, Session
 
 DRAFT_SECONDS = 0.2
@@ -110,6 +111,8 @@ class Answerer:
         self._channel = channel
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
+        self._unsaved: tuple[int | None, AssistantEntry] | None = None
+        """An answer that the store did not take, with the leaf it belongs below."""
         self.live: LiveAnswer | None = None
 
     async def answer(self, request: ModelRequest, *, step: int, estimate: int) -> AssistantEntry:
@@ -200,9 +203,25 @@ class Answerer:
         if self._attempt is not None:
             self._session.save_draft(self._attempt.draft())
 
+    def save_unsaved(self) -> None:
+        """Append an answer that could not be stored when it came, unless the user went elsewhere meanwhile.
+
+        Raises:
+            StoreError: it still can't be stored.
+        """
+        if self._unsaved is not None:
+            leaf, entry = self._unsaved
+            self._unsaved = None
+            if leaf == self._session.leaf:
+                self._finish(entry)
+
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
         self._end_attempt()
-        saved = cast("AssistantEntry", self._session.append(entry))
+        try:
+            saved = cast("AssistantEntry", self._session.append(entry))
+        except StoreError:
+            self._unsaved = self._session.leaf, entry
+            raise
         self._channel.emit(EntryAppended(saved))
         return saved
 

@@ -95,6 +95,7 @@ class Loop:
     async def _work(self) -> RunEnded:
         await self.context.warm()
         await self.context.gather_tools()
+        self.answerer.save_unsaved()
         while True:
             self._append_held_back()
             self.context.ensure_head()
@@ -176,14 +177,15 @@ class Loop:
             try:
                 self.greeting += await self.ports.hooks.session_start(resumed=bool(self.session.info.first_message))
                 answer = await self.ports.hooks.user_prompt(message.text, mid_run=mid_run)
-            except asyncio.CancelledError:
+                if answer.block:
+                    refused = answer.message or "no reason given"
+                    self.channel.emit(MessageRefused(message.typed, refused))
+                    continue
+                self._append(_user(message, mid_run=mid_run))
+            except (asyncio.CancelledError, StoreError):
                 self.queue.put_back(messages[index:])
+                self.channel.emit(self.queue.snapshot())
                 raise
-            if answer.block:
-                refused = answer.message or "no reason given"
-                self.channel.emit(MessageRefused(message.typed, refused))
-                continue
-            self._append(_user(message, mid_run=mid_run))
             told = "\n\n".join(filter(None, [self.greeting, answer.context]))
             self.greeting = ""
             if told:

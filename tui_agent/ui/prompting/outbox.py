@@ -32,6 +32,8 @@ class Outbox:
         main, intent = self._main, parse(text)
         if main.agent is None and not (isinstance(intent, CommandIntent) and intent.name in ANY_TIME):
             self._early.append((text, follow_up))
+            if main.view is not None:
+                main.view.open_again()
             return
         if not isinstance(intent, CommandIntent) and main.take_over.look():
             main.put_back(text)
@@ -55,6 +57,11 @@ class Outbox:
         early, self._early = self._early, []
         for text, follow_up in early:
             self._main.call_later(self.send, text, follow_up=follow_up)
+
+    def take_back(self) -> None:
+        """Put what was sent before there was a session back into the prompt: there will be none."""
+        early, self._early = self._early, []
+        self._main.put_back("\n".join(text for text, _ in early))
 
     def send_prepared(self, prepared: Prepared) -> None:
         """Send a message that was made ready, with the model and agent it wants."""

@@ -52,6 +52,7 @@ class SessionView(Container):
         self._main = main
         self._services = services
         self._slot = SessionSlot(services, self)
+        self._unopened: OpenRequest | None = None
         self._wants_panel: bool | None = None
         self._cold_cache = ColdCache(main)
 
@@ -88,6 +89,7 @@ class SessionView(Container):
             return
         except StoreError as error:
             self._main.say(error.message, "error")
+            self._stay_without(request)
             return
         self._main.show_opened(agent)
         self.question.clear()
@@ -106,6 +108,17 @@ class SessionView(Container):
         self.look_at_cache()
         self._tell_damage(agent)
         self.post_message(self.Opened())
+
+    def _stay_without(self, request: OpenRequest) -> None:
+        """Go on with nothing open if nothing was: what was sent goes back into the prompt."""
+        if self.agent is None:
+            self._unopened = request
+            self._main.outbox.take_back()
+
+    def open_again(self) -> None:
+        """Try once more to open what could not be opened."""
+        request, self._unopened = self._unopened, None
+        self._main.open_later(request)
 
     def shows(self, request: OpenRequest) -> bool:
         """Whether what is asked for is the session that is open; its entry, if one is named, is shown."""
@@ -158,7 +171,9 @@ class SessionView(Container):
         from tui_agent.ui.screens.sessions import held_question
 
         def answered(how: str | None) -> None:
-            if how is not None:
+            if how is None:
+                self._stay_without(request)
+            else:
                 self._main.open_later(
                     replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how))
                 )
