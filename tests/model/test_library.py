@@ -75,6 +75,13 @@ client = openai.AsyncOpenAI(api_key="x")
 assert client.responses.create and client.beta.threads.create and client.admin
 from openai.types.beta import Assistant
 from openai.types.responses import Response
+import asyncio
+from openai._streaming import SSEDecoder
+async def reads():
+    yield b'data: {"choices": [{"delta": {"content": "x"}}]}\\n\\n' * 5
+async def decoded():
+    return [event.data async for event in SSEDecoder().aiter_bytes(reads())]
+assert len(asyncio.run(decoded())) == 2
 assert Response.__name__ == "Response" and Assistant.__module__ == "openai.types.beta.assistant"
 """
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tui_agent.model import reexports
+from tui_agent.model import bursts, reexports
 
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 _VOCABULARY = "anthropic_tokenizer.json"
@@ -39,6 +39,8 @@ def load() -> Any:
     # The first request would import it otherwise.
     completions = importlib.import_module("openai.resources.chat.completions.completions")
     vars(completions)["async_maybe_transform"] = _as_it_is
+    decoder = importlib.import_module("openai._streaming").SSEDecoder
+    decoder.aiter_bytes = bursts.joining(decoder.aiter_bytes)
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     litellm.suppress_debug_info = True
