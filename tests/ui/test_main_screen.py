@@ -546,15 +546,16 @@ async def test_what_an_agent_can_do_is_looked_at_once(tmp_path: Path, monkeypatc
 async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run((60, 20)) as pilot:
-        assert "smaller than" not in screen_text(stage)
+        assert "needs" not in screen_text(stage)
         await pilot.resize_terminal(60, 7)
-        await until(lambda: "▲ smaller than 30×8" in screen_text(stage), pilot)
+        await until(lambda: "▲ needs 30×8" in screen_text(stage), pilot)
         await pilot.resize_terminal(20, 20)
-        await until(lambda: "▲ smaller than 30×8" in screen_text(stage), pilot)
+        await until(lambda: stage.main.header.size.width < 20, pilot)
+        await until(lambda: "▲ needs 30×8" in screen_text(stage), pilot)
         await write(pilot, "still")
         assert stage.main.prompt.text == "still"
         await pilot.resize_terminal(30, 8)
-        await until(lambda: "smaller than" not in screen_text(stage), pilot)
+        await until(lambda: "needs" not in screen_text(stage), pilot)
 
 
 async def test_styles_read_after_the_first_paint_change_nothing_of_it(tmp_path: Path) -> None:

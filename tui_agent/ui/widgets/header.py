@@ -45,7 +45,7 @@ class SessionHeader(Widget):
         width = self.size.width
         if self.cramped:
             return Content.styled(
-                f"▲ smaller than {LEAST.width}×{LEAST.height}",
+                f"▲ needs {LEAST.width}×{LEAST.height}",
                 self.get_visual_style("session-header--cramped", partial=True),
             )
         title = one_line(self.title) or "New session"
