@@ -29,17 +29,21 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "send; while the agent works: steer it after its current step"),
     ("alt+enter", "while the agent works: send when it is done"),
     ("alt+up", "take back the last message that waits"),
-    ("shift+enter  ctrl+j", "new line"),
-    ("up  down", "earlier messages, from the first or last line"),
-    ("pageup  pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
-    ("tab", "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session"),
+    ("shift+enter ctrl+j", "new line"),
+    ("up down", "earlier messages, from the first or last line"),
+    ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
+    (
+        "tab",
+        "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session; "
+        "escape comes back, and so does a letter that does nothing there: it is written in the prompt",
+    ),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
-    ("/name  @file", "commands, files; tab completes"),
+    ("/name @file #12", "commands, files, entries of this session; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),
     ("escape", "stop the agent"),
     ("ctrl+c", "copy what is selected, or clear the prompt; twice quits"),
     ("ctrl+p", "all commands"),
-    ("ctrl+q  ctrl+d", "quit; ctrl+d only in an empty prompt"),
+    ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
 """Keys that are not commands."""
 
@@ -56,7 +60,7 @@ def help_text(commands: "Iterable[Command]", keymap: Mapping[str, str] | None = 
     for command in commands:
         name = f"/{command.name} {command.argument}".strip()
         keys = own.get(command.name, command.key)
-        lines.append(Content(f"  {name:<18} {command.help}{f'  ({keys})' if keys else ''}"))
+        lines.append(Content(f"  {name:<19} {command.help}{f'  ({keys})' if keys else ''}"))
     return Content("\n").join([*lines, Content(""), *_keys(own)])
 
 
@@ -64,7 +68,7 @@ def keys_text(commands: "Iterable[Command]", keymap: Mapping[str, str] | None = 
     """Return the page of keys: the prompt's, those of commands, and the names to change them by."""
     own = keymap or {}
     keyed = [(own.get(command.name, command.key), command.help) for command in commands if command.key]
-    lines = [Content(f"  {keys:<18} {text}") for keys, text in keyed]
+    lines = [Content(f"  {keys:<19} {text}") for keys, text in keyed]
     return Content("\n").join([Content("Commands").stylize("bold"), *lines, Content(""), *_keys(own)])
 
 
@@ -81,7 +85,7 @@ def todo_text(todos: Sequence[tuple[str, str]]) -> Content:
 
 def _keys(own: Mapping[str, str]) -> list[Content]:
     lines = [Content("Keys").stylize("bold")]
-    lines += [Content(f"  {keys:<18} {text}") for keys, text in PROMPT_KEYS]
+    lines += [Content(f"  {keys:<19} {text}") for keys, text in PROMPT_KEYS]
     lines += [Content(""), Content("Keys by name").stylize("bold")]
     lines.append(Content('  Change one in config.toml:  [keys]  compact = "f8"'))
     for action in rebindable_actions():
