@@ -34,8 +34,8 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
     (
         "tab",
-        "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session; "
-        "escape comes back, and so does a letter that does nothing there: it is written in the prompt",
+        "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session; escape "
+        + "comes back, and so does a letter that does nothing there: it is written in the prompt",
     ),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name @file #12", "commands, files, entries of this session; tab completes"),
