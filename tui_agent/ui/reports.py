@@ -32,10 +32,10 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("shift+enter ctrl+j", "new line"),
     ("up down", "earlier messages, from the first or last line"),
     ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
+    ("tab", "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session"),
     (
-        "tab",
-        "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session; escape "
-        + "comes back, and so does a letter that does nothing there: it is written in the prompt",
+        "any other letter",
+        "in the conversation: begins a message in the prompt, as long as it does nothing to the block",
     ),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name @file #12", "commands, files, entries of this session; tab completes"),
