@@ -52,6 +52,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     arguments = _run_parser().parse_args(argv)
     arguments.command = "run"
     _refuse_slip(arguments.prompt or "", argv)
+    if arguments.print is not None and arguments.prompt:
+        if arguments.print:
+            raise UsageError("The prompt is more than one argument: put it in quotes. See: tui-agent --help")
+        arguments.print, arguments.prompt = arguments.prompt, None
     if arguments.json and arguments.print is None:
         raise UsageError("--json goes with -p. See: tui-agent --help")
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
@@ -105,7 +109,12 @@ def _run_parser() -> argparse.ArgumentParser:
     session.add_argument("--no-session", action="store_true", help="keep nothing")
     headless = parser.add_argument_group("without a screen")
     headless.add_argument(
-        "-p", "--print", metavar="PROMPT", help="answer on standard output and exit; standard input is added"
+        "-p",
+        "--print",
+        nargs="?",
+        const="",
+        metavar="PROMPT",
+        help="answer on standard output and exit; standard input is added",
     )
     headless.add_argument("--json", action="store_true", help="one JSON event per line instead of the answer")
     how = parser.add_argument_group("how it works")

@@ -146,6 +146,9 @@ class HeadlessRun:
         if ended.error:
             say(ended.error, file=self._err)
             return EXIT_STOPPED if ended.reason == "stopped" else EXIT_FAILED
+        if ended.reason == "step_limit":
+            say(f"Stopped after {ended.steps} steps. To go on: tui-agent -c -p continue", file=self._err)
+            return EXIT_STOPPED
         if self._denied and not self._acted:
             what = ", ".join(dict.fromkeys(self._denied))
             say(
@@ -158,9 +161,13 @@ class HeadlessRun:
 
 def event_json(event: AgentEvent) -> dict[str, Any]:
     """Return an event as JSON: ``type`` is its name in snake case, entries are as they are stored."""
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
     fields = {field.name: _plain(getattr(event, field.name)) for field in dataclasses.fields(event)}
-    return {"type": name, **fields}
+    return {"type": event_name(type(event)), **fields}
+
+
+def event_name(kind: type) -> str:
+    """Return what an event is called in JSON."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def _plain(value: Any) -> Any:

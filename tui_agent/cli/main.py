@@ -6,8 +6,10 @@ import gc
 import logging
 import os
 import sys
+import threading
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
@@ -15,6 +17,10 @@ from tui_agent.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 from tui_agent.cli.output import provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
+STDIN_PATIENCE = 3.0
+"""Seconds until it is told that standard input has not ended."""
+
+STILL_OPEN = "Waiting for standard input to end. Where nothing is piped in, add </dev/null."
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """By name, so that the modules they come from are not imported for every run."""
 
@@ -103,7 +109,7 @@ def _headless(arguments: Namespace) -> int:
 
     message, piped = arguments.print, _piped()
     if not message.strip() and not piped.strip():
-        raise UsageError('There is no prompt: write one after -p, or pipe it in with -p "".')
+        raise UsageError("There is no prompt: write one after -p, or pipe it in.")
 
     async def work() -> int:
         async with Wiring(arguments) as wiring:
@@ -127,11 +133,24 @@ def _headless(arguments: Namespace) -> int:
     return asyncio.run(work())
 
 
+@contextmanager
+def _waiting_is_told() -> Iterator[None]:
+    """Say what is waited for: whoever started the program may not know that its standard input is still open."""
+    timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _piped() -> str:
     """Return what is piped in."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
+    with _waiting_is_told():
+        text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
     if len(text) > MAX_STDIN_CHARS:
         raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")
     return text.strip("\n")

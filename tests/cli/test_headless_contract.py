@@ -1,0 +1,76 @@
+"""What scripts around a run without a screen rely on: events, arguments, exit codes."""
+
+import dataclasses
+import io
+import os
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent import events
+from tui_agent.cli import main
+from tui_agent.cli.arguments import UsageError, parse
+from tui_agent.cli.exit_codes import EXIT_STOPPED
+from tui_agent.cli.headless import HeadlessRun, event_name
+
+ROOT = Path(__file__).parents[2]
+WORD = re.compile(r"`(\w+)`")
+ROW = re.compile(r"^\| (`.+?`) \|(.*?)\| ", re.MULTILINE)
+
+
+def test_every_event_is_documented_with_its_fields() -> None:
+    text = (ROOT / "docs/headless.md").read_text()
+    told = {
+        name: re.findall(r"`(\w+)`", row[2]) for row in ROW.finditer(text) for name in re.findall(r"`(\w+)`", row[1])
+    }
+    known = {
+        event_name(kind): [field.name for field in dataclasses.fields(kind)]
+        for kind in typing.get_args(events.AgentEvent)
+    }
+    assert told == known
+
+
+@pytest.mark.parametrize(
+    ("words", "prompt"),
+    [(["-p", "do it"], "do it"), (["-p"], ""), (["-p", "--json", "do it"], "do it"), (["--json", "-p", "x"], "x")],
+)
+def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
+    arguments = parse(words)
+    assert (arguments.print, arguments.prompt) == (prompt, None)
+
+
+def test_a_prompt_without_quotes_is_not_cut() -> None:
+    with pytest.raises(UsageError, match="put it in quotes"):
+        parse(["-p", "fix", "this"])
+
+
+async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=(Call("ls", "{}"),)), Reply("I have to stop.")])
+    harness = make_agent(tmp_path, client, answer=None, max_steps=1)
+    out, err = io.StringIO(), io.StringIO()
+    assert await HeadlessRun(harness.agent, as_json=False, out=out, err=err).run("go") == EXIT_STOPPED
+    assert "To go on: tui-agent -c" in err.getvalue()
+
+
+def test_an_open_standard_input_is_told_of(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    script = "import sys; from tui_agent.cli import main; main.STDIN_PATIENCE = 0.05; sys.exit(main.run(sys.argv[1:]))"
+    own = {"TUI_AGENT_DATA_DIR": str(tmp_path / "data"), "TUI_AGENT_CONFIG_DIR": str(tmp_path / "config")}
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "--demo", "-p", "hello"],
+        cwd=tmp_path, env={**os.environ, **own, "PYTHONPATH": str(ROOT)},
+        stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        os.close(reader)
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"{main.STILL_OPEN}\n"
+        os.close(writer)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "I am a script" in out
