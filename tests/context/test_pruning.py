@@ -66,6 +66,14 @@ def test_two_turns_are_protected_however_large():
     assert plan_prune(resolve(build.path), rules()) is None
 
 
+def test_what_the_program_says_begins_no_turn():
+    build = turns_of_results([15_000] * 6)
+    for _ in range(3):
+        build.user("go on", synthetic="continue")
+        build.say("done")
+    assert plan_prune(resolve(build.path), rules()) is None
+
+
 def test_under_pressure_turns_protect_nothing_but_the_last_steps_and_newest_tokens_do():
     build = turns_of_results([50], [10_000] * 12)
     assert plan_prune(resolve(build.path), rules()) is None

@@ -13,6 +13,7 @@ from tui_agent.context.context_map import ContextMap, context_map
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
+from tui_agent.context.room_made import ROOM_KINDS, RoomMade, room_made
 from tui_agent.context.templates import Templates
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 from tui_agent.session.session import Session
@@ -45,6 +46,11 @@ class ContextInspector:
             cached=cached,
             size=self._context.size(),
         )
+
+    def room_made(self) -> RoomMade:
+        """Return how often the path was compacted and pruned so far."""
+        outline = self._session.path_outline()
+        return room_made(self._session.entries(row.id for row in outline if row.kind in ROOM_KINDS))
 
     async def first_head(self) -> SystemEntry | None:
         """Return the head that the first message is going to be sent with, None when the session has one.

@@ -21,6 +21,7 @@ from tui_agent.context.context_map import ContextMap, context_map
 from tui_agent.context.ladder import Commit
 from tui_agent.context.projection import project
 from tui_agent.context.request import request_bytes
+from tui_agent.context.room_made import RoomMade, room_made
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.templates import Templates
 from tui_agent.resources import prompt
@@ -51,7 +52,8 @@ def run_context(arguments: Namespace) -> int:
                 limits = ModelLimits(model, arguments.window, limits.max_output, "config", limits.vision)
             settings = wiring.loaded.config.context
             shown = context_map(path, limits, settings, wiring.directory.counter(model))
-            print(_map_json(shown, model) if arguments.json else _map_text(shown, model))
+            made = room_made(path)
+            print(_map_json(shown, made, model) if arguments.json else _map_text(shown, made, model))
             return 0
 
     return asyncio.run(work())
@@ -192,14 +194,17 @@ def _preview_json(draft: Draft, commit: Commit | Refusal) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _map_json(shown: ContextMap, model: str) -> str:
+def _map_json(shown: ContextMap, made: RoomMade, model: str) -> str:
     size = asdict(shown.size) | {"percent": round(shown.size.percent, 1), "budget": shown.size.budget}
-    return json.dumps({"model": model, "size": size, "blocks": [asdict(block) for block in shown.blocks]})
+    newest = made.newest.id if made.newest is not None else None
+    room = {"compactions": made.compactions, "last_compaction": newest, "prunes": made.prunes, "freed": made.freed}
+    blocks = [asdict(block) for block in shown.blocks]
+    return json.dumps({"model": model, "size": size, "made_room": room, "blocks": blocks})
 
 
-def _map_text(shown: ContextMap, model: str) -> str:
+def _map_text(shown: ContextMap, made: RoomMade, model: str) -> str:
     size = shown.size
-    lines = [f"{model or 'no model'}: {_gauge(size)}", ""]
+    lines = [f"{model or 'no model'}: {_gauge(size)}", *filter(None, [made.sentence]), ""]
     for block in shown.blocks:
         address = f"#{block.origin[0]}" if block.origin else ""
         hidden = f", {block.hidden:,} hidden" if block.hidden else ""

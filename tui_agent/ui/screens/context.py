@@ -146,6 +146,7 @@ class ContextScreen(Page[None]):
         facts.append(told.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent))
         if (miss := ahead.cache_miss) is not None:
             facts.append(f"Last request: {told.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}")
+        facts += filter(None, [ahead.room_made().sentence])
         self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
         self._say("")
         self.blocks.show(shown)
