@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.model import reexports
+from tui_agent.model import library, reexports
 
 PACKAGES = {
     "plain/__init__.py": "",
@@ -43,6 +43,7 @@ def test_a_name_is_imported_when_it_is_asked_for() -> None:
 
     assert "plain.names.one" not in sys.modules
     assert (names.second, names.One.__name__, names.sub.value) == (2, "One", 3)
+    assert Path(names.__file__).parts[-2:] == ("names", "__init__.py")
     assert names.One is sys.modules["plain.names.one"].One
     with pytest.raises(AttributeError, match=r"plain\.names.*nothing"):
         _ = names.nothing
@@ -58,6 +59,13 @@ def test_a_package_that_does_more_is_imported_whole() -> None:
     assert plain.busy.set_up is True
     assert {"plain.busy.one", "plain.star.one"} <= set(sys.modules)
     assert plain.star.One is sys.modules["plain.star.one"].One
+
+
+def test_a_version_without_a_part_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    for module, name in (("json.nowhere", "load"), ("json", "Nobody.load"), ("json", "nothing")):
+        library._replace(module, name, lambda _old: None)
+
+    assert len(caplog.records) == 3
 
 
 LOADED = """

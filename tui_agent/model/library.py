@@ -1,7 +1,7 @@
 """Loads litellm for the model host: silent, offline, and without what no chat request uses.
 
-What stands in for a part of litellm, openai or httpx here is told by where it is hung up; a later version that has
-no such part loads all of its own again and works as well, only slower and larger.
+A later version of litellm, openai or httpx that hasn't a part that is stood in for here works as well, only slower
+and larger.
 """
 
 import gc
@@ -13,9 +13,12 @@ import sys
 import types
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 from tui_agent.model import bursts, reexports
+
+log = logging.getLogger("tui_agent.host")
 
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 _VOCABULARY = "anthropic_tokenizer.json"
@@ -37,10 +40,8 @@ def load() -> Any:
         import litellm
 
     # The first request would import it otherwise.
-    completions = importlib.import_module("openai.resources.chat.completions.completions")
-    vars(completions)["async_maybe_transform"] = _as_it_is
-    decoder = importlib.import_module("openai._streaming").SSEDecoder
-    decoder.aiter_bytes = bursts.joining(decoder.aiter_bytes)
+    _replace("openai.resources.chat.completions.completions", "async_maybe_transform", lambda _old: _as_it_is)
+    _replace("openai._streaming", "SSEDecoder.aiter_bytes", bursts.joining)
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     litellm.suppress_debug_info = True
@@ -52,13 +53,21 @@ def load() -> Any:
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
     # Putting the whole answer together again at its end costs 0.1 ms a chunk and nobody asks for it; nor for prices.
     litellm.stream_chunk_builder = _nothing
-    streaming = importlib.import_module("litellm.litellm_core_utils.streaming_handler")
-    vars(streaming)["asyncify"] = _at_once
-    accounts = importlib.import_module("litellm.litellm_core_utils.litellm_logging")
-    accounts.Logging.response_cost_calculator = _nothing
+    _replace("litellm.litellm_core_utils.streaming_handler", "asyncify", lambda _old: _at_once)
+    _replace("litellm.litellm_core_utils.litellm_logging", "Logging.response_cost_calculator", lambda _old: _nothing)
     # The catalog shipped with it is the one in use already, and would be read a second time: 10 MB.
-    vars(litellm.utils)["get_bundled_model_cost_map"] = lambda: litellm.model_cost
+    _replace("litellm.utils", "get_bundled_model_cost_map", lambda _old: lambda: litellm.model_cost)
     return litellm
+
+
+def _replace(module: str, name: str, stand_in: Callable[[Any], Any]) -> None:
+    """Put what ``stand_in`` makes of a part of a module in its place; a version without that part is left alone."""
+    *owners, last = name.split(".")
+    try:
+        owner = reduce(getattr, owners, importlib.import_module(module))
+        setattr(owner, last, stand_in(getattr(owner, last)))
+    except (ImportError, AttributeError):
+        log.warning("%s has no %s to stand in for", module, name)
 
 
 class _Encoding:

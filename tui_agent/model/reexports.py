@@ -65,6 +65,7 @@ class _Finder(MetaPathFinder):
             return None
         spec = ModuleSpec(fullname, _ByName(names), origin=found.origin, is_package=True)
         spec.submodule_search_locations = found.submodule_search_locations
+        spec.has_location = True
         return spec
 
 
