@@ -1,12 +1,15 @@
 """Sessions as a whole: listing, naming, forking, deleting; blobs and the prompt history."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
+from sqlite3 import Connection
 
 import pytest
 
 from tests.support.texts import answered, said, texts
+from tui_agent.session import forking
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -16,7 +19,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
-from tui_agent.session.errors import AmbiguousSession, EntryNotFound, SessionHeld, SessionNotFound
+from tui_agent.session.errors import AmbiguousSession, EntryNotFound, SessionHeld, SessionNotFound, StoreFull
 from tui_agent.session.ids import uuid7
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -93,6 +96,40 @@ def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> 
     assert (fork.info.parent_session, fork.info.parent_entry) == (source.id, 2)
     assert (fork.info.entry_count, fork.info.first_message, fork.damaged) == (2, "a", 0)
     assert [hit.entry_id for hit in fork.search("b")] == [2]
+
+
+def test_others_write_while_a_session_is_forked(store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = new()
+    source.append_many([said(f"n{number}") for number in range(900)])
+    seen: list[int] = []
+    writer = store.writer
+    with Store(store.path, busy_timeout=0) as other:
+
+        def between() -> AbstractContextManager[Connection]:
+            other.put_blob(b"meanwhile")
+            seen.append(len(other.sessions()))
+            return writer()
+
+        monkeypatch.setattr(store, "writer", between)
+        fork = store.fork(source.id, 900)
+    assert len(seen) > 3
+    assert set(seen) == {1}, "nobody sees a part of it"
+    assert len(Session(store, fork.id, estimate=lambda _entry: 1).path()) == 900
+
+
+def test_a_fork_that_fails_leaves_nothing(store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = new()
+    source.append_many([said("a"), answered("b")])
+
+    def fails(*_arguments: object) -> None:
+        raise StoreFull("There is no room left on the disk.")
+
+    monkeypatch.setattr(forking, "finish", fails)
+    with pytest.raises(StoreFull):
+        store.fork(source.id, 2)
+    assert [info.id for info in store.sessions()] == [source.id]
+    assert [hit.session_id for hit in store.search("a")] == [source.id]
+    assert store.purge() == 1
 
 
 def test_references_in_a_fork_mean_what_they_meant(store: Store, new: NewSession) -> None:

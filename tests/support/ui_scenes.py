@@ -208,6 +208,7 @@ async def _help(stage: Stage, pilot: Any) -> None:
 
 async def _cost(stage: Stage, pilot: Any) -> None:
     await _run(stage, pilot, "cost")
+    await until(lambda: len(stage.app.screen_stack) == 2, pilot)
 
 
 async def _elsewhere(stage: Stage, pilot: Any) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import subprocess
 import sys
+import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +25,9 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.resources import style_path
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage, UserEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
 from tui_agent.session.errors import StoreBusy, StoreFull
-from tui_agent.session.session import Session
+from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui import commands
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
 from tui_agent.ui.commands import COMMANDS, Offer
@@ -316,6 +318,40 @@ async def test_a_session_somebody_holds_can_be_forked(tmp_path: Path) -> None:
         await until(lambda: len(stage.agents) == 2, pilot)
         assert stage.requests[-1] == OpenRequest(other.id, OpenHow.FORK)
         assert stage.agent.session.id != other.id
+
+
+async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = make_stage(tmp_path)
+    go_on = threading.Event()
+    fork, load = stage.store.fork, Session.load
+
+    def forked(session_id: str, at_entry: int | None) -> SessionInfo:
+        go_on.wait(20)
+        return fork(session_id, at_entry)
+
+    def slowly(session: Session, ids: Iterable[int]) -> list[Entry]:
+        go_on.wait(20)
+        return load(session, ids)
+
+    monkeypatch.setattr(Session, "load", slowly)
+    monkeypatch.setattr(stage.store, "fork", forked)
+    async with stage.run() as pilot:
+        stage.agent.append(user("a"), answer("b"))
+        await stage.main.run_command("cost", "")
+        await write(pilot, "meanwhile")
+        await until(lambda: "meanwhile" in screen_text(stage), pilot)
+        go_on.set()
+        await until(lambda: "1 request" in screen_text(stage), pilot)
+        await pilot.press("escape")
+        go_on.clear()
+        stage.main.prompt.reset()
+        await stage.main.run_command("fork", "")
+        await write(pilot, "and here")
+        await until(lambda: "and here" in screen_text(stage), pilot)
+        go_on.set()
+        await until(lambda: len(stage.agents) == 2, pilot)
 
 
 async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import re
 import sqlite3
+from collections.abc import Sequence
 
 from tui_agent.session import entry_table
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
 from tui_agent.session.spine import Spine
 
-__all__ = ["fork", "fork_title", "insert_session", "remove_session"]
+__all__ = ["begin", "copy", "finish", "fork_title", "insert_session", "path_to", "remove_session"]
 
 _FORKED = re.compile(r"(.*) \(fork(?: (\d{1,6}))?\)", re.DOTALL)
 _TITLE_LENGTH = 60
@@ -38,38 +39,59 @@ def insert_session(
     return number
 
 
-def fork(connection: sqlite3.Connection, source: int, at_entry: int | None, *, new_id: str, at: int) -> int:
-    """Copy the path to ``at_entry`` with its labels into a new session and return its number.
+def begin(connection: sqlite3.Connection, source: int, at_entry: int | None, *, fork: tuple[str, str], at: int) -> int:
+    """Insert a session that is to become the copy of the path to ``at_entry`` and return its number.
 
-    Ids stay what they are. New ones start above all of the source's, so that a reference to an entry that was not
-    copied (the leaf a branch summary tells of) can never come to name another one.
+    ``fork`` is its id and the program that makes it. Until `finish` it counts as deleted by that program: nobody sees
+    a part of it, and what a program leaves unfinished is purged.
     """
-    source_id, cwd, title, first_message, last_id = connection.execute(
-        "SELECT id, cwd, title, first_message, last_id FROM sessions WHERE number = ?", (source,)
+    new_id, program = fork
+    source_id, cwd, title, first_message = connection.execute(
+        "SELECT id, cwd, title, first_message FROM sessions WHERE number = ?", (source,)
     ).fetchone()
     title = fork_title(title or first_message)
     target = insert_session(
         connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, "")
     )
-    spine = Spine()
-    for rows in entry_table.spine_rows(connection, source, 1, at_entry or 0):
-        spine.extend(rows)
-    path = spine.path(at_entry)
-    for chunk in entry_table.chunks(path):
-        _copy(connection, source, target, chunk)
-    _copy_labels(connection, source, target)
+    connection.execute("UPDATE sessions SET deleted_at = ?, deleted_by = ? WHERE number = ?", (at, program, target))
     connection.execute("INSERT INTO blob_uses SELECT ?, digest FROM blob_uses WHERE session = ?", (target, source))
-    entries = entry_table.load(connection, target, path, lambda _damaged: None)
+    return target
+
+
+def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) -> Sequence[int]:
+    """Return the ids from the root to an entry."""
+    spine = Spine()
+    for rows in entry_table.spine_rows(connection, session, 1, entry_id or 0):
+        spine.extend(rows)
+    return spine.path(entry_id)
+
+
+def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
+    """Copy some entries into a session that was begun, and index them.
+
+    Ids stay what they are, so that every reference to one still names the same entry.
+    """
+    _copy(connection, source, target, ids)
+    entries = entry_table.load(connection, target, ids, lambda _damaged: None)
     for entry in entries:
         connection.execute(
             "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key_of(target, entry.id), index_text(entry))
         )
-    connection.execute(
-        "UPDATE sessions SET last_id = ?, entry_count = ?, leaf = ? WHERE number = ?",
-        (last_id, len(path), at_entry, target),
-    )
     entry_table.note(connection, target, entries)
-    return target
+
+
+def finish(connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int) -> None:
+    """Make a copy of ``count`` entries the session it was begun as.
+
+    New ids start above all of the source's, so that a reference to an entry that was not copied (the leaf a branch
+    summary tells of) can never come to name another one.
+    """
+    _copy_labels(connection, source, target)
+    connection.execute(
+        "UPDATE sessions SET last_id = (SELECT last_id FROM sessions WHERE number = ?), entry_count = ?, leaf = ?, "
+        "deleted_at = NULL, deleted_by = NULL WHERE number = ?",
+        (source, count, leaf, target),
+    )
 
 
 def fork_title(source: str) -> str:

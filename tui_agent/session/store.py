@@ -233,8 +233,15 @@ class Store:
         with self.writer() as connection:
             if at_entry is not None and not entry_table.exists(connection, source, at_entry):
                 raise EntryNotFound(at_entry)
-            new_id = self._new_id(self.clock())
-            number = forking.fork(connection, source, at_entry, new_id=new_id, at=self.clock())
+            new_id, at = self._new_id(self.clock()), self.clock()
+            number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
+            path = forking.path_to(connection, source, at_entry)
+        # Copying 100,000 entries takes seconds, in which others have to be able to write.
+        for ids in entry_table.chunks(path):
+            with self.writer() as connection:
+                forking.copy(connection, source, number, ids)
+        with self.writer() as connection:
+            forking.finish(connection, source, number, at_entry, len(path))
         return self._info_of(number, new_id)
 
     # -- blobs, search, history -----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Handlers import what they show: commands are known before the first paint, scree
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.format import one_line
@@ -44,7 +44,7 @@ async def sessions(main: MainScreen, argument: str) -> None:
 async def fork(main: MainScreen, _argument: str) -> None:
     """Go on in a copy of the session."""
     if main.agent is not None:
-        await main.open(OpenRequest(main.agent.session.id, OpenHow.FORK))
+        main.open_later(OpenRequest(main.agent.session.id, OpenHow.FORK))
 
 
 async def rename(main: MainScreen, argument: str) -> None:
@@ -196,18 +196,26 @@ def open_output(main: MainScreen, entry: Entry) -> None:
 
 async def retry(main: MainScreen, _argument: str) -> None:
     """Send the last request again."""
-    if main.agent is not None and not main.agent.running and main.agent.session.path():
+    if main.agent is not None and not main.agent.running and main.agent.session.leaf is not None:
         main.notice.clear()
         main.agent.retry()
 
 
 async def cost(main: MainScreen, _argument: str) -> None:
     """Say what was spent."""
+    if main.agent is not None:
+        main.run_soon(_tell_cost(main, main.agent.session))
+
+
+async def _tell_cost(main: MainScreen, session: Any) -> None:
+    """Read what cost something, in a thread: in a long session it takes a second."""
     from tui_agent.ui import reports
     from tui_agent.ui.screens.report import ReportScreen
 
-    if main.agent is not None:
-        main.app.push_screen(ReportScreen("Cost of this session", reports.cost_text(main.agent.session.path())))
+    path = session.path_outline()
+    ids = [entry_id for kind in reports.COSTING for entry_id in path.of_kind(kind)]
+    told = await asyncio.to_thread(lambda: reports.cost_text(session.load(ids)))
+    main.app.push_screen(ReportScreen("Cost of this session", told))
 
 
 async def theme(main: MainScreen, argument: str) -> None:

@@ -139,10 +139,14 @@ class _Spent:
     priced: bool = False
 
 
-def cost_text(path: Sequence[Entry]) -> Content:
-    """Return what each model was sent, answered and cost on the current path."""
+COSTING = ("assistant", "compaction", "branch_summary")
+"""Kinds of entries that cost something."""
+
+
+def cost_text(entries: Sequence[Entry]) -> Content:
+    """Return what each model was sent, answered and cost, by the entries of the current path that cost something."""
     by_model: defaultdict[str, _Spent] = defaultdict(_Spent)
-    for entry in path:
+    for entry in entries:
         if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry) and entry.usage is not None:
             _add(by_model[entry.model or "unknown"], entry.usage, entry.cost)
     if not by_model:

@@ -1,11 +1,15 @@
 """Holds the one session that is open with its agent: opens, listens, lets go."""
 
+import asyncio
 from collections.abc import Callable
 
 from textual.message_pump import MessagePump
 
 from tui_agent.ui.inbox import Inbox
-from tui_agent.ui.services import AgentPort, AppServices, OpenRequest
+from tui_agent.ui.services import AgentPort, AppServices, OpenHow, OpenRequest
+
+COPYING = "Copying the session …"
+"""Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
 
 
 class SessionSlot:
@@ -25,7 +29,9 @@ class SessionSlot:
             SessionHeld: another live program has it.
             StoreError: it can't be opened. In both cases the one that was open stays.
         """
-        session = self._services.open_session(request)
+        forks = request.how is OpenHow.FORK
+        opened = self._services.open_session
+        session = await asyncio.to_thread(opened, request) if forks else opened(request)
         await self.close()
         self.agent = self._services.make_agent(session)
         self._unsubscribe = self.agent.subscribe(self._inbox.put)

@@ -1,5 +1,6 @@
 """What the tree screen does to a session: go, merge, fork, undo. It asks first when there is something to lose."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from tui_agent.ui.screens.diff import diff_screen
 from tui_agent.ui.screens.file_choice import RESTORE, files_question, move_with_files
 from tui_agent.ui.screens.summarising import Answer, SummaryDialog
 from tui_agent.ui.services import OpenRequest
+from tui_agent.ui.session_slot import COPYING
 from tui_agent.ui.subagent_handlers import show_session
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import prompt_text
@@ -154,17 +156,19 @@ class TreeMoves:
 
     def fork(self, entry_id: int) -> None:
         """Go on in a new session that ends at an entry; a message of the user is to be edited there."""
-        self._when_idle(lambda: self._fork(entry_id))
+        self._when_idle(lambda: self._main.run_soon(self._fork(entry_id)))
 
-    def _fork(self, entry_id: int) -> None:
+    async def _fork(self, entry_id: int) -> None:
         plan = self._agent.navigator.plan(entry_id)
+        self._screen.say(COPYING)
         try:
-            info = self._main.services.store.fork(self._agent.session.id, plan.leaf)
+            info = await asyncio.to_thread(self._main.services.store.fork, self._agent.session.id, plan.leaf)
         except StoreError as error:
             self._screen.say(error.message)
             return
-        self._screen.dismiss()
-        self._main.run_soon(self._open(info.id, plan))
+        if self._screen.is_current:
+            self._screen.dismiss()
+        await self._open(info.id, plan)
 
     async def _open(self, session_id: str, plan: MovePlan) -> None:
         await self._main.open(OpenRequest(session_id))

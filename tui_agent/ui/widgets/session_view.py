@@ -20,7 +20,7 @@ from tui_agent.ui.format import plural
 from tui_agent.ui.inbox import AgentEvents
 from tui_agent.ui.run_state import RunState
 from tui_agent.ui.services import AgentPort, AppServices, OpenHow, OpenRequest
-from tui_agent.ui.session_slot import SessionSlot
+from tui_agent.ui.session_slot import COPYING, SessionSlot
 from tui_agent.ui.widgets.first_hints import ENOUGH, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
@@ -82,6 +82,8 @@ class SessionView(Container):
     async def open(self, request: OpenRequest) -> None:
         """Open a session in place of the one shown; when that fails, the one shown stays."""
         self._main.unsent.save()
+        if request.how is OpenHow.FORK:
+            self._main.say(COPYING)
         try:
             agent = await self._slot.open(request)
         except SessionHeld as held:
