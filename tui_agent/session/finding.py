@@ -8,7 +8,7 @@ from typing import Any
 from tui_agent.session import entry_table
 from tui_agent.session.entries import ShellEntry, UserEntry
 from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals
-from tui_agent.session.rows import storable
+from tui_agent.session.rows import BodyError, entry_from, storable
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import index_text, match_expression, snippet
 from tui_agent.session.typed import typed_text
@@ -200,16 +200,20 @@ def typed_texts(connection: sqlite3.Connection, limit: int) -> list[str]:
     """Return what was typed as messages and shell commands, distinct, the newest first."""
     found: dict[str, None] = {}
     rows = connection.execute(
-        "SELECT e.session, e.id FROM entries AS e JOIN sessions AS s ON s.number = e.session "
+        "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body FROM entries AS e "
+        "JOIN sessions AS s ON s.number = e.session LEFT JOIN bodies AS b ON b.key = (e.session << 32) | e.id "
         "WHERE e.kind IN ('user', 'shell') AND s.deleted_at IS NULL "
         "ORDER BY e.created_at DESC, e.session DESC, e.id DESC"
     )
-    for number, entry_id in rows:
+    for row in rows:
         if len(found) >= limit:
             break
-        for entry in entry_table.load(connection, number, [entry_id], lambda _damaged: None):
-            if isinstance(entry, ShellEntry):
-                found.setdefault(f"{'!!' if entry.excluded else '!'}{entry.command}")
-            elif isinstance(entry, UserEntry) and entry.synthetic is None and (said := typed_text(entry.parts)).strip():
-                found.setdefault(said)
+        try:
+            entry = entry_from(row)
+        except BodyError:
+            continue
+        if isinstance(entry, ShellEntry):
+            found.setdefault(f"{'!!' if entry.excluded else '!'}{entry.command}")
+        elif isinstance(entry, UserEntry) and entry.synthetic is None and (said := typed_text(entry.parts)).strip():
+            found.setdefault(said)
     return list(found)
