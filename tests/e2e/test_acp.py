@@ -28,7 +28,7 @@ from tests.support.place import MODEL, Place
 PNG = base64.b64encode(
     bytes.fromhex("89504e470d0a1a0a0000000d4948445200000002000000030806000000b98ce6b00000000049454e44ae426082")
 ).decode()
-PATIENCE = 40
+PATIENCE = 100
 
 
 @dataclass

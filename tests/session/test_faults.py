@@ -242,7 +242,6 @@ def test_one_damaged_entry_costs_one_entry(tmp_path: Path, body: str) -> None:
         assert len(store.prompt_history()) == 40
         fork = open_session(store, store.fork(session_id, 10).id)
         assert len(fork.path()) == 9
-        store.rebuild_search()
         store.delete(session_id)
         assert store.purge() == 1
 

@@ -158,15 +158,6 @@ def test_the_beginning_and_the_end_of_a_huge_entry_are_indexed(session: Session)
     assert found(session, "alpha omega") == [1]
 
 
-def test_the_index_can_be_made_anew(store: Store, session: Session) -> None:
-    session.append_many([said("needle"), said("other")])
-    with store.writer() as connection:
-        connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('delete-all')")
-    assert found(session, "needle") == []
-    store.rebuild_search()
-    assert found(session, "needle") == [1]
-
-
 def test_a_search_may_run_in_a_thread_while_appends_go_on(session: Session) -> None:
     session.append(said("needle"))
     results: list[int] = []

@@ -41,6 +41,7 @@ from tui_agent.acp.prompts import read_prompt
 from tui_agent.acp.session import EditorSession
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.agent.permissions import MODE_HELP
 from tui_agent.agent.preparing import CommandError
 from tui_agent.session import records
 from tui_agent.session.errors import StoreError
@@ -49,13 +50,6 @@ from tui_agent.session.session import Session
 PAGE = 50
 """Sessions listed at once."""
 _CURSOR_DIGITS = 10
-
-MODES = {
-    "build": "Reading is free, everything else asks first",
-    "auto-edit": "Changes to files of the project don't ask either",
-    "plan": "Looks and thinks, changes nothing",
-    "yolo": "Asks for nothing",
-}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,8 +199,8 @@ class EditorAgent:
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_more: Any) -> SetSessionModeResponse:
         """Change what runs unasked."""
-        if mode_id not in MODES:
-            raise RequestError(-32602, f"There is no mode {mode_id!r}; there are {', '.join(MODES)}.")
+        if mode_id not in MODE_HELP:
+            raise RequestError(-32602, f"There is no mode {mode_id!r}; there are {', '.join(MODE_HELP)}.")
         self._session(session_id).agent.change_mode(mode_id)
         return SetSessionModeResponse()
 
@@ -302,10 +296,11 @@ class EditorAgent:
         opened.tell(helpers.update_available_commands(commands))
 
 
-def _modes(mode: str) -> SessionModeState:
-    known = {**MODES, mode: MODES.get(mode, "An agent of your own")}
+def _modes(current: str) -> SessionModeState:
+    known: dict[str, str] = {mode.value: told for mode, told in MODE_HELP.items()}
+    known.setdefault(current, "an agent of your own")
     modes = [SessionMode(id=name, name=name.capitalize(), description=text) for name, text in known.items()]
-    return SessionModeState(current_mode_id=mode, available_modes=modes)
+    return SessionModeState(current_mode_id=current, available_modes=modes)
 
 
 def _directory(cwd: str) -> Path:

@@ -159,7 +159,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     compact.add_argument("--json", action="store_true", help="with --preview")
     for sub in (context, compact):
         sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, trust=False, max_steps=None)
-        sub.set_defaults(no_session=False, demo=False)
+        sub.set_defaults(no_session=False, demo=False, print=None)
 
     models = commands.add_parser("models", help="models that can be used")
     models.add_argument("filter", nargs="?", default="", help="part of a name")
@@ -207,7 +207,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
     acp.add_argument("--trust", action="store_true", help="let this project's own settings and commands act")
     acp.add_argument("--debug", action="store_true", help="log more")
-    acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False)
+    acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False, print=None)
 
 
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:

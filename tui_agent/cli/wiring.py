@@ -66,19 +66,21 @@ class Wiring:
             *(parse_rule(text, Action.ALLOW) for text in arguments.allow),
             *(parse_rule(text, Action.DENY) for text in arguments.deny),
         )
-        if getattr(arguments, "print", None) is not None:
+        self.headless: bool = arguments.print is not None
+        """Nobody can be asked, and nobody looks."""
+        if self.headless:
             # Without anybody to ask, a doom loop is refused once and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self.extensions = Extensions(self.trusts, headless=getattr(arguments, "print", None) is not None)
+        self.extensions = Extensions(self.trusts, headless=self.headless)
         self._configure()
         self.chosen: AgentSpec | None = self._choose_agent()
         """The agent of the user's that was named instead of a mode."""
         self.store: Store = self._open_store()
 
     def _choose_agent(self) -> AgentSpec | None:
-        name = getattr(self.arguments, "mode", None)
+        name = self.arguments.mode
         if name is None or name in MODES:
             return None
         folders = Folders(self.cwd, find_project(self.cwd), config_dir(), Path.home())
@@ -136,8 +138,7 @@ class Wiring:
         self.client = RoutedClient(self.host, DemoClient())
 
     def _state_now(self) -> ProjectState:
-        assumed = bool(getattr(self.arguments, "trust", False))
-        return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=assumed)
+        return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=self.arguments.trust)
 
     def answer_trust(self, answer: Answer | None) -> None:
         """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
@@ -288,7 +289,7 @@ class Wiring:
             blob=self.store.blob,
             environment=safe_environment(os.environ),
             knowledge=knowledge,
-            titles=getattr(self.arguments, "print", None) is None,
+            titles=not self.headless,
             agents=builtin_specs(prompt),
             open_child=open_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
@@ -296,7 +297,7 @@ class Wiring:
             checkpoints=self._keeping(find_project(cwd)),
         )
         ports.adopt(self.adjustable(ports))
-        wanted, chosen = getattr(self.arguments, "mode", None), self.chosen
+        wanted, chosen = self.arguments.mode, self.chosen
         model = DEMO_MODEL if demo else self.default_model()
         agent = Agent(session, ports, model=model, mode=wanted or config.mode)
         if wanted and not session.read_only:

@@ -10,7 +10,7 @@ from tui_agent.session.entries import ShellEntry, UserEntry
 from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals
 from tui_agent.session.rows import BodyError, entry_from, storable
 from tui_agent.session.schema import key_of
-from tui_agent.session.search import index_text, match_expression, snippet
+from tui_agent.session.search import match_expression, snippet
 from tui_agent.session.typed import typed_text
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "entries",
     "matching",
     "mentionable",
-    "rebuild",
     "sessions",
     "sessions_named",
     "totals",
@@ -183,17 +182,6 @@ def mentionable(connection: sqlite3.Connection, query: str, limit: int, session:
             headers = entry_table.newest_headers(connection, session, _SPEAKING, condition, value, limit)
             found.update((header.id, header) for header in headers if header.id not in found)
     return list(found.values())[:limit]
-
-
-def rebuild(connection: sqlite3.Connection) -> None:
-    """Index all entries anew."""
-    connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('delete-all')")
-    for (number,) in connection.execute("SELECT number FROM sessions").fetchall():
-        ids = [row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (number,))]
-        for entry in entry_table.load(connection, number, ids, lambda _damaged: None):
-            connection.execute(
-                "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key_of(number, entry.id), index_text(entry))
-            )
 
 
 def typed_texts(connection: sqlite3.Connection, limit: int) -> list[str]:

@@ -293,11 +293,6 @@ class Store:
         with self.reader() as connection:
             return finding.mentionable(connection, query, limit, number)
 
-    def rebuild_search(self) -> None:
-        """Make the search index anew from the entries."""
-        with self.writer() as connection:
-            finding.rebuild(connection)
-
     def prompt_history(self, limit: int = 500) -> list[str]:
         """Return what the user typed in all sessions, distinct, the newest first. Shell commands begin with ``!``."""
         with self.reader() as connection:
