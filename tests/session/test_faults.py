@@ -95,6 +95,20 @@ def _pragma(store: Store, statement: str) -> int:
         return value
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_deleted_while_it_is_open_is_told_and_can_still_be_read(
+    session: Session, store: Store, *, replaced: bool
+) -> None:
+    session.append(said("a"))
+    store.path.unlink()
+    if replaced:
+        store.path.write_bytes(b"somebody else's")
+    with pytest.raises(StoreReadOnly, match="was deleted or replaced while it was open"):
+        session.append(said("b"))
+    assert texts(session.path()) == ["a"]
+    assert session.read_only
+
+
 # -- no right to write --------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
-from tui_agent.session.errors import StoreBusy, StoreFull
+from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui import commands
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
@@ -239,6 +239,22 @@ async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_
         await pilot.press("enter")
         await until(lambda: stage.agents and stage.agent.sent, pilot)
         assert stage.agent.sent == [("a thought", False)]
+
+
+async def test_what_is_sent_when_nothing_can_be_saved_any_more_stays_in_the_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 30)) as pilot:
+        stage.store.path.unlink()
+        with pytest.raises(StoreReadOnly):
+            stage.store.rename(stage.agent.session.id, "a title")
+        monkeypatch.setattr(type(stage.agent.session), "read_only", property(lambda _session: True))
+        await write(pilot, "a thought")
+        await pilot.press("enter")
+        await until(lambda: "was deleted or replaced" in stage.main.notice.message, pilot)
+        assert stage.main.prompt.text == "a thought"
+        assert stage.agent.sent == []
 
 
 async def test_ports_that_cannot_be_had_end_the_program_with_their_reason(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ class Database:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._presence: FileLock | None = None
+        self._file: tuple[int, int] | None = None
         try:
             with self._translated():
                 self._open(wants_write=not read_only)
@@ -123,6 +124,7 @@ class Database:
         Raises:
             StoreError: the transaction could not be made; nothing of it is stored.
         """
+        self._refuse_if_gone()
         if self._refusal is not None:
             raise self._refusal
         with self._write_lock, self._translated():
@@ -146,6 +148,14 @@ class Database:
         if self._presence is not None:
             self._presence.close()
             self._presence = None
+
+    def _refuse_if_gone(self) -> None:
+        """Write nothing into a file that has no name any more: it would be lost with the program."""
+        if self._refusal is None and self._file is not None and _identity(self.path) != self._file:
+            self._refusal = StoreReadOnly(
+                f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
+                "more. /export writes this session to a file; then start the program again."
+            )
 
     # -- connections ----------------------------------------------------------------------------------------
 
@@ -234,6 +244,7 @@ class Database:
                 raise
         connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
         self._keep(connection)
+        self._file = _identity(self.path)
         self._mode = "mode=rw"
         return True
 
@@ -316,6 +327,15 @@ class Database:
                 f"The session file {self.path} is an older program's and can't be converted because it is read-only."
             )
         self._refusal = StoreReadOnly(f"The session file {self.path} is read-only: nothing can be saved.")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from every other one, None when there is none at a path."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -11,12 +11,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_agent.agent.exporting import ExportOrder
+    from tui_agent.session.errors import StoreError
     from tui_agent.session.records import EntryHeader, SearchHit, SessionInfo, SessionTotals
     from tui_agent.session.unsent import Unsent
 
 
 class StorePort(Protocol):
     """The sessions of this user; ``session.store.Store`` is one."""
+
+    @property
+    def read_only(self) -> StoreError | None:
+        """Why nothing can be saved, None when all is well."""
+        ...
 
     def sessions(
         self, *, cwd: Any = None, query: str | None = None, limit: int = 200, offset: int = 0

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ANY_TIME = frozenset({"quit", "exit", "help", "keys", "doctor"})
 """Commands that need no session."""
 
+READ_ONLY = "This session is open for reading only; /fork goes on in a copy."
+
 
 class Outbox:
     """One per main screen. Messages leave in the order they were sent, however long it takes to read what they name."""
@@ -102,7 +104,9 @@ class Outbox:
         if main.agent is None:
             return
         if main.agent.session.read_only:
-            main.say("This session is open for reading only; /fork goes on in a copy.", "warning")
+            refusal = main.services.store.read_only
+            main.put_back(message if isinstance(message, str) else typed_text(message))
+            main.say(refusal.message if refusal else READ_ONLY, "warning")
             return
         main.undone.clear()
         try:
