@@ -166,6 +166,14 @@ def test_pruned_output_counts_as_its_placeholder():
     assert before - after == pytest.approx(result(4, "a").tokens, abs=45)
 
 
+@pytest.mark.parametrize("target", [3, 4])
+def test_a_call_that_was_dropped_weighs_nothing_and_neither_does_its_result(target):
+    asked = answer(3, None, "a").model_copy(update={"parts": (ToolCallPart(call_id="a", tool="read", arguments="{}"),)})
+    path = [head(), user(2), stored(asked), result(4, "a"), ContextEditEntry(id=5, target=target, action="drop")]
+
+    assert measure(path, LIMITS, SETTINGS, COUNTER).history == user(2).tokens
+
+
 def test_the_factor_corrects_what_is_estimated_and_nothing_else():
     path = [head(), user(2), answer(3, USAGE), user(4, ENGLISH * 100)]
 
