@@ -453,6 +453,13 @@ async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(tmp_path: Pa
     assert not any(entry.mid_run for entry in harness.path() if isinstance(entry, UserEntry))
 
 
+async def test_an_edit_made_in_the_instant_a_run_ends_is_not_kept_for_the_next(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("First.")]))
+    at_the_end(harness, lambda: harness.agent.edit_context(2, "pin"))
+    assert (await harness.say("hi")).reason == "done"
+    assert harness.kinds() == ["system", "user", "assistant", "context_edit"]
+
+
 async def test_a_server_that_insists_on_alternating_roles_gets_them_from_then_on(tmp_path: Path) -> None:
     def script(request: ModelRequest) -> Reply:
         roles = [message.role for message in request.messages if message.role != "system"]

@@ -186,7 +186,7 @@ class ContextKeeper:
 
     async def compact_as_asked(self) -> None:
         """Carry out the compaction that was asked for during the run, if one was."""
-        if self.pending is not None:
+        while self.pending is not None:
             focus, self.pending = self.pending, None
             await self.compact("manual", focus or None)
 

@@ -62,7 +62,10 @@ class Loop:
         self.step = 0
         ended = RunEnded("done")
         try:
-            ended = await self._work_it_off()
+            try:
+                ended = await self._work_it_off()
+            finally:
+                self._append_held_back()
         except asyncio.CancelledError:
             ended = RunEnded("interrupted", steps=self.step)
         except ModelError as error:
