@@ -115,6 +115,42 @@ async def test_what_git_was_told_not_to_look_at_is_read_from_the_disk(
     await harness.agent.aclose()
 
 
+async def test_what_git_stores_with_other_line_endings_is_read_from_the_disk(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    (project / ".gitattributes").write_text("*.py text eol=crlf\n")
+    (project / "a.py").write_bytes(b"one\r\n")
+    commit(project)
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash("echo gone > a.py; echo gone > run.sh"),))
+    await harness.say("do it")
+    await restore(harness, None)
+    assert tree(project) == before
+    await harness.agent.aclose()
+
+
+async def test_what_the_user_wrote_and_a_command_moved_is_somewhere(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(tmp_path, (bash("echo more >> a.py"),), (bash("mv a.py b.py"),))
+    start = harness.session.leaf
+    await harness.say("first")
+    (project / "a.py").write_bytes(b"mine\n")
+    await harness.say("second")
+    await restore(harness, start)
+    assert (project / "b.py").read_bytes() == b"mine\n"
+    await harness.agent.aclose()
+
+
+async def test_a_name_with_a_line_break_goes_back_too(tmp_path: Path, project: Path) -> None:
+    (project / "two\nlines.txt").write_bytes(b"one\n")
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash("rm two*"),))
+    await harness.say("do it")
+    await restore(harness, None)
+    assert tree(project) == before
+    await harness.agent.aclose()
+
+
 async def test_looking_runs_no_program_that_a_repository_names(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

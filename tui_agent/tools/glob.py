@@ -1,6 +1,7 @@
 """The ``glob`` tool: files by name, newest first."""
 
 import asyncio
+import os
 from pathlib import Path
 
 from tui_agent.session.entries import ToolMetadata
@@ -9,7 +10,7 @@ from tui_agent.tools.globs import has_magic
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.paths import is_directory
 from tui_agent.tools.permission import PermissionNeed
-from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
+from tui_agent.tools.ripgrep import NoRipgrepError, list_files
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 
 MAX_FILES = 100
@@ -67,12 +68,11 @@ async def _matching(scope: Scope) -> list[str]:
         return [scope.single_file]
     found: list[str] = []
 
-    def sink(lines: list[bytes]) -> None:
-        paths = (line.decode("utf-8", "surrogateescape").removeprefix("./") for line in lines)
-        found.extend(path for path in paths if scope.takes(path))
+    def sink(names: list[bytes]) -> None:
+        found.extend(path for path in map(os.fsdecode, names) if scope.takes(path))
 
     try:
-        await run_ripgrep(["--files", "./"], scope.directory, sink)
+        await list_files(scope.directory, sink)
     except NoRipgrepError:
         return await asyncio.to_thread(lambda: list(scope.files()))
     return found

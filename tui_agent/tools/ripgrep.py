@@ -38,8 +38,24 @@ class Search:
 LineSink = Callable[[list[bytes]], None]
 
 
-async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink) -> Search:
+async def list_files(directory: Path, sink: LineSink) -> Search:
+    """Have ripgrep list the files it would search, relative to the directory; raises as `run_ripgrep`."""
+
+    def plain(names: list[bytes]) -> None:
+        sink([name.removeprefix(b"./") for name in names])
+
+    # A name may hold a line break.
+    return await run_ripgrep(["--files", "--null", "./"], directory, plain, end=b"\0")
+
+
+async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n") -> Search:
     """Run ripgrep in a directory and hand its output on by the line; it never outlives the call.
+
+    Args:
+        arguments: what to do.
+        directory: where to run.
+        sink: takes several lines at a time.
+        end: what a line ends with.
 
     Raises:
         NoRipgrepError: no ripgrep runs here.
@@ -55,7 +71,7 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink)
     timed_out = False
     try:
         async with asyncio.timeout(TIMEOUT):
-            await _lines(process.stdout, sink)
+            await _lines(process.stdout, sink, end)
             await process.wait()
     except TimeoutError:
         timed_out = True
@@ -66,10 +82,10 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink)
     return Search(process.returncode or 0, (await errors).decode(errors="replace").strip(), timed_out)
 
 
-async def _lines(stream: asyncio.StreamReader, sink: LineSink) -> None:
+async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> None:
     rest = b""
     while chunk := await stream.read(_CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, rest = (rest + chunk).split(end)
         if lines:
             sink(lines)
     if rest:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tui_agent.agent.checkpoints.images import Stamp
 from tui_agent.tools.ignore import walk_files
-from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
+from tui_agent.tools.ripgrep import NoRipgrepError, list_files
 
 MAX_FILES = 30_000
 """A project with more is not watched."""
@@ -81,12 +81,12 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
 async def _names(root: Path) -> list[str]:
     names: list[str] = []
 
-    def sink(lines: list[bytes]) -> None:
+    def sink(found: list[bytes]) -> None:
         if len(names) <= MAX_FILES:
-            names.extend(os.fsdecode(line).removeprefix("./") for line in lines)
+            names.extend(map(os.fsdecode, found))
 
     try:
-        await run_ripgrep(["--files", "./"], root, sink)
+        await list_files(root, sink)
     except NoRipgrepError:
         return await asyncio.to_thread(
             lambda: [path.relative_to(root).as_posix() for path in walk_files(root, limit=MAX_FILES + 1)]

@@ -22,12 +22,16 @@ DROPPED = "its image was dropped to save room"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A file that is one way here and another there. ``reason`` says why it can't be restored whatever it is now."""
+    """A file that is one way here and another there. ``reason`` says why it can't be restored whatever it is now.
+
+    ``taken`` are the contents that changes on the way took from there: somebody else's may be among them.
+    """
 
     path: str
     here: Image
     there: Image
     reason: str = ""
+    taken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,8 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
         here = after_of(undone[-1]) if undone else before_of(done[0])
         there = after_of(done[-1]) if done else before_of(undone[0])
         if here != there or here.problem:
-            found.append(Difference(path, here, there, _obstacle(undone)))
+            taken = frozenset(change.before for change in undone if change.before is not None)
+            found.append(Difference(path, here, there, _obstacle(undone), taken))
     return found
 
 
@@ -130,7 +135,7 @@ def decide(
             reason = DROPPED
         if reason:
             conflicts.append(Conflict(difference.path, reason))
-            stuck.update(filter(None, [there.digest]))
+            stuck.update(difference.taken, filter(None, [there.digest]))
         else:
             steps.append(Step(difference.path, now, there))
     # A file that was moved and can't go back is not deleted where it is: it would be nowhere.

@@ -86,10 +86,12 @@ class Shelf:
         missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
         if len(missing) > FEW_FILES:
             objects = self._unmodified()
+            sizes = self._sizes({name for path in missing if (name := objects.get(path))})
             for path in missing:
-                if (name := objects.get(path)) is not None:
+                # Another size: git stores it otherwise than it lies there (line endings, large file storage).
+                if (name := objects.get(path)) is not None and sizes.get(name) == manifest[path].size:
                     self._known[path] = (manifest[path], _Object(name))
-            missing = [path for path in missing if path not in objects]
+            missing = [path for path in missing if (self._known.get(path) or (None,))[0] != manifest[path]]
         if self._end > MAX_SHELF_BYTES // 2:
             self._forget_gone(manifest)
         # What was changed last is changed next.
@@ -121,7 +123,6 @@ class Shelf:
         contents = self._read_objects(set(objects.values()))
         for path, name in objects.items():
             data = contents.get(name)
-            # Another size: git stores it otherwise than it lies there (line endings, large file storage).
             same = data is not None and len(data) == stamps[path].size
             found[path] = _reading(stamps[path], data if same else None)
         return found
@@ -184,6 +185,15 @@ class Shelf:
         for row in differing.split(b"\0"):
             objects.pop(os.fsdecode(row), None)
         return objects
+
+    def _sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """Return how large git's objects are."""
+        asked = "".join(f"{name}\n" for name in names)
+        output = (
+            self._git("cat-file", "--batch-check=%(objectname) %(objectsize)", text=asked.encode()) if asked else None
+        )
+        rows = [row.split() for row in (output or b"").decode().splitlines()]
+        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
 
     def _read_objects(self, names: Iterable[str]) -> dict[str, bytes]:
         asked = "".join(f"{name}\n" for name in names)
