@@ -1,5 +1,6 @@
 """The program is asked to end, or its terminal goes away: the terminal is whole again, and so is the session."""
 
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -36,6 +37,16 @@ def start_streaming(place: Place, server: ModelServer) -> Terminal:
     ask(terminal, "count")
     terminal.wait_for("One two")
     return terminal
+
+
+def sleeping(terminal: Terminal) -> list[psutil.Process]:
+    """Return the program's processes that run the test's command; others may end while one looks."""
+    found = []
+    for child in psutil.Process(terminal.process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "4711" in child.cmdline():
+                found.append(child)
+    return found
 
 
 @pytest.fixture
@@ -81,12 +92,11 @@ def test_a_terminal_that_goes_away_ends_even_a_program_that_is_deaf_to_it(
     terminal.wait_for(PROMPT_HINT)
     ask(terminal, "sleep")
     terminal.wait_for("sleep 4711")
-    program = psutil.Process(terminal.process.pid)
-    terminal.wait_until(lambda: any("4711" in child.cmdline() for child in program.children(recursive=True)), "sleep")
-    children = program.children(recursive=True)
+    terminal.wait_until(lambda: bool(sleeping(terminal)), "the command to run")
+    commands = sleeping(terminal)
     terminal.hang_up()
     terminal.process.wait(TIMEOUT)
-    assert not psutil.wait_procs(children, timeout=TIMEOUT)[1]
+    assert not psutil.wait_procs(commands, timeout=TIMEOUT)[1]
     again = place.start("-c")
     ask(again, "once more")
     again.wait_for("Here again.")
