@@ -42,14 +42,19 @@ class Trace:
 
 
 def all_traces() -> Iterator[Trace]:
-    """Yield every recorded and generated trace."""
+    """Yield every recorded and generated trace; the long ones outgrow windows of 128k and more as well."""
     recorded = DATA / "pi-large-session.jsonl"
     if recorded.is_file():
         yield Trace(RECORDED, _numbered(_recorded(recorded)))
-    yield Trace("features", _numbered(_Story(1, files=60).features(tasks=80)))
-    yield Trace("one long run", _numbered(_Story(2, files=80).one_run(steps=520)))
-    yield Trace("bug hunt", _numbered(_Story(3, files=60).hunt(rounds=120)))
-    yield Trace("中文", _numbered(_Story(4, files=60, chinese=True).features(tasks=70)))
+    for seed in (1, 2):
+        yield Trace(f"features {seed}", _numbered(_Story(seed, files=60).features(tasks=30)))
+        yield Trace(f"one run {seed}", _numbered(_Story(10 + seed, files=60).one_run(steps=200)))
+        yield Trace(f"bug hunt {seed}", _numbered(_Story(20 + seed, files=40).hunt(rounds=60)))
+        yield Trace(f"scattered {seed}", _numbered(_Story(30 + seed, files=60, scattered=True).features(tasks=30)))
+        yield Trace(f"中文 {seed}", _numbered(_Story(40 + seed, files=60, chinese=True).features(tasks=25)))
+    yield Trace("long features", _numbered(_Story(51, files=60).features(tasks=80)))
+    yield Trace("long run", _numbered(_Story(52, files=80).one_run(steps=520)))
+    yield Trace("long scattered", _numbered(_Story(53, files=80, scattered=True).one_run(steps=520)))
 
 
 def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
@@ -81,12 +86,15 @@ class _Story:
     """Writes a session: an agent in a made-up project whose files and symbols come up again and again.
 
     What is used again follows what real sessions show: mostly recent things, some from long ago, and symbols that
-    were acted on more than symbols that were only seen.
+    were acted on more than symbols that were only seen. In a ``scattered`` one nothing of that holds: every file and
+    every symbol is as likely as any other, so that no rule of what to keep can be right.
     """
 
-    def __init__(self, seed: int, files: int, *, chinese: bool = False) -> None:
+    def __init__(self, seed: int, files: int, *, chinese: bool = False, scattered: bool = False) -> None:
         self._random = Random(seed)
         self._chinese = chinese
+        self._scattered = scattered
+        self._clock = 1_700_000_000_000
         self._entries: list[Entry] = []
         self._calls = 0
         self._files = [self._file(number) for number in range(files)]
@@ -141,12 +149,16 @@ class _Story:
 
     def _symbol(self, file: int) -> str:
         names = self._files[file][1]
+        if self._scattered:
+            return self._random.choice(names)
         # The first symbols of a file are the ones that matter.
         return names[min(int(self._random.expovariate(0.25)), len(names) - 1)]
 
     def _pick(self) -> int:
         rng = self._random
-        if self._used and rng.random() < 0.55:
+        if self._scattered:
+            chosen = rng.randrange(len(self._files))
+        elif self._used and rng.random() < 0.55:
             back = min(int(rng.expovariate(0.25)), len(self._used) - 1)
             chosen = self._used[-1 - back]
         elif self._used and rng.random() < 0.4:
@@ -174,7 +186,9 @@ class _Story:
             text = f"任务 {number}：请修改 {self._path(file)} 里的 {self._symbol(file)}，让它支持新的缓存格式。{rule}"
         else:
             text = f"Task {number}: make {self._symbol(file)} in {self._path(file)} support the new cache. {rule}"
-        self._entries.append(UserEntry(parts=(TextPart(text=text),)))
+        # A person is away for more than five minutes every fourth time, and for hours now and then.
+        self._clock += 1_000 * rng.choice((20, 60, 120, 240, 60, 120, 900, 7_200))
+        self._entries.append(UserEntry(parts=(TextPart(text=text),), created_at=self._clock))
 
     def _work(self, file: int) -> None:
         choice = self._random.random()
@@ -204,15 +218,20 @@ class _Story:
             lines.append(f"E   AssertionError: {name} returned {self._random.randint(1, 999)} items, expected 7")
         self._result("bash", {"command": f"pytest -q {tests}"}, "\n".join(lines), file, code=int(failing))
 
+    def _now(self) -> int:
+        self._clock += 1_000 * self._random.randint(4, 30)
+        return self._clock
+
     def _say(self, text: str) -> None:
-        self._entries.append(AssistantEntry(parts=(TextPart(text=text),), model="demo"))
+        self._entries.append(AssistantEntry(parts=(TextPart(text=text),), model="demo", created_at=self._now()))
 
     def _result(self, tool: str, arguments: dict[str, Any], output: str, file: int, code: int | None = None) -> None:
         self._calls += 1
         call_id = f"call_{self._calls}"
         intent = f"我来看看 {self._symbol(file)}。" if self._chinese else f"Let me look at {self._symbol(file)}."
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=json.dumps(arguments, ensure_ascii=False))
-        self._entries.append(AssistantEntry(parts=(TextPart(text=intent), call), model="demo", finish="tool_calls"))
+        parts = (TextPart(text=intent), call)
+        self._entries.append(AssistantEntry(parts=parts, model="demo", finish="tool_calls", created_at=self._now()))
         path = arguments.get("path")
         metadata = ToolMetadata(
             path=path,

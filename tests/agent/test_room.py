@@ -302,7 +302,7 @@ async def test_a_lean_head_is_not_worth_a_word(tmp_path: Path) -> None:
 async def test_what_a_notice_offers_is_a_command(tmp_path: Path) -> None:
     project_files(tmp_path)
     worker = Worker(60, summary=Reply(""))
-    harness = make_agent(tmp_path, ScriptedClient(worker), window=16_000, max_steps=100, rules=allow_all())
+    harness = make_agent(tmp_path, ScriptedClient(worker), window=8_000, max_steps=100, rules=allow_all())
     await harness.say("Read everything.")
     offered = {notice.action for notice in harness.of(Notice) if notice.action}
     assert offered

@@ -89,6 +89,14 @@ def test_the_last_four_steps_stay_even_when_they_are_over_the_newest_tokens():
     assert plan.targets == tuple(results(build)[:2])
 
 
+@pytest.mark.parametrize(("budget", "steps"), [(4_000, 1), (24_000, 1), (40_000, 2), (200_000, 4)])
+def test_a_small_window_protects_fewer_steps_but_always_what_was_not_answered_yet(budget, steps):
+    build = turns_of_results([budget // 5] * 6)
+    plan = plan_prune(resolve(build.path), rules(budget=budget, pressure=True, minimum=1))
+    assert plan is not None
+    assert plan.targets == tuple(results(build)[:-steps])
+
+
 def test_nothing_happens_below_the_minimum():
     build = turns_of_results([19_000], [25_000], [25_000])
     assert plan_prune(resolve(build.path), rules()) is None

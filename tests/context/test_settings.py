@@ -45,7 +45,7 @@ def test_budgets_scale_with_the_history_budget():
     assert prune.worthwhile_tokens(500_000) == 20_000
     assert prune.worthwhile_tokens(10_000) == 2_000
     assert compaction.summary_tokens(10_000) == compaction.user_messages_tokens(10_000) == 1_000
-    assert compaction.anchors_tokens(10_000) == 800
+    assert compaction.anchors_tokens(10_000) == 1_200
 
 
 def test_the_target_of_a_compaction_is_the_smaller_of_both_shares():

@@ -12,12 +12,13 @@ from tests.support.knowledge import knowledge, skill, write
 from tests.support.model_client import Provider
 from tests.support.model_script import Call, Recorded, Turn
 from tests.support.model_server import ModelServer
-from tests.support.wire_blocks import blocks
+from tests.support.wire_blocks import blocks, texts
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import EntryAppended, RequestStarted
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.context.tokens import TokenCounter
+from tui_agent.context.tokens import TokenCounter, count_text
 from tui_agent.model.client import HostClient
+from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SUMMARY = "## Goal\nRead every file.\n\n## Next Steps\n1. Go on.\n"
 ALLOW_ALL = (Rule("*", "*", Action.ALLOW, "flag"),)
 EXPLORER = AgentSpec("explore", "finds and reads", prompt="You explore.", tools=("read", "ls"))
+AROUND_TOKENS = 4
+"""About what stands around each text, call and tool of a request."""
 BREAKING = {"compaction", "prune", "context_edit"}
 """Kinds of entries that may change what was sent before."""
 
@@ -89,7 +92,7 @@ def make(tmp_path: Path, client: HostClient, model: str) -> Harness:
     harness = make_agent(
         tmp_path,
         client,
-        window=16_000,
+        window=10_000,
         model=model,
         max_steps=1_000,
         rules=ALLOW_ALL,
@@ -137,11 +140,15 @@ async def test_each_request_extends_the_one_before_until_something_breaks_it_on_
         if (before := blocks(worker.sent[at - 1].json)) != blocks(worker.sent[at].json)[: len(before)]
     ]
     assert [(at, grown[at]) for at in breaks if not grown[at] & BREAKING] == []
-    assert 0 < len(breaks) < 25
+    assert 0 < len(breaks) < 45
     assert {"prune", "compaction"} <= set(harness.kinds())
     everything = b"".join(request.body for request in worker.sent).decode()
     assert "Mind the time" in everything
     assert "Be very careful here" in everything
+    answers = [entry for entry in harness.session.path() if isinstance(entry, AssistantEntry)]
+    for request, answer in zip(worker.sent, answers, strict=True):
+        counted = sum(count_text(text) + AROUND_TOKENS for text in texts(request.json))
+        assert abs(answer.estimate - counted) <= 0.03 * counted
     # A changed file is told of at a break, not before.
     assert "as of step" in worker.sent[-1].body.decode()
     if provider is Provider.ANTHROPIC:

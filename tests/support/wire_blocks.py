@@ -19,3 +19,25 @@ def blocks(body: dict[str, Any]) -> list[str]:
 
 def _unmarked(piece: Any) -> Any:
     return {k: v for k, v in piece.items() if k != "cache_control"} if isinstance(piece, dict) else piece
+
+
+def texts(body: dict[str, Any]) -> list[str]:
+    """Return what a model reads of a request: every text, call and tool, without the JSON around them."""
+    found = [json.dumps(tool, ensure_ascii=False) for tool in body.get("tools", [])]
+    for message in [*body.get("system", []), *body["messages"]]:
+        content = message.get("content") or message.get("text") or ""
+        found += [content] if isinstance(content, str) else map(_text, content)
+        calls = (call["function"] for call in message.get("tool_calls") or ())
+        found += [f"{call['name']}{call['arguments']}" for call in calls]
+    return found
+
+
+def _text(part: dict[str, Any]) -> str:
+    match part["type"]:
+        case "tool_use":
+            return f"{part['name']}{json.dumps(part['input'], ensure_ascii=False)}"
+        case "tool_result":
+            content = part["content"]
+            return content if isinstance(content, str) else "".join(map(_text, content))
+        case _:
+            return str(part.get("text") or part.get("thinking") or "")

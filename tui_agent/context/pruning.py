@@ -178,6 +178,7 @@ class _Zones:
         self._steps = 0
         self._output = 0
         self._protected = rules.settings.protected_tokens(rules.budget)
+        self._protected_steps = rules.settings.protected_steps(rules.budget)
 
     def exposed(self, entry: Entry, *, repeated: bool) -> bool:
         """Whether the entry is an output to prune; call it once for every entry, newest first."""
@@ -193,7 +194,7 @@ class _Zones:
         tokens = self._weights.of(entry)
         if not repeated:
             self._output += tokens
-        in_steps = self._steps < settings.protect_steps
+        in_steps = self._steps < self._protected_steps
         if tokens < LEAST_OUTPUT or (in_steps and (repeated or self._rules.pressure)):
             return False
         if repeated:

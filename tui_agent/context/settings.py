@@ -109,7 +109,7 @@ class CompactionSettings(_Settings):
     """Characters of a tool argument in the written-out conversation."""
     summary_share: Share = 0.10
     """Share of the history budget the model's summary may take."""
-    anchors_share: Share = 0.08
+    anchors_share: Share = 0.12
     """Share of the history budget for facts carried verbatim: paths, commands, errors, numbers."""
     user_messages_share: Share = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
@@ -172,6 +172,8 @@ class PruneSettings(_Settings):
     """Newest user turns whose tool output is protected while there is no pressure."""
     protect_steps: int = Field(default=4, ge=0)
     """Newest steps whose tool output is protected always."""
+    step_budget: Tokens = 16_000
+    """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
     protected_tools: tuple[str, ...] = ("skill", "todo", "recall")
     """Tools whose results are never pruned."""
     minimum_tokens: Tokens = 20_000
@@ -198,6 +200,10 @@ class PruneSettings(_Settings):
     def protected_tokens(self, budget: int) -> int:
         """Return the tokens of newest tool output that are protected, for a history budget."""
         return min(self.protect_tokens, round(budget * self.protect_share))
+
+    def protected_steps(self, budget: int) -> int:
+        """Return the newest steps that are protected, for a history budget."""
+        return min(self.protect_steps, max(1, budget // max(1, self.step_budget)))
 
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""

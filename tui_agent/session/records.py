@@ -23,6 +23,8 @@ __all__ = [
 class EntryHeader(NamedTuple):
     """What lists, heights and the tree need of an entry; reading it never parses the entry.
 
+    It is a named tuple because a tree of 100,000 is made at once.
+
     ``tokens`` is the estimate stored with the entry, ``created_at`` milliseconds since the epoch, ``size`` the
     characters a reader sees of the entry, for height estimates.
     """

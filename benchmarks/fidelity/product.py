@@ -1,0 +1,97 @@
+"""This product's rules as they are, driven by a recorded session."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from benchmarks.fidelity.policies import FIXED, MAX_OUTPUT, TTL_SECONDS, Policy, Summaries
+from benchmarks.fidelity.traces import COUNTER
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
+from tui_agent.context.compaction_policy import is_due
+from tui_agent.context.ladder import Commit, Measures, plan_commit
+from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.truncation import limits_for, truncate
+from tui_agent.context.view import resolve
+from tui_agent.session.entries import Entry, ToolMetadata, ToolResultEntry
+
+_ADDRESS = re.compile(r"#(\d+)")
+_NO_SUMMARY = "-"
+"""Stands for a summary that says nothing; without any, this product would write one by rule."""
+
+
+class Ours(Policy):
+    """The rules with their defaults. ``fullness`` lowers the threshold, to compare at a rival's size."""
+
+    name = "tui-agent"
+
+    def __init__(
+        self,
+        window: int,
+        summaries: Summaries = "extractive",
+        *,
+        fullness: float = 1.0,
+        settings: ContextSettings | None = None,
+    ) -> None:
+        super().__init__(window, summaries)
+        settings = settings or ContextSettings()
+        compaction = settings.compaction
+        if fullness < 1:
+            highest = window - compaction.reserve(window, MAX_OUTPUT)
+            compaction = compaction.model_copy(update={"threshold": round(highest * fullness)})
+        self.settings = settings.model_copy(update={"compaction": compaction})
+        self._limits = limits_for(window, self.settings.truncation)
+        self._born_cut: set[int] = set()
+
+    def admit(self, entry: Entry) -> Entry:
+        """Truncate an output when it is born."""
+        if not isinstance(entry, ToolResultEntry):
+            return entry
+        keep: Literal["ends", "head"] = "ends" if entry.tool == "bash" else "head"
+        born = truncate(entry.output, keep, self._limits)
+        if born.truncation is None:
+            return entry
+        self._born_cut.add(entry.id)
+        metadata = ToolMetadata(**(entry.metadata.model_dump() | {"truncation": born.truncation}))
+        return self._counted(entry.model_copy(update={"output": born.text, "metadata": metadata}))
+
+    def before_request(self) -> None:
+        """Prune when it is needed or free, then compact over the threshold."""
+        size = self._size()
+        why = occasion(self.settings.prune, size, Moment(cache_cold=self.idle > TTL_SECONDS[0]))
+        if why is not None:
+            self._prune(size, why)
+            size = self._size()
+        if is_due(size):
+            self._compact(size)
+
+    def recalled(self, text: str) -> Iterable[int]:
+        """Whatever has its ``#id`` in view, and outputs in view that were cut when they were born."""
+        yield from (int(number) for number in _ADDRESS.findall(text))
+        yield from (entry.id for entry in resolve(self.path).entries if entry.id in self._born_cut)
+
+    def _size(self) -> ContextSize:
+        reserve = self.settings.compaction.reserve(self.window, MAX_OUTPUT)
+        threshold = self.settings.compaction.threshold_at(self.window, reserve)
+        total = FIXED + self.history
+        return ContextSize(FIXED, self.history, total, self.window, reserve, threshold, None, estimated=True)
+
+    def _prune(self, size: ContextSize, why: Occasion) -> None:
+        rules = PruneRules(self.settings.prune, size.budget, pressure=under_pressure(self.settings.prune, size))
+        plan = plan_prune(resolve(self.path), rules, why)
+        if plan is not None:
+            self.change([plan.entry()])
+
+    def _compact(self, size: ContextSize) -> None:
+        plan = plan_compaction(self.path, self.settings, size, PlanOptions())
+        if not isinstance(plan, CompactionPlan):
+            if plan.prune is not None:
+                self.change([plan.prune.entry()])
+            return
+        self.health.summarised += plan.tokens_summarised
+        summary = self.told(plan.previous_summary, (*plan.history, *plan.turn_prefix))
+        measures = Measures(self.measured, COUNTER.text, templates=self.templates)
+        commit = plan_commit(self.path, plan, summary or _NO_SUMMARY, measures, size)
+        if isinstance(commit, Commit):
+            self.change(commit.entries)
