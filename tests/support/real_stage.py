@@ -71,11 +71,12 @@ def real_stage(tmp_path: Path, script: Script, *, services: dict[str, Any] | Non
 def working_script(turns: int = 1, *, lines: int = 120) -> list[Reply]:
     """Return turns in which the model reads a file, runs a command and answers."""
     usage = Usage(input=800, cache_read=7_200, output=120)
+    first = Usage(input=1_500, output=120)
     replies: list[Reply] = []
     for turn in range(turns):
         path = f"module_{turn}.py"
         replies += [
-            Reply("I look at it.", (Call("read", f'{{"path": "{path}"}}'),), usage=usage),
+            Reply("I look at it.", (Call("read", f'{{"path": "{path}"}}'),), usage=usage if turn else first),
             Reply("", (Call("bash", f'{{"command": "seq 1 {lines}"}}'),), usage=usage),
             Reply(f"Module {turn} drops **next** because it was built from a constant.", usage=usage),
         ]
