@@ -99,13 +99,6 @@ def test_the_head_is_two_system_messages_with_the_first_block_alone():
     assert request.model == MODEL
 
 
-def test_a_server_that_knows_one_system_message_gets_one():
-    request = project([HEAD, user(2)], replace(TRAITS, single_system=True))
-
-    assert [m.role for m in request.messages] == ["system", "user"]
-    assert request.messages[0].text == "You are an agent.\n\nDirectory: /home/me\n\nRules"
-
-
 def test_the_head_and_the_last_two_messages_are_marked_for_the_cache():
     request = project([HEAD, user(2), answer(3, "hi"), user(4)], TRAITS)
 
@@ -349,7 +342,6 @@ def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it():
 
     assert project([user(1), entry], TRAITS).messages[1].reasoning == ('{"b":1,  "a":2}', '{"c": 3}')
     assert project([user(1), entry], ModelTraits("other")).messages[1].reasoning == ()
-    assert project([user(1), entry], replace(TRAITS, reasoning=False)).messages[1].reasoning == ()
 
 
 @pytest.mark.parametrize(
@@ -432,9 +424,6 @@ def test_images_of_results_move_into_a_message_of_the_user_after_all_results():
     assert [m.role for m in messages] == ["user", "assistant", "tool", "tool", "user"]
     assert [part for part in messages[4].content if isinstance(part, ImageRef)] == [ImageRef("a" * 64, "image/png")]
     assert messages[4].origin == (3,)
-    inline = project(path, replace(TRAITS, images_in_tool_results=True)).messages
-    assert len(inline) == 4
-    assert ImageRef("a" * 64, "image/png") in inline[2].content
 
 
 # -- alternating roles --------------------------------------------------------------------------------------

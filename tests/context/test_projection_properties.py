@@ -17,8 +17,6 @@ traits = st.builds(
     ModelTraits,
     model=st.sampled_from(MODELS),
     vision=st.booleans(),
-    images_in_tool_results=st.booleans(),
-    single_system=st.booleans(),
     alternating_roles=st.sampled_from([False, False, True]),
     short_call_ids=st.sampled_from([False, False, True]),
 )
@@ -33,9 +31,7 @@ def check(request, of):
     validate(
         request,
         vision=of.vision,
-        images_in_tool_results=of.images_in_tool_results,
         alternating=of.alternating_roles,
-        single_system=of.single_system,
         foreign_ids=True,
     )
 

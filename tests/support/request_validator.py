@@ -22,9 +22,7 @@ def validate(
     request: ModelRequest,
     *,
     vision: bool = True,
-    images_in_tool_results: bool = False,
     alternating: bool = False,
-    single_system: bool = False,
     foreign_ids: bool = False,
 ) -> None:
     """Raise ``InvalidRequestError`` unless the request is one that a strict server accepts."""
@@ -33,7 +31,7 @@ def validate(
     head = [message for message in payload if message["role"] == "system"]
     body = payload[len(head) :]
     _require(payload[: len(head)] == head, "a system message stands after another message")
-    _require(len(head) <= (1 if single_system else 2), "too many system messages")
+    _require(len(head) <= 2, "too many system messages")
     for message in head:
         _text(message["content"], "system")
     if body:
@@ -42,7 +40,7 @@ def validate(
     for at, message in enumerate(body):
         where = f"message {at} ({message['role']})"
         _require(message["role"] in ("user", "assistant", "tool"), f"{where}: unknown role")
-        _content(message, where, vision=vision, tool_images=images_in_tool_results)
+        _content(message, where, vision=vision)
         if alternating and at:
             _alternates(body[at - 1]["role"], message["role"], where)
     _call_ids(body, strict=not foreign_ids)
@@ -62,7 +60,7 @@ def _text(value: Any, where: str) -> None:
     value.encode("utf-8")
 
 
-def _content(message: dict[str, Any], where: str, *, vision: bool, tool_images: bool) -> None:
+def _content(message: dict[str, Any], where: str, *, vision: bool) -> None:
     role, content = message["role"], message["content"]
     if role == "assistant":
         _require(isinstance(content, str), f"{where}: parts in an answer")
@@ -86,7 +84,7 @@ def _content(message: dict[str, Any], where: str, *, vision: bool, tool_images: 
             _text(part["text"], where) if part["text"] != "\n\n" else None
         else:
             _require(vision, f"{where}: image for a model without vision")
-            _require(role == "user" or tool_images, f"{where}: image in a tool result")
+            _require(role == "user", f"{where}: image in a tool result")
             _require(bool(part["blob"]), f"{where}: image without data")
 
 

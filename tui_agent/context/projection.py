@@ -66,15 +66,12 @@ _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 class ModelTraits:
     """What a model and its server take, as far as it changes a request.
 
-    ``single_system``: chat templates that know one system message. ``alternating_roles``: chat templates that
-    refuse two user messages in a row. ``short_call_ids``: call ids of exactly nine letters and digits (Mistral).
+    ``alternating_roles``: chat templates that refuse two user messages in a row. ``short_call_ids``: call ids of
+    exactly nine letters and digits (Mistral). How many system messages a server takes is the wire's to know.
     """
 
     model: str
     vision: bool = True
-    images_in_tool_results: bool = False
-    reasoning: bool = True
-    single_system: bool = False
     alternating_roles: bool = False
     short_call_ids: bool = False
 
@@ -128,7 +125,7 @@ class Builder:
     def head(self) -> None:
         """Add the system messages: the first block, and all others as one."""
         if self.view.system is not None:
-            self.messages += system_messages(self.view.system, self.traits)
+            self.messages += system_messages(self.view.system)
 
     def summary(self) -> None:
         """Add the message that stands for compacted history."""
@@ -187,7 +184,7 @@ class Builder:
             return
         self._start_with_user()
         untouched = shown.whole and len(calls) == len(results)
-        reasoning = reasoning_blobs(entry, self.traits.model) if untouched and self.traits.reasoning else ()
+        reasoning = reasoning_blobs(entry, self.traits.model) if untouched else ()
         self.messages.append(
             Message(
                 "assistant",
@@ -241,9 +238,6 @@ class Builder:
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):
             return (ContentText(text),), ()
-        if shown.whole and self.traits.vision and self.traits.images_in_tool_results:
-            refs = tuple(ImageRef(image.blob, image.mime) for image in entry.attachments)
-            return (ContentText(text), *refs), ()
         labels = (image_text(image, entry.id, shown, self.templates) for image in entry.attachments)
         labelled = "\n".join([text, *labels])
         return (ContentText(labelled),), entry.attachments if shown.whole and self.traits.vision else ()
@@ -274,15 +268,13 @@ class Builder:
         return unique
 
 
-def system_messages(system: SystemEntry, traits: ModelTraits) -> list[Message]:
+def system_messages(system: SystemEntry) -> list[Message]:
     """Return the head: the first block alone, so that it stays cached when the others change."""
     blocks = [clean(block) for block in system.blocks if block.strip()]
     if not blocks:
         return []
     rest = "\n\n".join(blocks[1:])
     texts = [blocks[0], rest] if rest else [blocks[0]]
-    if traits.single_system:
-        texts = ["\n\n".join(texts)]
     return [Message("system", (ContentText(text),), origin=(system.id,)) for text in texts]
 
 

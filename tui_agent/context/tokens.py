@@ -155,7 +155,7 @@ class TokenCounter:
 
     def head(self, system: SystemEntry) -> int:
         """Return the uncorrected tokens of a request's head: system messages and tools."""
-        blocks = sum(self._message(message) for message in system_messages(system, ModelTraits(self.model)))
+        blocks = sum(self._message(message) for message in system_messages(system))
         tools = sum(map(self._schema, system.tools))
         return blocks + tools + (TOOLS_TOKENS if system.tools else 0)
 
