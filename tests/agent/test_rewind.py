@@ -19,6 +19,7 @@ from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.images import digest_of
 from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.events import Notice
+from tui_agent.context.settings import ContextSettings, PruneSettings
 from tui_agent.session.entries import CheckpointEntry, CompactionEntry
 from tui_agent.session.errors import StoreError
 
@@ -399,7 +400,8 @@ async def test_files_a_command_changed_reach_the_summary_of_a_compaction(tmp_pat
         return replies.pop(0) if replies else Reply("Done.")
 
     replies = turns((bash("sed -i s/one/ONE/ a.py; echo n > made.py"),), *[(bash("seq 1 900"),)] * 4)
-    harness = make_agent(tmp_path, ScriptedClient(script), keeps_files=True, window=16_000)
+    unpruned = ContextSettings(prune=PruneSettings(when="off"))
+    harness = make_agent(tmp_path, ScriptedClient(script), keeps_files=True, window=16_000, settings=unpruned)
     for number in range(5):
         await harness.say(f"turn {number}")
     outcome = await harness.agent.compact()

@@ -261,26 +261,26 @@ async def test_programs_share_a_warm_host_over_a_private_socket(
     await _gone(pid)
 
 
-def test_a_directory_others_may_enter_is_not_used_for_sharing(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    assert socket_path(tmp_path, {}) is None
+def test_a_directory_others_may_enter_is_not_used_for_sharing(short_path: Path) -> None:
+    short_path.chmod(0o755)
+    assert socket_path(short_path, {}) is None
 
-    tmp_path.chmod(0o700)
-    path = socket_path(tmp_path, {})
+    short_path.chmod(0o700)
+    path = socket_path(short_path, {})
     assert path is not None
-    assert socket_path(tmp_path, {"HTTPS_PROXY": "http://other"}) != path
+    assert socket_path(short_path, {"HTTPS_PROXY": "http://other"}) != path
 
 
-def test_another_versions_files_are_another_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_versions_files_are_another_host(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where an installer gives every file the same time."""
-    installed = tmp_path / "meeting.py"
+    installed = short_path / "meeting.py"
     monkeypatch.setattr(meeting, "__file__", str(installed))
-    tmp_path.chmod(0o700)
     paths = []
     for text in ("one = 1", "one = 1 + 1"):
         installed.write_text(text)
         os.utime(installed, ns=(0, 0))
-        paths.append(socket_path(tmp_path, {}))
+        paths.append(socket_path(short_path, {}))
+    assert None not in paths
     assert paths[0] != paths[1]
 
 

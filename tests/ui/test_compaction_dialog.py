@@ -24,7 +24,7 @@ def a_stage(tmp_path: Path, *after: Reply, **arguments: Any) -> RealStage:
     (tmp_path / "stage").mkdir()
     write_modules(tmp_path, TURNS)
     script = [*working_script(TURNS), *(after or (Reply(SUMMARY, cost=0.02),))]
-    return real_stage(tmp_path, script, **{"window": 16_000, **arguments})
+    return real_stage(tmp_path, script, **{"window": 16_000, "settings": BY_HAND, **arguments})
 
 
 async def worked(stage: RealStage, pilot: Any) -> list[int]:
@@ -166,7 +166,7 @@ async def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
 
 
 async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
-    settings = ContextSettings(compaction=CompactionSettings(target_of_before=0.01))
+    settings = BY_HAND.model_copy(update={"compaction": CompactionSettings(target_of_before=0.01)})
     stage = a_stage(tmp_path, settings=settings)
     async with stage.run() as pilot:
         before = await worked(stage, pilot)

@@ -135,7 +135,7 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
         "reread_cost": lambda _model, tokens: tokens * 2.7e-6,
         "settings_rows": lambda: setting_rows(load_config(tmp_path / "config.toml", environ={})),
     }
-    by_hand = ContextSettings(prune=PruneSettings(when="off"))
+    by_hand = ContextSettings(prune=PruneSettings(when="off", step_budget=2_000))
     tools = tuple(tool for tool in builtin_tools() if tool.name in {"read", "write", "bash", "todo"})
     stage = real_stage(tmp_path, script, services=services, window=16_000, settings=by_hand, tools=tools)
     # Where, on what and when the test runs is not part of a picture, nor how the prompt is worded.

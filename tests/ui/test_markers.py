@@ -12,7 +12,7 @@ from tui_agent.session.entries import ToolResultEntry
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 
-BY_HAND = ContextSettings(prune=PruneSettings(when="off"))
+BY_HAND = ContextSettings(prune=PruneSettings(when="off", step_budget=2_000))
 
 
 def a_stage(tmp_path: Path, *after: Reply, turns: int = 4, **arguments: Any) -> RealStage:
