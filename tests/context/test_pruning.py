@@ -89,7 +89,7 @@ def test_the_last_four_steps_stay_even_when_they_are_over_the_newest_tokens():
     assert plan.targets == tuple(results(build)[:2])
 
 
-@pytest.mark.parametrize(("budget", "steps"), [(4_000, 1), (24_000, 1), (40_000, 2), (200_000, 4)])
+@pytest.mark.parametrize(("budget", "steps"), [(4_000, 1), (5_000, 2), (9_000, 3), (10_000, 4), (200_000, 4)])
 def test_a_small_window_protects_fewer_steps_but_always_what_was_not_answered_yet(budget, steps):
     build = turns_of_results([budget // 5] * 6)
     plan = plan_prune(resolve(build.path), rules(budget=budget, pressure=True, minimum=1))

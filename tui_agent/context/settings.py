@@ -172,7 +172,7 @@ class PruneSettings(_Settings):
     """Newest user turns whose tool output is protected while there is no pressure."""
     protect_steps: int = Field(default=4, ge=0)
     """Newest steps whose tool output is protected always."""
-    step_budget: Tokens = 16_000
+    step_budget: Tokens = 2_500
     """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
     protected_tools: tuple[str, ...] = ("skill", "todo", "recall")
     """Tools whose results are never pruned."""
