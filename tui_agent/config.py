@@ -27,6 +27,7 @@ from tui_agent.context.settings import (
     PruneSettings,
     TruncationSettings,
 )
+from tui_agent.errors import UserFacingError
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
@@ -40,7 +41,7 @@ ENVIRONMENT_PREFIX = "TUI_AGENT_"
 _NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
 
 
-class ConfigError(Exception):
+class ConfigError(UserFacingError):
     """The configuration has a mistake; the message says where, what, and what is accepted."""
 
 

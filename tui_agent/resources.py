@@ -3,12 +3,13 @@
 from functools import lru_cache
 from pathlib import Path
 
+from tui_agent.errors import UserFacingError
 from tui_agent.paths import config_dir
 
 _PACKAGE = Path(__file__).parent
 
 
-class ResourceError(Exception):
+class ResourceError(UserFacingError):
     """A prompt or style that should be part of the program is missing."""
 
 

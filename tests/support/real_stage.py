@@ -12,6 +12,7 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, Script, ScriptedClient
 from tests.support.ui_app import Stage, make_stage, until
 from tui_agent.session.entries import Usage
+from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.main import MainScreen
 
 SUMMARY = "## Goal\n\nFind why the redirect loses its query.\n\n## Next Steps\n\n1. Write a test.\n"
@@ -28,6 +29,11 @@ class RealStage:
     @property
     def main(self) -> MainScreen:
         return self.stage.main
+
+    @property
+    def app(self) -> TuiAgentApp:
+        """The application."""
+        return self.stage.app
 
     @property
     def screen(self) -> Any:

@@ -232,14 +232,12 @@ class Agent:
     def change_model(self, model: str) -> None:
         """Use another model from the next request on."""
         if model != self.model:
-            self._context.model = model
-            self._runs.append(ModelChangeEntry(model=model))
+            self._runs.append(ModelChangeEntry(model=model), lambda: setattr(self._context, "model", model))
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""
         if mode != self.mode:
-            self._context.mode = mode
-            self._runs.append(ModeChangeEntry(mode=mode))
+            self._runs.append(ModeChangeEntry(mode=mode), lambda: setattr(self._context, "mode", mode))
 
     def adopt(self, adjusted: Adjustable) -> None:
         """Follow changed settings from the next request on; what is going on ends as it began."""

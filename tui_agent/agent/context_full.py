@@ -2,9 +2,10 @@
 
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import CHOICES
+from tui_agent.errors import UserFacingError
 
 
-class ContextFullError(Exception):
+class ContextFullError(UserFacingError):
     """The next request does not fit and nothing more may be done unasked; the message offers choices."""
 
     def __init__(self, why: str) -> None:

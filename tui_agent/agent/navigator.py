@@ -26,11 +26,12 @@ from tui_agent.context.branch_summary import (
 from tui_agent.context.budget import measure
 from tui_agent.context.summariser import SummariserLimits, SummaryFailure, SummaryPrompts, summarise
 from tui_agent.context.templates import Templates
+from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import BranchSummaryEntry, Entry
 from tui_agent.session.session import Session
 
 
-class NavigationError(Exception):
+class NavigationError(UserFacingError):
     """The move, or the summary it needs, could not be made; the message is one sentence for a person."""
 
 

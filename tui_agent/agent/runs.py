@@ -1,7 +1,7 @@
 """Starts, interrupts and waits for what goes on in a session: runs, a compaction asked for, the user's own commands."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.compactor import Outcome
@@ -75,12 +75,23 @@ class Runs:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    def append(self, entry: Entry) -> None:
-        """Append now, or before the next step, when an entry in between could part a call from its result."""
+    def append(self, entry: Entry, then: Callable[[], None] | None = None) -> None:
+        """Append now, or before the next step, when an entry in between could part a call from its result.
+
+        ``then`` changes what rests on the entry: after it was stored, before anybody is told.
+
+        Raises:
+            StoreError: it can't be stored; nothing was changed.
+        """
+        saved = None
         if self.running:
             self._loop.held_back.append(entry)
         else:
-            self._loop.channel.emit(EntryAppended(self._loop.session.append(entry)))
+            saved = self._loop.session.append(entry)
+        if then is not None:
+            then()
+        if saved is not None:
+            self._loop.channel.emit(EntryAppended(saved))
 
     async def compact(self, focus: str | None, *, for_model: str | None) -> Outcome:
         """Summarise the history now; during a run before its next step, or at its end."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal, Protocol
 
 from tui_agent.context.request import ModelRequest
+from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import Usage
 
 
@@ -81,7 +82,7 @@ class ErrorKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class ModelError(Exception):
+class ModelError(UserFacingError):
     """A model call failed.
 
     ``message`` is one sentence for a person that says what to do. ``retry_after`` is seconds the provider asked

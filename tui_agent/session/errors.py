@@ -7,6 +7,7 @@ import sqlite3
 from itertools import zip_longest
 from pathlib import Path
 
+from tui_agent.errors import UserFacingError
 from tui_agent.session.ids import short_id
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-class StoreError(Exception):
+class StoreError(UserFacingError):
     """Anything the store can't do. ``message`` is one sentence for a person; nothing was changed."""
 
     def __init__(self, message: str) -> None:

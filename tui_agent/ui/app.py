@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import events, work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -28,6 +28,7 @@ from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
+from tui_agent.ui.edge import GuardedApp
 from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
 from tui_agent.ui.lending import lending
@@ -67,7 +68,7 @@ def _having(services: AppServices, start: Start) -> Load:
     return load
 
 
-class TuiAgentApp(App[int]):
+class TuiAgentApp(GuardedApp[int]):
     """tui-agent on a terminal. ``run`` returns the exit code."""
 
     TITLE = "tui-agent"

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from tui_agent.agent.hooks.payloads import ANSWERS, Answer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
+from tui_agent.errors import UserFacingError
 from tui_agent.tools.environment import command_environment
 from tui_agent.tools.process_table import MARK
 from tui_agent.tools.process_tree import end_tree
@@ -36,7 +37,7 @@ _AFTER_EXIT = 0.2
 """Seconds to wait for the rest of the output; what a command left in the background may hold it open."""
 
 
-class HookError(Exception):
+class HookError(UserFacingError):
     """A hook did not do its work; the message says why, to a person."""
 
 

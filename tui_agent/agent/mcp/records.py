@@ -6,13 +6,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import ImagePart
 
 _UNTYPED = re.compile(r"[^\w-]+")
 """What a command cannot be typed with."""
 
 
-class McpError(Exception):
+class McpError(UserFacingError):
     """Something a server was asked for could not be had; the message is one sentence for model and person."""
 
 

@@ -9,10 +9,12 @@ from typing import TypeVar
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen
 
+from tui_agent.ui.edge import Guarded
+
 Result = TypeVar("Result")
 
 
-class Page(Screen[Result]):
+class Page(Guarded, Screen[Result]):
     """A screen of its own that is left once, however often it is told to."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
@@ -20,7 +22,7 @@ class Page(Screen[Result]):
         return super().dismiss(result) if _uncovered(self) else AwaitComplete()
 
 
-class Dialog(ModalScreen[Result]):
+class Dialog(Guarded, ModalScreen[Result]):
     """A screen over another one that is left once, however often it is told to."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:

@@ -19,6 +19,7 @@ from textual.screen import Screen
 
 from tui_agent.ui import following, knowledge_handlers
 from tui_agent.ui.commands import Command, Offer, close_names, find, key_bindings
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import one_line, short_path
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.outbox import Outbox
@@ -49,7 +50,7 @@ def _look_as_it_is(_settings: UiSettings) -> None:
     """Nobody follows the settings."""
 
 
-class MainScreen(Screen[None]):
+class MainScreen(Guarded, Screen[None]):
     """Shows the agent of the open session. Handlers here own every change; the agent is the truth."""
 
     AUTO_FOCUS = "Prompt"

@@ -16,6 +16,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import money, tokens
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def until_change(left: float) -> float | None:
     return left - 60 * (ceil(left / 60) - 1) if left > 0 else None
 
 
-class Gauge(Widget):
+class Gauge(Guarded, Widget):
     """One line under the prompt. A click on it asks what fills the window, one on the button compacts."""
 
     ALLOW_SELECT = False

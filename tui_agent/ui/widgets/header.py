@@ -8,13 +8,14 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import one_line
 
 LEAST = Size(30, 8)
 """The smallest terminal in which everything can be told apart."""
 
 
-class SessionHeader(Widget):
+class SessionHeader(Guarded, Widget):
     """Title on the left, directory and branch on the right."""
 
     ALLOW_SELECT = False

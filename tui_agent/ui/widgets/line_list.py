@@ -14,6 +14,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
 
 Run: TypeAlias = tuple[str, str]
@@ -23,7 +24,7 @@ STYLES = ("text", "strong", "faint", "accent", "good", "warning", "error", "bar"
 """Names a style may have; each is a component class ``line-list--NAME``."""
 
 
-class LineList(ScrollView, can_focus=True):
+class LineList(Guarded, ScrollView, can_focus=True):
     """Rows under a cursor. A subclass says how many there are (``set_count``) and makes one (``row``)."""
 
     ALLOW_SELECT = False

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from textual.message import Message
 from textual.widgets import Static
 
+from tui_agent.ui.edge import Guarded
 
-class NewChip(Static):
+
+class NewChip(Guarded, Static):
     """A few words over the end of the conversation; a click goes there."""
 
     ALLOW_SELECT = False

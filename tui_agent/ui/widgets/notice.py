@@ -8,6 +8,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import visible
 
 Severity = Literal["information", "warning", "error"]
@@ -21,7 +22,7 @@ BRIEF_SECONDS = 5
 """How long a message is shown that nothing else ends."""
 
 
-class NoticeLine(Widget):
+class NoticeLine(Guarded, Widget):
     """Stays until something new begins. Hidden when there is nothing to say."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"notice--mark", "notice--key"}

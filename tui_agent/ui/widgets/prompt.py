@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.lending import lending
 from tui_agent.ui.prompting.completion import Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
@@ -35,7 +36,7 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-class Prompt(TextArea):
+class Prompt(Guarded, TextArea):
     """Where the user writes. Posts ``Sent``; what a text means is for the screen to decide."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

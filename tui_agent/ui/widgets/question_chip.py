@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.widgets import Static
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import one_line
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-class QuestionChip(Static):
+class QuestionChip(Guarded, Static):
     """One line; a click goes to the question."""
 
     ALLOW_SELECT = False

@@ -5,13 +5,14 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_agent.agent.events import QueueChanged
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import one_line
 
 SHOWN = 4
 """Messages shown; more are counted."""
 
 
-class QueueList(Widget):
+class QueueList(Guarded, Widget):
     """One line per message. Hidden while nothing waits."""
 
     ALLOW_SELECT = False

@@ -15,6 +15,7 @@ from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunSt
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.errors import SessionHeld, StoreError
 from tui_agent.ui.cold_cache import ColdCache, tell_missed
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.format import plural
 from tui_agent.ui.inbox import AgentEvents
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-class SessionView(Container):
+class SessionView(Guarded, Container):
     """Listens to the agent, and shows what it says here and on the main screen around it."""
 
     transcript = getters.query_one(Transcript)

@@ -13,6 +13,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import one_line, short_model
 from tui_agent.ui.run_state import RunState, describe
 
@@ -58,7 +59,7 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[KeyHint, ...]:
     return tuple(hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank))))
 
 
-class StatusLine(Widget):
+class StatusLine(Guarded, Widget):
     """Ticks once a second while something goes on, never otherwise."""
 
     ALLOW_SELECT = False

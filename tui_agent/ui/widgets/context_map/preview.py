@@ -3,12 +3,13 @@
 from textual.content import Content
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript import sanitize
 
 _CHARS_PER_CELL = 2
 
 
-class BlockPreview(Widget):
+class BlockPreview(Guarded, Widget):
     """Shows one line of facts, and as much of the text as there is room for."""
 
     ALLOW_SELECT = False

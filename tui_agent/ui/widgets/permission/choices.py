@@ -12,6 +12,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.events import PermissionRequest
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import one_line
 
 ANSWER_KEYS = {
@@ -22,7 +23,7 @@ HOLD = 0.2
 """Seconds an answer's key waits for another one."""
 
 
-class PermissionChoices(OptionList):
+class PermissionChoices(Guarded, OptionList):
     """The answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -148,7 +149,7 @@ def options_of(request: PermissionRequest) -> list[Option]:
     return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
 
 
-class PermissionNote(Input):
+class PermissionNote(Guarded, Input):
     """What the agent should do instead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]

@@ -13,12 +13,13 @@ from textual.reactive import var
 from textual.widgets import Input, OptionList, Static
 
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.format import one_line
 from tui_agent.ui.widgets.permission.choices import HOLD, PermissionChoices, PermissionNote, options_of
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 
 
-class PermissionPrompt(VerticalGroup):
+class PermissionPrompt(Guarded, VerticalGroup):
     """Shows the oldest question that waits; others are counted.
 
     A question takes no key at first and not while the user is typing, so that a letter meant for the prompt never

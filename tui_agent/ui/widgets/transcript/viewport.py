@@ -11,6 +11,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
@@ -30,7 +31,7 @@ class Focus:
     key: str
 
 
-class Viewport(ScrollView):
+class Viewport(Guarded, ScrollView):
     """Draws the lines of a model.
 
     The truth about the scroll position is ``top``, a line of an item, or ``following``, the end. The scroll offset

@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from tui_agent.session.entries import Entry
 from tui_agent.session.skeleton import Headers
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import Run, cells
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.outline import Line, Outline, View, What
@@ -29,7 +30,7 @@ _STYLES: Final = (
 _MARK: Final = "• "
 
 
-class SessionTree(ScrollView, can_focus=True):
+class SessionTree(Guarded, ScrollView, can_focus=True):
     """Shows a tree of entries; posts messages and changes nothing itself.
 
     The row under the cursor is known by its entry, so it stays the same one when branches fold or entries come.

@@ -1,0 +1,154 @@
+"""Every command, key and page action where the session can't be written: a sentence, never a crash."""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.ui_app import until
+from tui_agent.session.session import Session
+from tui_agent.ui.commands import COMMANDS
+from tui_agent.ui.widgets.notice import NoticeLine
+
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "mode": ("", "plan", "auto-edit"),
+    "rename": ("", "another title"),
+    "label": ("", "a label"),
+    "model": ("", "openai/gpt-5-mini"),
+    "compact": ("", "the redirect"),
+    "export": ("markdown",),
+    "import": ("nothing.jsonl",),
+    "copy": ("", "all", "#1", "#999"),
+    "agent": ("build", "nobody"),
+    "theme": ("textual-dark",),
+}
+"""What is typed after a command; the others are run without anything."""
+LEAVING = {"quit"}
+"""Commands that end the program, which is what they are for."""
+SKIPPED_KEYS = {"ctrl+q", "ctrl+c", "ctrl+d", "ctrl+z", "ctrl+e"}
+"""Keys that quit, suspend or start an editor."""
+
+Trouble = Callable[[RealStage], AbstractContextManager[None]]
+
+
+@contextmanager
+def locked(stage: RealStage) -> Iterator[None]:
+    """Another program writes and does not come to an end."""
+    other = sqlite3.connect(stage.harness.store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.close()
+
+
+@contextmanager
+def full(stage: RealStage) -> Iterator[None]:
+    """The disk has no room."""
+    with stage.harness.store.reader() as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+    yield
+
+
+@contextmanager
+def deleted(stage: RealStage) -> Iterator[None]:
+    """The session file is gone."""
+    for path in stage.harness.store.path.parent.glob(f"{stage.harness.store.path.name}*"):
+        if path.is_file():
+            path.unlink()
+    yield
+
+
+@contextmanager
+def read_only(stage: RealStage) -> Iterator[None]:
+    """Another program has taken the session over."""
+    other = Session(stage.harness.store, stage.harness.session.id, estimate=lambda _entry: 1)
+    other.take_over()
+    yield
+    other.release()
+
+
+TROUBLES: dict[str, Trouble] = {"locked": locked, "full": full, "deleted": deleted, "read only": read_only}
+
+
+def defects(records: list[logging.LogRecord]) -> list[str]:
+    """Return what was logged as a defect of the program."""
+    return [str(record.exc_info and record.exc_info[1]) for record in records if record.levelno >= logging.ERROR]
+
+
+async def leave_pages(stage: RealStage, pilot: Any) -> None:
+    """Go back to the main screen."""
+    for _ in range(12):
+        if stage.screen is stage.main:
+            return
+        await pilot.press("escape")
+        await pilot.pause()
+    raise AssertionError(f"{stage.screen} can't be left")
+
+
+def keys_of(screen: Screen[Any]) -> list[str]:
+    """Return the keys that do something on a screen now."""
+    return [key for key in screen.active_bindings if key not in SKIPPED_KEYS and not key.startswith("ctrl+p")]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> RealStage:
+    write_modules(tmp_path)
+    made = real_stage(tmp_path, working_script(2))
+    made.harness.store._database._busy_timeout = 1
+    return made
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+async def test_every_command_goes_on_in_trouble(
+    stage: RealStage, trouble: Trouble, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stage.run() as pilot:
+        await stage.say("look at it", pilot)
+        with trouble(stage):
+            for command in COMMANDS:
+                for argument in () if command.name in LEAVING else ARGUMENTS.get(command.name, ("",)):
+                    await stage.main.run_command(command.name, argument)
+                    await pilot.pause()
+                    assert stage.app.is_running, command.name
+                    assert defects(caplog.records) == [], command.name
+                    await leave_pages(stage, pilot)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+async def test_every_key_of_every_page_goes_on_in_trouble(
+    stage: RealStage, trouble: Trouble, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stage.run() as pilot:
+        await stage.say("look at it", pilot)
+        with trouble(stage):
+            for command in COMMANDS:
+                if command.name in LEAVING:
+                    continue
+                await stage.main.run_command(command.name, "")
+                await pilot.pause()
+                for key in keys_of(stage.screen) if stage.screen is not stage.main else ():
+                    await pilot.press(key)
+                    assert stage.app.is_running, (command.name, key)
+                    assert defects(caplog.records) == [], (command.name, key)
+                    if stage.screen is stage.main:
+                        await stage.main.run_command(command.name, "")
+                        await pilot.pause()
+                await leave_pages(stage, pilot)
+
+
+@pytest.mark.parametrize("trouble", [locked, read_only], ids=["locked", "read only"])
+async def test_shift_tab_says_why_the_mode_stays(stage: RealStage, trouble: Trouble) -> None:
+    async with stage.run() as pilot:
+        await stage.say("look at it", pilot)
+        with trouble(stage):
+            await pilot.press("shift+tab")
+            await until(lambda: stage.main.query_one(NoticeLine).message, pilot)
+            assert stage.harness.agent.mode == stage.main.status.mode == "build"

@@ -1,0 +1,40 @@
+"""The one edge for errors: whatever fails in a command, a page or a task becomes a sentence, and the session goes on."""
+
+import logging
+from dataclasses import dataclass
+
+from tui_agent.errors import UserFacingError
+
+log = logging.getLogger(__name__)
+
+_BY_ITSELF = "The log has the details; the session goes on."
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong, for a person. ``expected`` is False for a defect of the program."""
+
+    sentence: str
+    expected: bool = True
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return what to tell a person of an error."""
+    match error:
+        case UserFacingError():
+            return Problem(str(error))
+        case OSError():
+            where = f"{error.filename}: " if error.filename else ""
+            return Problem(f"{where}{error.strerror or error}.")
+        case _:
+            return Problem(f"tui-agent hit an internal error ({type(error).__name__}). {_BY_ITSELF}", expected=False)
+
+
+def report(error: BaseException) -> Problem:
+    """Log an error, a defect with its traceback, and return what to tell a person of it."""
+    problem = problem_of(error)
+    if problem.expected:
+        log.warning("%s", problem.sentence, exc_info=error)
+    else:
+        log.error("internal error", exc_info=error)
+    return problem
