@@ -42,7 +42,7 @@ from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.tree import TreeScreen
-from tui_agent.ui.services import AppServices, OpenRequest, UiSettings
+from tui_agent.app.services import AppServices, OpenRequest, UiSettings
 from tui_agent.ui.widgets.session_view import SessionView
 from tui_agent.ui.widgets.transcript import Transcript
 
@@ -74,7 +74,7 @@ class Scene:
 
     async def say(self, text: str, until: type[object], *, keys: tuple[str, ...] = ()) -> None:
         """Send a message, press a key for each question, and wait for an event after the last."""
-        await self._after(PermissionAsked if keys else until, lambda: self.app.main.outbox.send(text))
+        await self._after(PermissionAsked if keys else until, lambda: self.app.main.desk.outbox.send(text))
         for position, key in enumerate(keys, start=1):
             event = PermissionAsked if position < len(keys) else until
             await self._after(event, lambda key=key: self.pilot.press(key))

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from tui_agent.app.services import OpenRequest
 from tui_agent.cli.arguments import parse
 from tui_agent.cli.screen_wiring import ScreenWiring
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import Config, ConfigError, config_path, set_value
 from tui_agent.setting_rows import changed_keys, counts, setting_rows
-from tui_agent.ui.services import OpenRequest
 
 
 @pytest.fixture

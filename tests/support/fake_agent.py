@@ -1,14 +1,16 @@
-"""An agent that does what a test tells it: the same interface as the real one, on a real session, without a model."""
+"""A real agent that does what a test tells it: on a real session, without a model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
+from tests.support.agents import FixedDirectory, prompt
+from tests.support.scripted_client import ScriptedClient
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.compactor import Outcome
 from tui_agent.agent.events import (
     AgentEvent,
     Decision,
     EntryAppended,
-    LeafMoved,
     LiveAnswer,
     PermissionAnswer,
     PermissionAsked,
@@ -18,17 +20,11 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
+from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize
-from tui_agent.session.entries import (
-    Entry,
-    ModeChangeEntry,
-    ModelChangeEntry,
-    ShellEntry,
-    TextPart,
-    UserEntry,
-    UserPart,
-)
+from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, UserPart
 from tui_agent.session.session import Session
+from tui_agent.tools.registry import builtin_tools
 
 SIZE = ContextSize(
     fixed=12_000,
@@ -42,27 +38,38 @@ SIZE = ContextSize(
 )
 
 
-@dataclass
-class FakeAgent:
+class FakeAgent(Agent):
     """Records what it is asked to do; a test says what it answers with ``emit`` and ``append``."""
 
-    session: Session
-    model: str = "anthropic/claude-sonnet-4-5"
-    mode: str = "build"
     running: bool = False
     live: LiveAnswer | None = None
     question: PermissionRequest | None = None
     size: ContextSize = SIZE
     cost: float | None = 0.42
-    sent: list[tuple[str | tuple[UserPart, ...], bool]] = field(default_factory=list)
-    shells: list[tuple[str, bool]] = field(default_factory=list)
-    answers: list[tuple[str, PermissionAnswer]] = field(default_factory=list)
-    calls: list[str] = field(default_factory=list)
     failing: Exception | None = None
     on_submit: Callable[[str], None] | None = None
 
-    def __post_init__(self) -> None:
-        self._subscribers: list[Callable[[AgentEvent], None]] = []
+    def __init__(self, session: Session, model: str = "anthropic/claude-sonnet-4-5") -> None:
+        super().__init__(
+            session,
+            AgentPorts(
+                client=ScriptedClient([]),
+                tools=builtin_tools(),
+                directory=FixedDirectory(200_000),
+                prompt=prompt,
+                cwd=Path(session.info.cwd),
+                project=Path(session.info.cwd),
+                put_blob=session._store.put_blob,
+                blob=session._store.blob,
+                environment={"PATH": "/usr/bin:/bin"},
+                clock=session._store.clock,
+            ),
+            model=model,
+        )
+        self.sent: list[tuple[str | tuple[UserPart, ...], bool]] = []
+        self.shells: list[tuple[str, bool]] = []
+        self.answers: list[tuple[str, PermissionAnswer]] = []
+        self.calls: list[str] = []
         self._waiting: list[tuple[str, bool]] = []
 
     # -- what a test does ---------------------------------------------------------------------------------------
@@ -76,8 +83,7 @@ class FakeAgent:
                 self.running = False
             if isinstance(event, PermissionAsked):
                 self.question = event.request
-            for subscriber in tuple(self._subscribers):
-                subscriber(event)
+            self._channel.emit(event)
 
     def append(self, *entries: Entry) -> None:
         """Commit entries and tell of them."""
@@ -92,10 +98,6 @@ class FakeAgent:
             steer=tuple(text for text, later in self._waiting if not later),
             follow_up=tuple(text for text, later in self._waiting if later),
         )
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        self._subscribers.append(callback)
-        return lambda: self._subscribers.remove(callback)
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         if self.failing is not None:
@@ -140,18 +142,6 @@ class FakeAgent:
         self.append(entry)
         return entry
 
-    def change_model(self, model: str) -> None:
-        self.model = model
-        self.append(ModelChangeEntry(model=model))
-
-    def change_mode(self, mode: str) -> None:
-        self.mode = mode
-        self.append(ModeChangeEntry(mode=mode))
-
-    @property
-    def navigator(self) -> "FakeNavigator":
-        return FakeNavigator(self)
-
     def context_size(self) -> ContextSize:
         return self.size
 
@@ -161,25 +151,6 @@ class FakeAgent:
     async def aclose(self) -> None:
         self.calls.append("aclose")
 
-
-@dataclass
-class FakeNavigator:
-    """Moves the leaf, without asking anybody."""
-
-    agent: FakeAgent
-
-    async def go(self, leaf: int | None) -> None:
-        self.agent.session.move(leaf)
-        self.agent.emit(LeafMoved(leaf))
-
-    async def undo(self) -> int | None:
-        leaf = self.agent.session.undo_move()
-        self.agent.emit(LeafMoved(leaf))
-        return leaf
-
-
-class FakeCompactingAgent(FakeAgent):
-    """One that can compact too."""
-
-    def compact(self, focus: str | None = None) -> Any:
+    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
         self.calls.append(f"compact {focus}")
+        return Outcome()

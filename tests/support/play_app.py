@@ -19,8 +19,8 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
+from tui_agent.app.services import Start, UiSettings
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
-from tui_agent.ui.services import Start, UiSettings
 
 ANSWER = "Here is what I found in **src/auth**:\n\n- the redirect drops `next`\n- no test covers it\n\n" * 6
 

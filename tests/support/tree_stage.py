@@ -16,6 +16,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.images import digest_of
 from tui_agent.agent.checkpoints.recorder import Keeping
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.app.services import OpenRequest, Start
 from tui_agent.resources import prompt
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -36,7 +37,6 @@ from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.screens.tree import TreeScreen
-from tui_agent.ui.services import OpenRequest, Start
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 SUMMARY = "## Goal\nTried middleware; the order of the middleware was wrong.\n"
@@ -239,7 +239,7 @@ class TreeStage:
 
     async def open(self, *keys: str, at: str = "") -> None:
         """Open the tree, put the cursor on an entry if one is named, and press keys."""
-        await self.stage.main.run_command("tree", "")
+        await self.stage.main.desk.run("tree", "")
         await until(lambda: self.is_open and self.screen.is_mounted and self.tree.size.height, self.pilot)
         await self.pilot.pause()
         if at:

@@ -12,23 +12,22 @@ from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
 
-from tests.support.fake_agent import FakeAgent, FakeCompactingAgent
-from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry
-from tui_agent.session.session import Session
-from tui_agent.session.store import Store
-from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.screens.main import MainScreen
-from tui_agent.ui.services import (
+from tests.support.fake_agent import FakeAgent
+from tui_agent.app.services import (
     AppServices,
     KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
-    SessionPort,
     Start,
     UiSettings,
 )
+from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.ui.app import TuiAgentApp
+from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.widgets.session_view import SessionView
 
 # A pilot looks fifty times a second whether the program is idle, twice after each key: most of a test's time.
@@ -104,7 +103,6 @@ def make_stage(
     *,
     start: Start | None = None,
     settings: UiSettings = STILL,
-    can_compact: bool = True,
     cwd: Path = HOME,
     files: Sequence[str] = ("src/auth/views.py", "src/auth/models.py", "tests/test_views.py", "README.md"),
     servers: Sequence[LocalServer] = (),
@@ -117,7 +115,7 @@ def make_stage(
     closed: list[str] = []
     saved: dict[str, object] = {}
 
-    def open_session(request: OpenRequest) -> SessionPort:
+    def open_session(request: OpenRequest) -> Session:
         requests.append(request)
         session_id = request.session_id or store.create_session(cwd).id
         if request.how is OpenHow.FORK:
@@ -130,7 +128,7 @@ def make_stage(
         return session
 
     def make_agent(session: Any) -> FakeAgent:
-        agents.append((FakeCompactingAgent if can_compact else FakeAgent)(session))
+        agents.append(FakeAgent(session))
         return agents[-1]
 
     def close_session(session: Any) -> None:

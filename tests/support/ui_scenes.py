@@ -14,6 +14,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
+from tui_agent.app.services import Start
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -27,7 +28,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.session import Session
 from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.ui.services import Start
 
 DIFF = """--- a/src/auth/views.py
 +++ b/src/auth/views.py
@@ -198,7 +198,7 @@ async def _welcome(stage: Stage, pilot: Any) -> None:
 
 async def _run(stage: Stage, pilot: Any, name: str) -> None:
     await _conversation(stage, pilot)
-    await stage.main.run_command(name, "")
+    await stage.main.desk.run(name, "")
     await pilot.pause()
 
 

@@ -6,9 +6,9 @@ import pytest
 from textual import events
 
 from tests.support.ui_app import make_stage, until
+from tui_agent.app.services import UiSettings
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.background import PATIENCE, AnswerParser, BackgroundKnown, BackgroundMemory, is_light, may_ask
-from tui_agent.ui.services import UiSettings
 from tui_agent.ui.terminal import default_theme
 
 LIGHT = "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\"

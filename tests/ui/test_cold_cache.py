@@ -92,7 +92,7 @@ async def test_it_is_told_at_the_moment_the_cache_cools(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await stage.say("Hello.", pilot)
         clock.now += 299.4
-        stage.main.show_facts()  # the gauge's timer is set anew, for a moment
+        stage.main.refresh_facts()  # the gauge's timer is set anew, for a moment
         clock.now += 5
         await until(lambda: FORGOTTEN in stage.text(), pilot)
 

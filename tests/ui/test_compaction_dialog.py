@@ -7,12 +7,12 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_scr
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionStarted
+from tui_agent.app.run_state import Phase as RunPhase
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.ladder import Commit
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
-from tui_agent.ui.run_state import Phase as RunPhase
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.compact import CompactScreen, Phase
 
@@ -234,7 +234,7 @@ async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(t
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:
         await worked(stage, pilot)
-        await stage.main.run_command("compact", "the tests")
+        await stage.main.desk.run("compact", "the tests")
         await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
         await stage.until_text("Compacted", pilot)
         assert stage.main.status.state.phase is RunPhase.IDLE
@@ -269,7 +269,7 @@ async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_p
         await pilot.pause()
         assert ids(stage) == before
         assert "Compacted" not in stage.text()
-        await stage.main.run_command("redo", "")
+        await stage.main.desk.run("redo", "")
         await pilot.pause()
         assert ids(stage) == after
 
@@ -281,7 +281,7 @@ async def test_prune_shows_what_goes_and_its_price_and_asks(tmp_path: Path) -> N
     stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND)
     async with stage.run() as pilot:
         before = await worked(stage, pilot)
-        await stage.main.run_command("prune", "")
+        await stage.main.desk.run("prune", "")
         await pilot.pause()
         assert isinstance(stage.screen, ChoiceScreen)
         text = stage.text()
@@ -292,7 +292,7 @@ async def test_prune_shows_what_goes_and_its_price_and_asks(tmp_path: Path) -> N
         await pilot.press("escape")
         await pilot.pause()
         assert ids(stage) == before
-        await stage.main.run_command("prune", "")
+        await stage.main.desk.run("prune", "")
         await pilot.pause()
         await pilot.press("enter")
         await pilot.pause()
@@ -322,6 +322,6 @@ async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run() as pilot:
         await stage.say("hi", pilot)
-        await stage.main.run_command("prune", "")
+        await stage.main.desk.run("prune", "")
         await pilot.pause()
         assert "There is no old tool output that is worth pruning." in stage.text()

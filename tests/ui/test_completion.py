@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.ui_app import make_stage, remembered, until, write
 from tui_agent.agent.events import RunStarted
+from tui_agent.app.commands import Command
+from tui_agent.app.session_commands import rename
 from tui_agent.session.entries import TextPart, UserEntry
-from tui_agent.ui.commands import Command
-from tui_agent.ui.handlers import rename
 
 
 def offered(stage: object) -> list[str]:
@@ -41,7 +41,7 @@ async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [Command("review", "an own command", rename, "Review", argument="FILE")]
-    monkeypatch.setattr("tui_agent.ui.commands.Offer.commands", lambda _offer: rows)
+    monkeypatch.setattr("tui_agent.app.commands.CommandList.rows", lambda _list: rows)
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         await pilot.press("slash", "r", "e", "v", "enter")

@@ -8,6 +8,7 @@ import pytest
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
+from tui_agent.app.edit_price import Edit, plan_edit, question
 from tui_agent.context.cache import CacheMiss
 from tui_agent.context.context_map import Block
 from tui_agent.context.view import EntryState
@@ -15,7 +16,6 @@ from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntr
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.context_map.arrange import Grouping, ListedBlock, ListedGroup, Order, arrange
-from tui_agent.ui.widgets.context_map.price import Edit, plan_edit, question
 
 
 async def opened(stage: RealStage, pilot: Any, turns: int = 2) -> ContextScreen:

@@ -52,7 +52,7 @@ async def _summary(stage: RealStage, pilot: Any) -> None:
 
 
 async def _prune(stage: RealStage, pilot: Any) -> None:
-    await stage.main.run_command("prune", "")
+    await stage.main.desk.run("prune", "")
 
 
 async def _markers(stage: RealStage, pilot: Any) -> None:
@@ -88,7 +88,7 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
 
 
 async def _settings(stage: RealStage, pilot: Any) -> None:
-    await stage.main.run_command("settings", "")
+    await stage.main.desk.run("settings", "")
     await pilot.pause()
     await pilot.press(*"ui.", "down")
 

@@ -34,7 +34,7 @@ async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(tmp
     stage = make_stage(tmp_path)
     async with stage.run((120, 30)) as pilot:
         stage.agent.session.set_title(EVIL)
-        stage.main.show_facts()
+        stage.main.refresh_facts()
         stage.main.say(EVIL)
         await pilot.pause()
         text = drawn(stage)

@@ -24,15 +24,15 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
+from tui_agent.app.commands import COMMANDS, CommandList
+from tui_agent.app.services import AppServices, OpenHow, OpenRequest, Start
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.session import Session, SessionInfo
-from tui_agent.ui import commands
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
-from tui_agent.ui.commands import COMMANDS, Offer
+from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.line import LineScreen
-from tui_agent.ui.services import AppServices, OpenHow, OpenRequest, SessionPort, Start
 from tui_agent.ui.widgets.transcript import Transcript
 
 
@@ -142,7 +142,7 @@ async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(tmp_p
         await pilot.pause()
         assert "A skill is broken." not in screen_text(stage)
         assert "▲ 2 /doctor" in screen_text(stage)
-        await stage.main.run_command("doctor", "")
+        await stage.main.desk.run("doctor", "")
         await until(lambda: stage.app.screen is not stage.main, pilot)
         await pilot.pause()
         assert "A skill is broken." in screen_text(stage)
@@ -224,7 +224,7 @@ async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_
     stage = make_stage(tmp_path)
     really, locked = stage.services.open_session, True
 
-    def open_session(request: OpenRequest) -> SessionPort:
+    def open_session(request: OpenRequest) -> Session:
         if locked:
             raise StoreBusy("Another program keeps the session file locked.")
         return really(request)
@@ -327,7 +327,7 @@ async def test_a_session_somebody_holds_can_be_forked(tmp_path: Path) -> None:
     other.append(user("theirs"))
     other.hold()
     async with stage.run() as pilot:
-        await stage.main.open(OpenRequest(other.id))
+        await stage.main.desk.open(OpenRequest(other.id))
         await pilot.pause()
         assert "Read it only" in screen_text(stage)
         await pilot.press("down", "enter")
@@ -355,7 +355,7 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
     monkeypatch.setattr(stage.store, "fork", forked)
     async with stage.run() as pilot:
         stage.agent.append(user("a"), answer("b"))
-        await stage.main.run_command("cost", "")
+        await stage.main.desk.run("cost", "")
         await write(pilot, "meanwhile")
         await until(lambda: "meanwhile" in screen_text(stage), pilot)
         go_on.set()
@@ -363,7 +363,7 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
         await pilot.press("escape")
         go_on.clear()
         stage.main.prompt.reset()
-        await stage.main.run_command("fork", "")
+        await stage.main.desk.run("fork", "")
         await write(pilot, "and here")
         await until(lambda: "and here" in screen_text(stage), pilot)
         go_on.set()
@@ -406,23 +406,12 @@ async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
         for command in COMMANDS:
             if command.name in {"quit", "new", "fork"}:
                 continue
-            await stage.main.run_command(command.name, "")
+            await stage.main.desk.run(command.name, "")
             await pilot.pause()
             while len(stage.app.screen_stack) > 1:
                 stage.app.pop_screen()
                 await pilot.pause()
         assert stage.app.is_running
-
-
-async def test_commands_that_the_agent_cannot_do_do_not_exist(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, can_compact=False)
-    async with stage.run() as pilot:
-        assert "compact" not in [command.name for command in stage.main.commands]
-        assert "[ Compact ]" not in screen_text(stage)
-        await write(pilot, "/compact")
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "There is no command /compact" in screen_text(stage)
 
 
 async def test_compact_takes_a_focus(tmp_path: Path) -> None:
@@ -438,23 +427,22 @@ async def test_the_compact_button_is_clicked(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run((100, 24)) as pilot:
         await pilot.click("Gauge", offset=(94, 0))
-        await pilot.pause()
-        assert stage.agent.calls == ["compact None"]
+        await until(lambda: isinstance(stage.app.screen, CompactScreen), pilot)
 
 
 async def test_undo_takes_the_last_turn_into_the_prompt_and_redo_brings_it_back(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.append(user("first"), answer("a"), user("second"), answer("b"))
-        await stage.main.run_command("undo", "")
+        await stage.main.desk.run("undo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 2
         assert stage.main.prompt.text == "second"
         assert "Undone: turn “second”" in stage.main.notice.message
-        await stage.main.run_command("undo", "")
+        await stage.main.desk.run("undo", "")
         assert stage.agent.session.leaf is None
-        await stage.main.run_command("redo", "")
-        await stage.main.run_command("redo", "")
+        await stage.main.desk.run("redo", "")
+        await stage.main.desk.run("redo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 4
         assert stage.main.prompt.text == ""
@@ -468,7 +456,7 @@ async def test_undo_of_a_compaction_at_the_end_leaves_the_prompt_alone(tmp_path:
         stage.agent.append(
             CompactionEntry(summary="s", first_kept_id=2, tokens_before=9, tokens_after=3, trigger="manual")
         )
-        await stage.main.run_command("undo", "")
+        await stage.main.desk.run("undo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 2
         assert stage.main.prompt.text == ""
@@ -497,7 +485,7 @@ async def test_undo_during_a_run_is_refused(tmp_path: Path) -> None:
         stage.agent.append(user("first"))
         stage.agent.emit(RunStarted())
         await pilot.pause()
-        await stage.main.run_command("undo", "")
+        await stage.main.desk.run("undo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 1
         assert "press Escape first" in screen_text(stage)
@@ -530,7 +518,7 @@ async def test_rename_without_a_title_asks_and_swallows_no_command(tmp_path: Pat
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert stage.main.prompt.text == ""
         assert stage.agent.session.info.title == "Old"
-        await stage.main.run_command("rename", "")
+        await stage.main.desk.run("rename", "")
         await until(lambda: isinstance(stage.app.screen, LineScreen), pilot)
         await pilot.press(*"New", "enter")
         await until(lambda: stage.app.screen is stage.main, pilot)
@@ -569,7 +557,7 @@ async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run():
         titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert titles == {command.title for command in Offer(stage.agent).commands()}
+        assert titles == {command.title for command in CommandList(stage.agent).rows()}
 
 
 def test_names_keys_and_aliases_are_unique() -> None:
@@ -577,22 +565,6 @@ def test_names_keys_and_aliases_are_unique() -> None:
     keys = [command.key for command in COMMANDS if command.key]
     assert len(names) == len(set(names))
     assert len(keys) == len(set(keys))
-
-
-async def test_what_an_agent_can_do_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[object] = []
-
-    class Looking(type):
-        def __instancecheck__(cls, agent: object) -> bool:
-            looked.append(agent)
-            return agent is not None
-
-    dance = replace(COMMANDS[0], name="dance", key="", aliases=(), needs=Looking("Dancer", (), {}))
-    monkeypatch.setattr(commands, "COMMANDS", (*COMMANDS, dance))
-    stage = make_stage(tmp_path)
-    async with stage.run():
-        assert all(stage.app.main.check_action("command", ("dance",)) for _ in range(10))
-        assert [agent for agent in looked if agent is not None] == [stage.agent]
 
 
 async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         assert f"#{results(stage)[0].id}" in text
         await pilot.press("b")
         await pilot.pause()
-        assert "4 outputs back in the context" in stage.text()
+        assert "4 outputs will be in the context again" in stage.text()
         assert not stage.harness.agent.inspector.prefix_break()
 
 
@@ -74,7 +74,7 @@ async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> No
         assert "not in context (912 tokens) · restore" in stage.text()
         await pilot.press("b")
         await pilot.pause()
-        assert f"#{first} back in the context" in stage.text()
+        assert f"#{first} will be in the context again" in stage.text()
         states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
         assert states[(first,)] == "live"
         assert states[(results(stage)[1].id,)] == "pruned"

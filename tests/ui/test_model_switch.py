@@ -6,6 +6,7 @@ from typing import Any
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
+from tui_agent.app.model_switch import use_model
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import CompactionEntry
 from tui_agent.ui.screens.choice import ChoiceScreen
@@ -32,7 +33,7 @@ def summarisers(stage: RealStage) -> list[str]:
 
 
 async def choose(stage: RealStage, pilot: Any) -> None:
-    stage.main.use_model("test/small")
+    stage.main.desk.soon(use_model(stage.main.desk, "test/small"))
     asked = stage.harness.agent
     await until(lambda: isinstance(stage.screen, ChoiceScreen) or asked.model == "test/small", pilot)
     await pilot.pause()

@@ -1,12 +1,11 @@
 """Commands, skills and agents of the user's own, as they are met on the screen."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from textual import events
 
-from tests.support.fake_agent import FakeCompactingAgent
+from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, until, write
 from tui_agent.agent.events import Notice, TitleChanged
 from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -22,12 +21,13 @@ ROWS = (
 )
 
 
-@dataclass
-class KnowingAgent(FakeCompactingAgent):
+class KnowingAgent(FakeAgent):
     """A fake agent with commands; what they make is said by ``prepared``."""
 
-    prepared: dict[str, Prepared | Exception] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    def __init__(self, session: Any, prepared: dict[str, Prepared | Exception]) -> None:
+        super().__init__(session)
+        self.prepared = prepared
+        self.asked: list[tuple[str, str]] = []
 
     def commands(self) -> tuple[CommandRow, ...]:
         return ROWS
@@ -76,7 +76,7 @@ async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None
         await write(pilot, "/rev")
         assert offered(stage)[0] == "/review"
         stage.main.prompt.reset()
-        names = [command.name for command in stage.main.commands]
+        names = [command.name for command in stage.main.desk.commands]
         assert names[-2:] == ["review", "skill:pdf"]
         assert names.count("help") == 1
         titles = [command.title for command in stage.app.get_system_commands(stage.main)]

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import Stage, make_stage, until
+from tui_agent.app.copying import USAGE, last_code
+from tui_agent.app.reports import todo_lines
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
-from tui_agent.ui.copying import USAGE, last_code
-from tui_agent.ui.reports import keys_text, todo_text
+from tui_agent.ui.key_help import key_lines
 from tui_agent.ui.screens.report import ReportScreen
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
@@ -52,7 +53,7 @@ async def test_copying(tmp_path: Path) -> None:
 
         async def copied(argument: str) -> Any:
             stage.app._clipboard = ""
-            await stage.main.run_command("copy", argument)
+            await stage.main.desk.run("copy", argument)
             await pilot.pause()
             return stage.app._clipboard
 
@@ -73,15 +74,15 @@ async def test_copying(tmp_path: Path) -> None:
 async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, doctor=lambda: ["✓ program  [x] tui-agent", "✗ model  none"])
     async with stage.run() as pilot:
-        await stage.main.run_command("doctor", "")
+        await stage.main.desk.run("doctor", "")
         await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
         assert "✗ model  none" in stage.app.screen._content.plain  # type: ignore[attr-defined]
         await pilot.press("escape")
-        await stage.main.run_command("todo", "")
+        await stage.main.desk.run("todo", "")
         await pilot.pause()
         assert "no list" in stage.app.screen._content.plain  # type: ignore[attr-defined]
         await pilot.press("escape")
-        await stage.main.run_command("keys", "")
+        await stage.main.desk.run("keys", "")
         await pilot.pause()
         text = stage.app.screen._content.plain  # type: ignore[attr-defined]
         assert "Keys by name" in text
@@ -89,6 +90,6 @@ async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
 
 
 def test_pages() -> None:
-    text = todo_text([("done", "read"), ("in_progress", "write"), ("pending", "test")]).plain
-    assert text.splitlines() == ["1 of 3 done", "", "● read", "◐ write  (now)", "○ test"]
-    assert "f8" in keys_text([], {"compact": "f8"}).plain
+    lines = todo_lines([("done", "read"), ("in_progress", "write"), ("pending", "test")])
+    assert lines == ["1 of 3 done", "", "● read", "◐ write  (now)", "○ test"]
+    assert "f8" in "\n".join(key_lines({"compact": "f8"}))

@@ -1,6 +1,5 @@
 """Rules that can be looked at and taken back, modes in the status line, and the question about a project's things."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,13 @@ RULES = (
 )
 
 
-@dataclass
 class RuledAgent(FakeAgent):
     """A fake agent with rules."""
 
-    left: list[Rule] = field(default_factory=lambda: list(RULES))
-    removed: list[tuple[int, Rule]] = field(default_factory=list)
+    def __init__(self, session: Any) -> None:
+        super().__init__(session)
+        self.left: list[Rule] = list(RULES)
+        self.removed: list[tuple[int, Rule]] = []
 
     def rules(self) -> tuple[Rule, ...]:
         return tuple(self.left)
@@ -62,7 +62,7 @@ def ruled_stage(tmp_path: Path, **services: Any) -> Stage:
 
 
 async def run_command(stage: Stage, pilot: Any, name: str, argument: str = "") -> None:
-    await stage.main.run_command(name, argument)
+    await stage.main.desk.run(name, argument)
     await pilot.pause()
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import HOME, Stage, make_stage, until, write
+from tui_agent.app.services import KeyStatus, LocalServer, OpenHow, OpenRequest, Start
 from tui_agent.model.naming import Standing, Verdict
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.services import KeyStatus, LocalServer, OpenHow, OpenRequest, Start
 
 
 def screen_text(stage: Stage) -> str:
@@ -294,7 +294,7 @@ async def test_escape_in_a_picker_changes_nothing(tmp_path: Path) -> None:
 async def test_a_theme_is_previewed_and_escape_restores(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.run_command("theme", "")
+        await stage.main.desk.run("theme", "")
         await pilot.pause()
         before = stage.app.theme
         await pilot.press("down")
@@ -309,7 +309,7 @@ async def test_a_theme_is_previewed_and_escape_restores(tmp_path: Path) -> None:
 async def test_a_theme_that_is_picked_is_kept(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.run_command("theme", "")
+        await stage.main.desk.run("theme", "")
         await write(pilot, "gruvbox")
         await pilot.press("enter")
         await pilot.pause()

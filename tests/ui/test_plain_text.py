@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_agent.ui.plain_text import plain, plain_preview
+from tui_agent.app.plain_text import plain, plain_preview
 
 
 @pytest.mark.parametrize(

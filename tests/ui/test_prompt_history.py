@@ -4,10 +4,10 @@ from pathlib import Path
 
 from tests.support.ui_app import make_stage, remembered, until, write
 from tui_agent.agent.events import RunStarted
+from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.store import Store
 from tui_agent.session.unsent import Unsent
-from tui_agent.ui.services import OpenRequest
 
 # -- history ------------------------------------------------------------------------------------------------
 
@@ -78,21 +78,21 @@ async def test_every_session_keeps_what_was_written_in_it(tmp_path: Path) -> Non
         remembered(stage)
         first = stage.agent.session.id
         await write(pilot, "for the first")
-        await stage.main.open(OpenRequest())
+        await stage.main.desk.open(OpenRequest())
         assert stage.main.prompt.text == "for the first", "it may have been meant for the new one"
         remembered(stage)
         second = stage.agent.session.id
         await write(pilot, ", no: for the second")
-        await stage.main.open(OpenRequest(first))
+        await stage.main.desk.open(OpenRequest(first))
         assert stage.main.prompt.text == "for the first, no: for the second"
         stage.main.prompt.set_draft("mine")
         await pilot.pause()
         stage.main.unsent.save()
         stage.store.keep_unsent(second, Unsent("yours"))
-        await stage.main.open(OpenRequest(second))
+        await stage.main.desk.open(OpenRequest(second))
         assert stage.main.prompt.text == "yours"
         assert stage.main.prompt.cursor_location == (0, 5)
-        await stage.main.open(OpenRequest(first))
+        await stage.main.desk.open(OpenRequest(first))
         assert stage.main.prompt.text == "mine"
 
 
@@ -127,9 +127,9 @@ async def test_what_waits_is_kept_and_comes_back_into_the_prompt(tmp_path: Path)
         await write(pilot, "follow")
         await pilot.press("alt+enter")
         await until(lambda: len(stage.view.waiting.queue.follow_up) == 1, pilot)
-        await stage.main.open(OpenRequest())
+        await stage.main.desk.open(OpenRequest())
         assert stage.main.prompt.text == ""
-        await stage.main.open(OpenRequest(session))
+        await stage.main.desk.open(OpenRequest(session))
         assert stage.main.prompt.text == "steer\n\nfollow"
         assert "2 messages" in stage.main.notice.message
         assert stage.agent.sent == []

@@ -24,11 +24,13 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
+from tui_agent.app import format as shown
+from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
-from tui_agent.ui import format as shown
-from tui_agent.ui import reports
 from tui_agent.ui.event_map import next_state
+from tui_agent.ui.gauge_reading import cache_share
 from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
@@ -40,9 +42,7 @@ from tui_agent.ui.prompting.completion import (
     token_at,
     with_directories,
 )
-from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.ui.prompting.paste import PasteStore
-from tui_agent.ui.run_state import RunState, describe
 from tui_agent.ui.terminal import background_is_light, know_enter_keys, title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers, until_change, warmth
 
@@ -301,6 +301,6 @@ def test_a_cache_is_told_of_once_it_gave_something() -> None:
     def answer(read: int) -> AssistantEntry:
         return AssistantEntry(parts=(), model="m", usage=Usage(input=100 - read, cache_read=read, output=1))
 
-    assert reports.cache_share([answer(0), answer(0)]) is None
-    assert reports.cache_share([answer(0), answer(50)]) == 0.5
-    assert reports.cache_share([answer(50), answer(0)]) == 0.0
+    assert cache_share([answer(0), answer(0)]) is None
+    assert cache_share([answer(0), answer(50)]) == 0.5
+    assert cache_share([answer(50), answer(0)]) == 0.0

@@ -9,17 +9,17 @@ import pytest
 
 from tests.support.ui_app import STILL, Stage, make_stage, until, write
 from tui_agent.agent.events import RunStarted
+from tui_agent.app.services import Reread
 from tui_agent.config import ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
+from tui_agent.ui.key_help import key_lines, rebindable_actions
 from tui_agent.ui.keymap import Rebindable, checked, is_key
-from tui_agent.ui.reports import help_text, rebindable_actions
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.screens.report import ReportScreen
 from tui_agent.ui.screens.settings import COMMON, SettingsScreen
 from tui_agent.ui.screens.themes import ThemePicker
-from tui_agent.ui.services import Reread
 
 
 def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Path]:
@@ -41,7 +41,7 @@ def screen_text(stage: Stage) -> str:
 
 
 async def opened(stage: Stage, pilot: Any, query: str) -> SettingsScreen:
-    await stage.main.run_command("settings", "")
+    await stage.main.desk.run("settings", "")
     await pilot.pause()
     screen = stage.app.screen
     assert isinstance(screen, SettingsScreen)
@@ -267,7 +267,7 @@ async def test_an_action_has_the_users_key_and_its_own_no_longer(tmp_path: Path)
 
 
 def test_the_help_page_names_every_key_that_can_be_changed() -> None:
-    text = help_text([], {"compact": "f6"}).plain
+    text = "\n".join(key_lines({"compact": "f6"}))
     for action in rebindable_actions():
         assert action.id in text
     assert "compact                    f6" in text
@@ -298,7 +298,7 @@ async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
     )
     async with stage.run() as pilot:
         path.write_text('[ui]\ntheme = "dracula"\nreduced_motion = false\n[keys]\nhelp = "f8"\n')
-        await stage.main.run_command("settings", "reload")
+        await stage.main.desk.run("settings", "reload")
         await pilot.pause()
         assert stage.main.notice.message == "Read anew. keys, ui.reduced_motion, ui.theme count now."
         assert stage.app.theme == "dracula"
@@ -307,7 +307,7 @@ async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
         await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
         await pilot.press("escape")
         path.write_text("")
-        await stage.main.run_command("settings", "reload")
+        await stage.main.desk.run("settings", "reload")
         assert stage.main.notice.message == "Read anew. mcp counts with /mcp reload."
         await pilot.press("f8")
         await pilot.pause()
@@ -345,7 +345,7 @@ async def test_a_mistake_in_the_file_is_told(tmp_path: Path) -> None:
     stage, path = a_stage(tmp_path, reread_settings=following(path, []))
     async with stage.run() as pilot:
         path.write_text("max_steps = 0\n")
-        await stage.main.run_command("settings", "reload")
+        await stage.main.desk.run("settings", "reload")
         await pilot.pause()
         assert "max_steps = 0 is not accepted" in stage.main.notice.message
 

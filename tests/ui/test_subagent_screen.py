@@ -12,12 +12,12 @@ from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import STILL, make_stage, until
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 from tui_agent.ui.screens.subagent import SubagentScreen
-from tui_agent.ui.services import OpenHow, OpenRequest
 
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."), AgentSpec("general", "does", prompt="You do."))
 TASK = "Find where the redirect loses its query and say which line it is"
@@ -102,7 +102,7 @@ async def test_it_is_read_after_it_ended_and_the_list_stays_tidy(tmp_path: Path)
         await stage.until_text("views.py:12 drops it.", pilot)
         assert "done" in stage.text()
         await pilot.press("escape")
-        await stage.main.run_command("sessions", "")
+        await stage.main.desk.run("sessions", "")
         await stage.until_text("where is it", pilot)
         assert "Find where" not in stage.text()
 
@@ -111,13 +111,13 @@ async def test_a_session_says_whose_it_is_and_parent_goes_back(tmp_path: Path) -
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         parent = stage.agent.session.id
-        await stage.main.run_command("parent", "")
+        await stage.main.desk.run("parent", "")
         assert "comes from no other" in str(stage.main.notice.render())
         child = stage.store.create_session(tmp_path, title="look", parent=(parent, 1), agent="explore")
-        await stage.main.open(OpenRequest(child.id))
+        await stage.main.desk.open(OpenRequest(child.id))
         await pilot.pause()
         assert stage.main.header.note == "explore, a subagent: /parent goes back"
-        await stage.main.run_command("parent", "")
+        await stage.main.desk.run("parent", "")
         assert stage.requests[-1].session_id == parent
         assert stage.main.header.note == ""
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.ui_app import Stage, make_stage, until, write
+from tui_agent.app.services import OpenHow
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
-from tui_agent.ui.services import OpenHow
 
 
 def take_over(stage: Stage) -> None:

@@ -12,8 +12,9 @@ from textual.screen import Screen
 
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.ui_app import until
+from tui_agent.app.commands import COMMANDS
 from tui_agent.session.session import Session
-from tui_agent.ui.commands import COMMANDS
+from tui_agent.session.store import Store
 from tui_agent.ui.widgets.notice import NoticeLine
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -69,10 +70,10 @@ def deleted(stage: RealStage) -> Iterator[None]:
 @contextmanager
 def read_only(stage: RealStage) -> Iterator[None]:
     """Another program has taken the session over."""
-    other = Session(stage.harness.store, stage.harness.session.id, estimate=lambda _entry: 1)
-    other.take_over()
-    yield
-    other.release()
+    stage.harness.session.hold()
+    with Store(stage.harness.store.path) as store:
+        Session(store, stage.harness.session.id, estimate=lambda _entry: 1).take_over()
+        yield
 
 
 TROUBLES: dict[str, Trouble] = {"locked": locked, "full": full, "deleted": deleted, "read only": read_only}
@@ -115,7 +116,7 @@ async def test_every_command_goes_on_in_trouble(
         with trouble(stage):
             for command in COMMANDS:
                 for argument in () if command.name in LEAVING else ARGUMENTS.get(command.name, ("",)):
-                    await stage.main.run_command(command.name, argument)
+                    await stage.main.desk.run(command.name, argument)
                     await pilot.pause()
                     assert stage.app.is_running, command.name
                     assert defects(caplog.records) == [], command.name
@@ -132,14 +133,14 @@ async def test_every_key_of_every_page_goes_on_in_trouble(
             for command in COMMANDS:
                 if command.name in LEAVING:
                     continue
-                await stage.main.run_command(command.name, "")
+                await stage.main.desk.run(command.name, "")
                 await pilot.pause()
                 for key in keys_of(stage.screen) if stage.screen is not stage.main else ():
                     await pilot.press(key)
                     assert stage.app.is_running, (command.name, key)
                     assert defects(caplog.records) == [], (command.name, key)
                     if stage.screen is stage.main:
-                        await stage.main.run_command(command.name, "")
+                        await stage.main.desk.run(command.name, "")
                         await pilot.pause()
                 await leave_pages(stage, pilot)
 

@@ -12,6 +12,7 @@ from typing import Any
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import CompactionProgress
+from tui_agent.app.plain_text import plain_preview
 from tui_agent.cli.output import say
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.cli.wiring import Wiring
@@ -29,7 +30,6 @@ from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session
 from tui_agent.session.tree import children
-from tui_agent.ui.plain_text import plain_preview
 
 
 def run_context(arguments: Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.store_port import ImportOutcome
+from tui_agent.app.services import ImportOutcome
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from tui_agent.cli.signals import ENDING, end_in_time, listening
 from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
+    from tui_agent.app.services import AppServices, Start, UiSettings
     from tui_agent.cli.screen_wiring import ScreenWiring
     from tui_agent.cli.wiring import Wiring
-    from tui_agent.ui.services import AppServices, Start, UiSettings
 
 
 def run_screen(arguments: Namespace) -> int:
@@ -79,7 +79,7 @@ def _wire(arguments: Namespace) -> "Wiring":
 
 def first_look() -> "UiSettings":
     """Return how the first paint looks, read straight from the file; mistakes in it are told when all of it is read."""
-    from tui_agent.ui.services import UiSettings
+    from tui_agent.app.services import UiSettings
 
     try:
         table = tomllib.loads((config_dir() / "config.toml").read_text(encoding="utf-8")).get("ui", {})

@@ -12,6 +12,17 @@ from urllib.parse import urlsplit
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.system_prompt import find_project, git_branch
 from tui_agent.agent.trust import Untrusted
+from tui_agent.app.services import (
+    AppServices,
+    KeyStatus,
+    LocalServer,
+    ModelRow,
+    OpenHow,
+    OpenRequest,
+    Reread,
+    Start,
+    UiSettings,
+)
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.cli.model_choice import own_models
 from tui_agent.cli.models import is_usable, price
@@ -26,18 +37,6 @@ from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
 from tui_agent.setting_rows import setting_rows
 from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
-from tui_agent.ui.services import (
-    AppServices,
-    KeyStatus,
-    LocalServer,
-    ModelRow,
-    OpenHow,
-    OpenRequest,
-    Reread,
-    SessionPort,
-    Start,
-    UiSettings,
-)
 
 MAX_FILES = 50_000
 TYPING_PAUSE = 0.7
@@ -144,7 +143,7 @@ class ScreenWiring:
         """Take the answer; it holds before the first session is opened."""
         self._wiring.answer_trust("trusted" if answer == "trusted" else "refused" if answer == "refused" else None)
 
-    def open(self, request: OpenRequest) -> SessionPort:
+    def open(self, request: OpenRequest) -> Session:
         """Open what the application asks for.
 
         Raises:
@@ -161,16 +160,14 @@ class ScreenWiring:
             case how:
                 return wiring.hold(wiring.open(request.session_id), take_over=how is OpenHow.TAKE_OVER)
 
-    def make_agent(self, session: SessionPort) -> Agent:
+    def make_agent(self, session: Session) -> Agent:
         """Return the agent of an opened session and get its model ready."""
-        assert isinstance(session, Session)  # noqa: S101 - the application gives back what ``open`` gave it
         self._agent = self._wiring.make_agent(session)
         self.on_ready()
         return self._agent
 
-    def close(self, session: SessionPort) -> None:
+    def close(self, session: Session) -> None:
         """Let go of a session."""
-        assert isinstance(session, Session)  # noqa: S101 - as above
         self.way_back = self._wiring.way_back(session)
         self._wiring.close(session)
 

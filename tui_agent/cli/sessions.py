@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tui_agent.app.format import short_path
 from tui_agent.cli.output import say
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
@@ -29,7 +30,6 @@ from tui_agent.session.records import SessionInfo
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.session.typed import typed_text
-from tui_agent.ui.format import short_path
 
 DATABASE = "sessions.db"
 

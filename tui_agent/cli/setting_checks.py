@@ -50,8 +50,8 @@ def _about_name(table: str, name: str, config: Config) -> str:
             meant = f" Did you mean {' or '.join(close)}?" if close else ""
             return f"“{name}” is no provider that is known: it counts for models named {name}/….{meant}"
         case "keys":
+            from tui_agent.ui.key_help import rebindable_actions, writing_keys
             from tui_agent.ui.keymap import checked
-            from tui_agent.ui.reports import rebindable_actions, writing_keys
 
             _good, problems = checked(config.keys, rebindable_actions(), writing_keys())
             return " ".join(problems)

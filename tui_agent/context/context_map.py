@@ -39,6 +39,11 @@ class Block:
     hidden: int = 0
     following: int = 0
 
+    @property
+    def is_head(self) -> bool:
+        """Whether it is part of the head, which no edit can change."""
+        return self.kind in {"system", "tool_schema"}
+
 
 @dataclass(frozen=True, slots=True)
 class ContextMap:

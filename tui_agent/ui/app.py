@@ -24,6 +24,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tui_agent.app.services import AppServices, OpenRequest, Start, UiSettings
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.contrast import readable_variables
@@ -33,7 +34,6 @@ from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
-from tui_agent.ui.services import AppServices, OpenRequest, Start, UiSettings
 
 log = logging.getLogger(__name__)
 
@@ -186,15 +186,15 @@ class TuiAgentApp(GuardedApp[int]):
             from tui_agent.ui.screens.trust import TrustScreen
 
             services.answer_trust(await self.push_screen_wait(TrustScreen(str(services.cwd), state)))
-        await self.main.open(start.request)
+        await self.main.desk.open(start.request)
         match start.screen:
             case "sessions":
-                await self.main.run_command("sessions", "")
+                await self.main.desk.run("sessions")
             case "welcome":
                 self.show_welcome()
             case _:
                 if start.prompt:
-                    await self.main.outbox.send(start.prompt)
+                    await self.main.desk.outbox.send(start.prompt)
         # What was built up to here lives as long as the program: the collector, off until now, need not look at it.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AFTER)
@@ -232,15 +232,15 @@ class TuiAgentApp(GuardedApp[int]):
         def chosen(choice: WelcomeChoice | None) -> None:
             match choice:
                 case WelcomeChoice("demo"):
-                    self.main.open_later(OpenRequest(demo=True))
+                    self.main.desk.open_soon(OpenRequest(demo=True))
                 case WelcomeChoice("model", model):
-                    self.main.use_model(model)
+                    self.main.desk.soon(self.main.desk.run("model", model))
                 case WelcomeChoice("models"):
-                    self.main.run_soon(self.main.run_command("model", ""))
+                    self.main.desk.soon(self.main.desk.run("model"))
                 case _:
                     pass
 
-        self.push_screen(WelcomeScreen(self.main.services), chosen)
+        self.push_screen(WelcomeScreen(self.main.desk.services), chosen)
 
     def on_resize(self, event: events.Resize) -> None:
         """Paint everything when the terminal was resized there and back in a moment.
@@ -304,7 +304,7 @@ class TuiAgentApp(GuardedApp[int]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002 - as inherited
         """Offer the table of commands in the palette."""
-        for command in self.main.commands:
+        for command in self.main.desk.commands:
             key = self.main.keymap.get(command.name, command.key)
             keys = f"  {key}" if key else ""
             name = f"/{command.name}{keys}"
@@ -313,7 +313,7 @@ class TuiAgentApp(GuardedApp[int]):
                 if waits:
                     self.main.prompt.set_draft(f"/{chosen} ")
                 else:
-                    await self.main.run_command(chosen, "")
+                    await self.main.desk.run(chosen)
 
             yield SystemCommand(command.title, f"{command.help}  ({name})", run)
 
@@ -324,10 +324,10 @@ class TuiAgentApp(GuardedApp[int]):
         self._clipboard = text
         self._copy(text)
 
-    @work(thread=True, group="copy", exit_on_error=False)
+    @work(thread=True, group="copy")
     def _copy(self, text: str) -> None:
         write = None if self.is_headless else self._write
-        self.post_message(self.Copied(clipboard.copy(text, write, self.main.state_dir)))
+        self.post_message(self.Copied(clipboard.copy(text, write, self.main.desk.services.state_dir)))
 
     def on_tui_agent_app_copied(self, message: Copied) -> None:
         """Say how it went."""
@@ -346,4 +346,4 @@ class TuiAgentApp(GuardedApp[int]):
 
     async def action_leave(self) -> None:
         """Quit from any screen."""
-        await self.main.run_command("quit", "")
+        await self.main.desk.run("quit")

@@ -28,9 +28,9 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
+from tui_agent.app.format import tokens
+from tui_agent.app.run_state import Phase, RunState
 from tui_agent.session.entries import AssistantEntry
-from tui_agent.ui.format import tokens
-from tui_agent.ui.run_state import Phase, RunState
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
@@ -52,7 +52,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             main.leave_warnings()
             main.show_running()
         case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown() | HeadKnown():
-            main.show_facts()
+            main.refresh_facts()
         case PermissionAsked(request=request):
             view.question.ask(request)
             view.tell_of_question()
@@ -76,7 +76,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             view.transcript.withdraw_notice("compaction")
             if error:
                 main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
-            main.show_facts()
+            main.refresh_facts()
             main.refresh_bindings()
         case RunEnded():
             _run_ended(main, view, event)
@@ -86,7 +86,7 @@ def _noticed(main: "MainScreen", notice: Notice) -> None:
     action = notice.action
     remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
     if notice.severity != "information":
-        main.warned.add(main.clock(), notice.message)
+        main.desk.warnings.add(main.clock(), notice.message)
     main.notice.add(notice.message, notice.severity, remedy)
 
 
@@ -94,11 +94,11 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
     view.question.clear()
     view.leave_question()
     main.show_running()
-    main.show_facts()
+    main.refresh_facts()
     view.look_at_cache()
     main.look_at_files()
     match event.reason:
-        case "error" if main.take_over.look():
+        case "error" if main.desk.take_over.look():
             pass
         case "error" if not _told_in_conversation(view, event.error):
             main.say(event.error or "The request failed.", "error", RETRY)

@@ -15,8 +15,8 @@ def use_keys(main: MainScreen, keymap: Mapping[str, str]) -> Mapping[str, str]:
         if main.keymap:
             main.app.set_keymap({})
         return {}
+    from tui_agent.ui.key_help import rebindable_actions, writing_keys
     from tui_agent.ui.keymap import checked
-    from tui_agent.ui.reports import rebindable_actions, writing_keys
 
     good, problems = checked(keymap, rebindable_actions(), writing_keys())
     main.app.set_keymap(good)

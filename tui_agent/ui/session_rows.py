@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui_agent.app.format import age, money, one_line, plural, short_model, short_path, tokens
 from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
-from tui_agent.ui.format import age, money, one_line, plural, short_model, short_path, tokens
-from tui_agent.ui.store_port import StorePort
+from tui_agent.session.store import Store
 
 HITS = 200
 """Entries looked at in a search."""
@@ -24,7 +24,7 @@ class Listing:
     hits: Mapping[str, Sequence[SearchHit]] = field(default_factory=dict)
 
 
-def find(store: StorePort, query: str, cwd: Path, *, only_here: bool) -> Listing:
+def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> Listing:
     """Return the sessions that match: this directory's first, each group the last used first.
 
     Raises:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
-from tui_agent.ui.format import one_line
+from tui_agent.app.format import one_line
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f]")
 

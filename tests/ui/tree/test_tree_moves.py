@@ -267,16 +267,16 @@ async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) ->
     async with stage.run() as pilot:
         await stage.agent.navigator.move(stage.agent.navigator.plan(names["xylophone"]), focus="")
         summary = stage.session.leaf
-        await stage.stage.main.run_command("undo", "")
+        await stage.stage.main.desk.run("undo", "")
         assert stage.session.leaf == names["leaf"], "with the summary that came along"
         assert stage.stage.main.prompt.text == ""
-        await stage.stage.main.run_command("redo", "")
+        await stage.stage.main.desk.run("redo", "")
         assert stage.session.leaf == summary
-        await stage.stage.main.run_command("undo", "")
-        await stage.stage.main.run_command("undo", "")
+        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.desk.run("undo", "")
         assert stage.session.leaf == names["fork"], "then the turn before"
         assert stage.stage.main.prompt.text == "write a test for it"
-        await stage.stage.main.run_command("redo", "")
+        await stage.stage.main.desk.run("redo", "")
         assert stage.session.leaf == names["leaf"]
         await pilot.pause()
 
@@ -294,7 +294,7 @@ async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path
     stage = tree_stage(tmp_path)
     async with stage.run() as pilot:
         stage.session.append(PruneEntry(targets=(stage.names["run"],), tokens_freed=10, reason="asked"))
-        await stage.stage.main.run_command("undo", "")
+        await stage.stage.main.desk.run("undo", "")
         assert stage.session.leaf == stage.names["leaf"]
         await pilot.pause()
 

@@ -89,7 +89,7 @@ async def _files(stage: TreeStage, pilot: Any) -> None:
 async def _only_files(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
     await pilot.press("escape")
-    await stage.stage.main.run_command("undo", "")
+    await stage.stage.main.desk.run("undo", "")
     await stage.asked(ChoiceScreen)
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from tui_agent.ui.format import tokens
+from tui_agent.app.format import tokens
 
 FOLD_LINES = 12
 """A paste of more lines than this becomes a chip."""

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.abilities import MentioningAgent
-from tui_agent.ui.format import age, one_line
-from tui_agent.ui.plain_text import plain_preview
+from tui_agent.app.format import age, one_line
+from tui_agent.app.plain_text import plain_preview
 from tui_agent.ui.prompting.completion import LIMIT, Candidate, Source, rank_files, rank_labels, with_directories
 
 if TYPE_CHECKING:
     from tui_agent.agent.named import Named
+    from tui_agent.app.desk import Desk
     from tui_agent.session.records import EntryHeader
-    from tui_agent.ui.screens.main import MainScreen
 
 FRESH = 5.0
 """Seconds a list of files is used before it is read again."""
@@ -25,20 +24,20 @@ _SHOWN = 72
 _WHO = {"user": "you", "assistant": "answer", "tool_result": "tool", "shell": "shell", "compaction": "compaction"}
 
 
-def sources(main: MainScreen, files: FileSource) -> tuple[Source, ...]:
+def sources(desk: Desk, files: FileSource) -> tuple[Source, ...]:
     """Return everything that can be mentioned on the main screen."""
     return (
         Source("mention", files.find),
-        Source("mention", NamedSource(main).find),
-        Source("entry", EntrySource(main).find),
+        Source("mention", NamedSource(desk).find),
+        Source("entry", EntrySource(desk).find),
     )
 
 
 class FileSource:
     """Files and directories of the project."""
 
-    def __init__(self, main: MainScreen) -> None:
-        self._main = main
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._paths: Sequence[str] = ()
         self._read: tuple[Path, float] | None = None
 
@@ -48,12 +47,12 @@ class FileSource:
 
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return the paths that fit; the list is read again when it is old or of another directory."""
-        main = self._main
-        if not main.has_services:
+        desk = self._desk
+        if not desk.has_services:
             return ()
-        where, now = main.cwd, time.monotonic()
+        where, now = desk.cwd, time.monotonic()
         if self._read is None or self._read[0] != where or now - self._read[1] > FRESH:
-            self._paths = await asyncio.to_thread(with_directories, await main.services.list_files(where))
+            self._paths = await asyncio.to_thread(with_directories, await desk.services.list_files(where))
             self._read = (where, time.monotonic())
         return await asyncio.to_thread(rank_files, query, self._paths)
 
@@ -61,13 +60,13 @@ class FileSource:
 class NamedSource:
     """Agents that can be given a task, and resources of MCP servers."""
 
-    def __init__(self, main: MainScreen) -> None:
-        self._main = main
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return those whose name fits."""
-        agent: object = self._main.agent
-        if not isinstance(agent, MentioningAgent):
+        agent = self._desk.agent
+        if agent is None:
             return ()
         return rank_labels(query, [_named(row) for row in agent.mentions()])
 
@@ -81,16 +80,16 @@ def _named(row: Named) -> Candidate:
 class EntrySource:
     """Entries of the open session that say something, on every branch, the newest first."""
 
-    def __init__(self, main: MainScreen) -> None:
-        self._main = main
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return the entries whose number begins with the query, or whose first words hold it."""
-        main = self._main
-        if main.agent is None:
+        desk = self._desk
+        if desk.agent is None:
             return ()
-        session, now = main.agent.session.id, main.clock()
-        found = await asyncio.to_thread(main.services.store.mentionable, session, query, LIMIT)
+        session, now = desk.agent.session.id, desk.services.clock()
+        found = await asyncio.to_thread(desk.services.store.mentionable, session, query, LIMIT)
         return [_entry(header, now, len(found) - place) for place, header in enumerate(found)]
 
 

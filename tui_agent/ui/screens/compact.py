@@ -13,12 +13,12 @@ from textual.timer import Timer
 from textual.widgets import Input, Static, TextArea
 
 from tui_agent.agent.events import AgentEvent, CompactionProgress
+from tui_agent.app import plans
+from tui_agent.app.format import plural
 from tui_agent.context.compaction import Refusal
 from tui_agent.context.ladder import Commit
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.errors import StoreError
-from tui_agent.ui import plans
-from tui_agent.ui.format import plural
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from textual.worker import Worker
 
+    from tui_agent.agent.agent import Agent
     from tui_agent.agent.compactor import Draft
-    from tui_agent.ui.abilities import DraftingAgent
 
 FLUSH_SECONDS = 0.15
 """Time between two looks at what was streamed."""
@@ -76,7 +76,7 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", Static)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, agent: DraftingAgent) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__()
         self._agent = agent
         self.phase = Phase.PLAN
@@ -160,9 +160,9 @@ class CompactScreen(Dialog[None]):
             self._written = []
             self.stream.update("")
             self._enter(Phase.WRITING, "Summarising …")
-            self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True, exit_on_error=False)
+            self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True)
         elif self.phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
-            self.app.run_worker(self._clear_instead(), group="agent", exit_on_error=False)
+            self.app.run_worker(self._clear_instead(), group="agent")
             self.dismiss(None)
 
     async def _clear_instead(self) -> None:
@@ -216,7 +216,7 @@ class CompactScreen(Dialog[None]):
 
     def _start_weighing(self) -> None:
         self._timer = None
-        self.run_worker(self._weigh(), group="weigh", exclusive=True, exit_on_error=False)
+        self.run_worker(self._weigh(), group="weigh", exclusive=True)
 
     async def _weigh(self) -> None:
         """Say what the summary would come to as it is now."""

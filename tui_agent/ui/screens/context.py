@@ -13,18 +13,18 @@ from textual.containers import Container
 from textual.content import Content
 from textual.widgets import Static
 
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
 from tui_agent.agent.navigator import NavigationError
+from tui_agent.app import context_words, edit_price
+from tui_agent.app.edit_price import Action, Edit
+from tui_agent.app.format import plural
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.abilities import InspectedAgent
-from tui_agent.ui.format import plural
 from tui_agent.ui.screens.leaving import Page
-from tui_agent.ui.widgets.context_map import price, told
 from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, Order
 from tui_agent.ui.widgets.context_map.block_list import BlockList
 from tui_agent.ui.widgets.context_map.preview import BlockPreview
-from tui_agent.ui.widgets.context_map.price import Action, Edit
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
@@ -92,7 +92,7 @@ class ContextScreen(Page[None]):
     facts = getters.query_one("#facts", Static)
     line = getters.query_one("#line", Static)
 
-    def __init__(self, agent: InspectedAgent, reread_cost: Callable[[str, int], float | None]) -> None:
+    def __init__(self, agent: Agent, reread_cost: Callable[[str, int], float | None]) -> None:
         super().__init__()
         self._agent = agent
         self._reread_cost = reread_cost
@@ -142,10 +142,12 @@ class ContextScreen(Page[None]):
         shown = ahead.map()
         self.gauge.reading = GaugeReading(shown.size)
         sent = ahead.last_request is not None
-        facts = [*told.drift_words(shown)]
-        facts.append(told.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent))
+        facts = [*context_words.drift_words(shown)]
+        facts.append(context_words.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent))
         if (miss := ahead.cache_miss) is not None:
-            facts.append(f"Last request: {told.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}")
+            facts.append(
+                f"Last request: {context_words.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
+            )
         facts += filter(None, [ahead.room_made().sentence])
         self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
         self._say("")
@@ -167,9 +169,9 @@ class ContextScreen(Page[None]):
         block = self.blocks.block
         group = self.blocks.group
         if block is not None:
-            self.preview.show(told.facts_of(block), self._text_of_block())
+            self.preview.show(context_words.facts_of(block), self._text_of_block())
         elif group is not None and group.name == HEAD:
-            self.preview.show(f"{HEAD}: {plural(len(group.places), 'block')}", told.HEAD_WORDS)
+            self.preview.show(f"{HEAD}: {plural(len(group.places), 'block')}", context_words.HEAD_WORDS)
         elif group is not None:
             self.preview.show(f"{group.name}: {len(group.places)} blocks", "An action here is for all of them.")
         else:
@@ -182,7 +184,7 @@ class ContextScreen(Page[None]):
         if self._request is None:
             self._request = self._agent.inspector.next_request()
         entry = self._agent.session.entry(block.origin[0]) if block.origin else None
-        return told.text_of(block, self._request, entry)
+        return context_words.text_of(block, self._request, entry)
 
     # -- keys
 
@@ -209,7 +211,7 @@ class ContextScreen(Page[None]):
         from tui_agent.ui.screens.viewer import ViewerScreen
 
         request = self._agent.inspector.next_request()
-        self.app.push_screen(ViewerScreen(f"Request to {request.model}", told.request_json(request)))
+        self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_words.request_json(request)))
 
     def action_keys(self) -> None:
         """Show all keys, and what the marks mean."""
@@ -227,7 +229,7 @@ class ContextScreen(Page[None]):
         elif (block := self.blocks.block) is not None:
             from tui_agent.ui.screens.viewer import ViewerScreen
 
-            self.app.push_screen(ViewerScreen(told.facts_of(block), self._text_of_block()))
+            self.app.push_screen(ViewerScreen(context_words.facts_of(block), self._text_of_block()))
 
     # -- edits
 
@@ -242,7 +244,7 @@ class ContextScreen(Page[None]):
         places = self.blocks.places
         if action == "pin" and all(shown.blocks[place].state == "pinned" for place in places):
             action = "restore"
-        edit = price.plan_edit(shown.blocks, places, action)
+        edit = edit_price.plan_edit(shown.blocks, places, action)
         if isinstance(edit, str):
             self._asking = None
             self._say(edit)
@@ -250,7 +252,7 @@ class ContextScreen(Page[None]):
         warm = self._agent.inspector.cache_state().warm
         dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
         self._asking = edit
-        self._say(f"{price.question(edit, warm=warm, dollars=dollars)}  y yes", asks=True)
+        self._say(f"{edit_price.question(edit, warm=warm, dollars=dollars)}  y yes", asks=True)
 
     def action_confirm(self) -> None:
         """Make the edit that was asked about."""
@@ -269,7 +271,7 @@ class ContextScreen(Page[None]):
             self._say("The agent is working: this happens before its next step.")
         else:
             self._made.append(Made(before, self._agent.session.leaf))
-            self._say(f"{price.done(edit)} u undoes it.")
+            self._say(f"{edit_price.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
         """Take back the last edit, by moving to before it; while a question is asked, withdraw that."""

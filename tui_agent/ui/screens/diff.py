@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui_agent.ui.format import one_line
+from tui_agent.app.format import one_line
 from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.key_line import KeyLine

@@ -5,11 +5,11 @@ It is painted before anything about sessions is imported; ``attach`` brings in t
 
 from __future__ import annotations
 
-import inspect
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
@@ -17,17 +17,17 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
-from tui_agent.ui import following, knowledge_handlers
-from tui_agent.ui.commands import Command, Offer, close_names, find, key_bindings
+from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.desk import Desk
+from tui_agent.app.face import Output, Page, Question, Remedy
+from tui_agent.app.format import one_line, short_path
+from tui_agent.app.services import OpenRequest
+from tui_agent.app.unsent import UnsentKeeper
+from tui_agent.ui import pages
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line, short_path
+from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
-from tui_agent.ui.prompting.outbox import Outbox
 from tui_agent.ui.prompting.sources import FileSource, sources
-from tui_agent.ui.prompting.unsent import UnsentKeeper
-from tui_agent.ui.services import OpenRequest
-from tui_agent.ui.take_over import TakeOverWatch
-from tui_agent.ui.warned import Warned
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import LEAST, SessionHeader
@@ -36,9 +36,12 @@ from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
-    from tui_agent.ui.services import AgentPort, AppServices, UiSettings
-    from tui_agent.ui.undo_handlers import Undone
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.events import AgentEvent
+    from tui_agent.app.services import AppServices, UiSettings
     from tui_agent.ui.widgets.session_view import SessionView
+
+T = TypeVar("T")
 
 WARNED = 20
 """Seconds a warning of the start is shown, unless one clicks it away."""
@@ -50,8 +53,23 @@ def _look_as_it_is(_settings: UiSettings) -> None:
     """Nobody follows the settings."""
 
 
+def key_bindings() -> list[Binding]:
+    """Return the bindings of the commands that have a key."""
+    return [
+        Binding(
+            command.key,
+            f"command('{command.name}')",
+            command.hint or command.title,
+            show=bool(command.hint),
+            id=command.name,
+        )
+        for command in COMMANDS
+        if command.key
+    ]
+
+
 class MainScreen(Guarded, Screen[None]):
-    """Shows the agent of the open session. Handlers here own every change; the agent is the truth."""
+    """The face of the desk on a terminal: shows what the desk says, answers what it asks."""
 
     AUTO_FOCUS = "Prompt"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
@@ -76,33 +94,25 @@ class MainScreen(Guarded, Screen[None]):
     def __init__(self, look_like: Callable[[UiSettings], None] = _look_as_it_is) -> None:
         """Make the screen; ``look_like`` has the application take the settings that concern every screen."""
         super().__init__()
-        self.look_like = look_like
-        self.undone: list[Undone] = []
-        """What ``/undo`` did since the last message, newest last."""
+        self._app_look = look_like
+        self.desk = Desk(self, self._agent_spoke)
+        """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
-        self.keymap: Mapping[str, str] = {}
-        """The user's own keys, by the id of what they do."""
-        self._services: AppServices | None = None
-        self._offer = Offer(None)
-        self.outbox = Outbox(self)
-        """Where what the user wrote leaves from."""
-        self._files = FileSource(self)
-        self.take_over = TakeOverWatch(self)
-        """Notices that another program has the session now."""
-        self.warned = Warned()
-        """What the program warned of by itself."""
-        self.unsent = UnsentKeeper(self)
+        self._keymap: Mapping[str, str] = {}
+        self._files = FileSource(self.desk)
+        self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
-        popup = CompletionPopup(self._command_names, sources(self, self._files))
+        popup = CompletionPopup(self._command_names, sources(self.desk, self._files))
         yield SessionHeader(short_path(Path.cwd()))
         with Container(id="body"):
             yield NoticeLine()
             yield popup
-        yield Prompt(popup, self._history, self.clock)
+        self._writing = Prompt(popup, self._history, self.clock)
+        yield self._writing
         yield Gauge(self.clock)
         yield StatusLine(self.clock)
 
@@ -110,11 +120,11 @@ class MainScreen(Guarded, Screen[None]):
         """Take the ports and mount what shows a session."""
         from tui_agent.ui.widgets.session_view import SessionView
 
-        self._services = services
-        following.use(self, services.settings)
+        self.desk.attach(services)
+        self.look_like(services.settings)
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
-            self.warned.add(self.clock(), warning)
+            self.desk.warnings.add(self.clock(), warning)
             self.notify(warning, severity="warning", markup=False, timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
@@ -125,30 +135,9 @@ class MainScreen(Guarded, Screen[None]):
         self.view = view
 
     @property
-    def services(self) -> AppServices:
-        """The ports of the application; there after ``attach``."""
-        assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
-        return self._services
-
-    @property
-    def agent(self) -> AgentPort | None:
+    def agent(self) -> Agent | None:
         """The agent of the open session; None until the first is open."""
-        return self.view.agent if self.view is not None else None
-
-    @property
-    def cwd(self) -> Path:
-        """The directory of the open session, before there is one the program's."""
-        return Path(self.agent.session.info.cwd) if self.agent is not None else Path.cwd()
-
-    @property
-    def has_services(self) -> bool:
-        """Whether there are ports yet: a key can come before them."""
-        return self._services is not None
-
-    @property
-    def state_dir(self) -> Path | None:
-        """Where copies that no clipboard took are saved."""
-        return self._services.state_dir if self._services is not None else None
+        return self.desk.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
         """Restyle everything, except for the terminal's focus, which the focused widget alone looks different for."""
@@ -157,27 +146,52 @@ class MainScreen(Guarded, Screen[None]):
 
     def clock(self) -> float:
         """Return seconds since the epoch."""
-        return self._services.clock() if self._services is not None else time.time()
+        return self.desk.services.clock() if self.desk.has_services else time.time()
 
     def on_resize(self, event: events.Resize) -> None:
         """Say when the terminal is too small for what there is to show."""
         self.header.cramped = event.size.width < LEAST.width or event.size.height < LEAST.height
 
-    # -- sessions ---------------------------------------------------------------------------------------------
+    # -- the desk's face --------------------------------------------------------------------------------------
 
-    async def open(self, request: OpenRequest) -> None:
-        """Open a session in place of the one shown; when that fails, the one shown stays."""
-        if self.view is not None:
-            await self.view.open(request)
+    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+        """Show a sentence above the prompt until something new begins."""
+        self.notice.say(message, severity, remedy)
 
-    def open_later(self, request: OpenRequest | None) -> None:
-        """Open what a picker was dismissed with."""
-        if request is not None and not (self.view is not None and self.view.shows(request)):
-            self.run_worker(self.open(request), group="open", exclusive=True)
+    def announce(self, message: str, severity: Severity = "information") -> None:
+        """Show a sentence where the user looks: above the prompt, or over the page that is open."""
+        if self.is_current:
+            self.say(message, severity)
+        else:
+            self.notify(message, severity=severity, markup=False)
 
-    def show_opened(self, agent: AgentPort) -> None:
-        """Show that another session is open."""
-        self.undone.clear()
+    def warn(self, message: str) -> None:
+        """Show a sentence beside the conversation for some seconds."""
+        self.notify(message, severity="warning", markup=False)
+
+    async def ask(self, question: Question[T]) -> T | None:
+        """Show a question over whatever is on the screen, and return its answer."""
+        answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+
+        def answered(result: T | None) -> None:
+            if not answer.done():
+                answer.set_result(result)
+
+        self.app.push_screen(pages.screen_for(question, self), answered)
+        return await answer
+
+    def show(self, page: Page) -> None:
+        """Show a page over whatever is on the screen."""
+        # A key pressed twice comes twice, the second time before the page has the focus.
+        if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
+            self.app.push_screen(pages.screen_of(page, self))
+
+    def opening(self) -> None:
+        """Keep what is written for the session that is left."""
+        self.unsent.save()
+
+    def opened(self, agent: Agent, entry: int | None = None) -> None:
+        """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
@@ -186,23 +200,18 @@ class MainScreen(Guarded, Screen[None]):
             "read only" if agent.session.read_only else "",
         ]
         self.header.note = " · ".join(filter(None, notes))
-        self.show_facts()
+        self.refresh_facts()
         self.show_running()
         self.look_at_files()
         self.unsent.opened(agent)
-        self.outbox.send_early()
-
-    async def on_unmount(self) -> None:
-        """End the run and let go of the session."""
-        self.unsent.save()
         if self.view is not None:
-            await self.view.close()
+            self.view.show_opened(agent)
+            if entry is not None:
+                self.view.call_after_refresh(self.view.show_entry, entry)
 
-    # -- showing ----------------------------------------------------------------------------------------------
-
-    def show_facts(self) -> None:
+    def refresh_facts(self) -> None:
         """Show what the session and the next request are now: title, leaf, model, size, cost."""
-        from tui_agent.ui import reports
+        from tui_agent.ui.gauge_reading import gauge_reading
 
         if (agent := self.agent) is None:
             return
@@ -210,29 +219,114 @@ class MainScreen(Guarded, Screen[None]):
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
-        self.gauge.reading = reports.gauge_reading(agent, self.clock())
+        self.gauge.reading = gauge_reading(agent, self.clock())
         self.app.sub_title = one_line(info.title, 60)
+
+    def look_like(self, settings: UiSettings) -> None:
+        """Look and behave as the interface's settings say."""
+        self._app_look(settings)
+        self._keymap = use_keys(self, settings.keys)
+        self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
+        if self.view is not None:
+            self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
+
+    @property
+    def keymap(self) -> Mapping[str, str]:
+        """The user's own keys, by the name of what they do."""
+        return self._keymap
+
+    def key_lines(self) -> Sequence[str]:
+        """Return the lines about the keys, for the pages of help and keys."""
+        from tui_agent.ui.key_help import key_lines
+
+        return key_lines(self._keymap)
+
+    def go_to(self, request: OpenRequest) -> None:
+        """Open a session; where it is open already, show the entry that is asked for."""
+        if self.view is None or not self.view.shows(request):
+            self.desk.open_soon(request)
+
+    def jump_to(self, entry_id: int) -> bool:
+        """Show an entry of the conversation; False when it is not on this branch."""
+        return self.view is not None and self.view.transcript.jump_to(entry_id)
+
+    def use_theme(self, name: str) -> bool:
+        """Use a theme; False when there is none of that name."""
+        if name not in self.app.available_themes:
+            return False
+        self.app.theme = name
+        return True
+
+    def toggle_panel(self) -> None:
+        """Show or hide the side panel."""
+        if self.view is not None:
+            self.view.toggle_panel()
+
+    def clear_notice(self) -> None:
+        """Show nothing above the prompt."""
+        self.notice.clear()
+
+    def warnings_read(self) -> None:
+        """Forget that there are warnings to be read."""
+        self.desk.warnings.unread = self.status.warnings = 0
+        self.notice.clear()
+
+    def copy(self, text: str) -> None:
+        """Put a text into the clipboard."""
+        self.app.copy_to_clipboard(text)
+
+    def leave(self) -> None:
+        """End the program."""
+        self.app.exit()
+
+    @property
+    def draft(self) -> str:
+        """What the user is writing."""
+        # The screen is emptied before it is told so: what is written has to be asked of the widget itself.
+        return self._writing.draft
+
+    def set_draft(self, text: str) -> None:
+        """Put a text into the prompt in place of what is there."""
+        self.prompt.set_draft(text)
+
+    def put_back(self, text: str) -> None:
+        """Put a message back into the prompt to be edited, before what is written there."""
+        draft = self.prompt.full_text
+        if text:
+            self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
+        self.prompt.focus()
+
+    def restore_message(self, text: str) -> None:
+        """Put the message of an undone turn into the prompt."""
+        self.prompt.restore(text)
+
+    def withdraw_message(self, text: str) -> None:
+        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        self.prompt.withdraw(text)
+
+    async def on_unmount(self) -> None:
+        """End the run and let go of the session."""
+        self.unsent.save()
+        await self.desk.close()
+
+    # -- showing ----------------------------------------------------------------------------------------------
 
     def show_running(self) -> None:
         """Let keys and hints follow whether a run goes on."""
         self.prompt.running = self.agent is not None and self.agent.running
         self.refresh_bindings()
 
-    def say(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
-        """Show a sentence above the prompt until something new begins."""
-        self.notice.say(message, severity, remedy)
-
     def leave_warnings(self) -> None:
         """Make room above the prompt; the status line says that there were warnings."""
-        self.warned.unread += self.notice.warnings
-        self.status.warnings = self.warned.unread
+        self.desk.warnings.unread += self.notice.warnings
+        self.status.warnings = self.desk.warnings.unread
         self.notice.clear()
 
-    @work(exclusive=True, group="branch", exit_on_error=False)
+    @work(exclusive=True, group="branch")
     async def look_at_files(self) -> None:
         """See what the branch is now; the list of files may have changed too."""
         self._files.forget()
-        self.header.branch = await self.services.branch(self.cwd) or ""
+        self.header.branch = await self.desk.services.branch(self.desk.cwd) or ""
 
     def action_scroll_page(self, pages: int) -> None:
         """Scroll the conversation while the prompt has the focus."""
@@ -249,21 +343,25 @@ class MainScreen(Guarded, Screen[None]):
         """Go back to writing."""
         self.prompt.focus()
 
+    def _agent_spoke(self, event: AgentEvent) -> None:
+        if self.view is not None:
+            self.view.inbox.put(event)
+
     # -- the prompt -------------------------------------------------------------------------------------------
 
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
         self.unsent.changed()
-        self.take_over.look_as_writing_begins(has_draft=bool(self.prompt.text))
+        self.desk.take_over.look_as_writing_begins(has_draft=bool(self.prompt.text))
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        await self.outbox.send(message.text, follow_up=message.follow_up)
+        await self.desk.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
 
     @on(Prompt.QuitAsked)
     def _quit_asked(self) -> None:
-        self.run_worker(self.run_command("quit", ""), group="command")
+        self.desk.soon(self.desk.run("quit"))
 
     @on(Prompt.EditorFailed)
     def _editor_failed(self, message: Prompt.EditorFailed) -> None:
@@ -280,7 +378,7 @@ class MainScreen(Guarded, Screen[None]):
 
     @on(Gauge.Pressed)
     async def _gauge_pressed(self) -> None:
-        await self.run_command("context", "")
+        await self.desk.run("context")
 
     @on(Gauge.Cooled)
     @on(Prompt.Changed)
@@ -290,26 +388,9 @@ class MainScreen(Guarded, Screen[None]):
 
     # -- commands ---------------------------------------------------------------------------------------------
 
-    @property
-    def commands(self) -> list[Command]:
-        """The commands that exist for this agent."""
-        if self._offer.agent is not self.agent:
-            self._offer = Offer(self.agent)
-        return self._offer.commands()
-
-    async def run_command(self, name: str, arguments: str) -> None:
-        """Run a command of the table; an unknown name is answered with those that look like it."""
-        commands = self.commands
-        if (command := find(name, commands)) is None:
-            close = close_names(name, commands)
-            meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
-            knowledge_handlers.unknown(self, name, arguments, f"There is no command /{one_line(name, 40)}. {meant}")
-            return
-        await command.handler(self, arguments)
-
     async def action_command(self, name: str) -> None:
         """Run a command by its key."""
-        await self.run_command(name, "")
+        await self.desk.run(name)
 
     def action_interrupt(self) -> None:
         """Stop the run."""
@@ -318,19 +399,12 @@ class MainScreen(Guarded, Screen[None]):
 
     def action_choose_how(self) -> None:
         """Ask how to go on with a session that another program took over."""
-        self.take_over.ask()
+        self.desk.soon(self.desk.take_over.ask())
 
     def action_take_back(self) -> None:
         """Put the newest waiting message back into the prompt."""
         if self.agent is not None and (text := self.agent.take_back()) is not None:
             self.put_back(text)
-
-    def put_back(self, text: str) -> None:
-        """Put a message back into the prompt to be edited, before what is written there."""
-        draft = self.prompt.full_text
-        if text:
-            self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
-        self.prompt.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what would do something now."""
@@ -343,35 +417,17 @@ class MainScreen(Guarded, Screen[None]):
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
-                return find(str(parameters[0]), self.commands) is not None
+                return find(str(parameters[0]), COMMANDS) is not None
             case _:
                 return super().check_action(action, parameters)
-
-    def run_soon(self, result: object) -> None:
-        """Run what an agent's method returned, when it is something to wait for."""
-        if inspect.isawaitable(result):
-            self.run_worker(_wait_for(result), group="agent", exit_on_error=False)
-
-    def use_model(self, model: str | None) -> None:
-        """Use a model from the next request on, and at the next start."""
-        from tui_agent.ui import model_switch
-
-        if model:
-            self.run_soon(model_switch.use_model(self, model))
-
-    def use_theme(self, theme: str | None) -> None:
-        """Use a theme now and at the next start."""
-        if theme is not None:
-            self.app.theme = theme
-            self.services.save_setting("ui.theme", theme)
 
     # -- sources ----------------------------------------------------------------------------------------------
 
     def _command_names(self) -> list[CommandName]:
-        return [CommandName(row.name, row.help, row.takes_argument) for row in self.commands]
+        return [CommandName(row.name, row.help, row.takes_argument) for row in self.desk.commands]
 
     def _history(self) -> Sequence[str]:
-        return self.services.store.prompt_history(HISTORY) if self._services is not None else ()
+        return self.desk.services.store.prompt_history(HISTORY) if self.desk.has_services else ()
 
     def on_key(self, event: events.Key) -> None:
         """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block."""
@@ -390,8 +446,3 @@ class MainScreen(Guarded, Screen[None]):
         if not self.prompt.has_focus and not asking:
             self.prompt.focus()
             self.prompt.post_message(event)
-
-
-async def _wait_for(result: object) -> None:
-    if inspect.isawaitable(result):
-        await result

@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
 from tui_agent.agent.mcp.records import Login, McpError, McpServerStatus, McpToolRow, ServerState
+from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
-from tui_agent.ui.format import one_line, plural, short_path, tokens, visible
 from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
@@ -23,7 +23,7 @@ from tui_agent.ui.widgets.mcp_list import McpList
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from tui_agent.ui.abilities import ServedAgent
+    from tui_agent.agent.agent import Agent
 
     SaveSetting = Callable[[str, object], None]
 
@@ -55,7 +55,7 @@ class McpScreen(Page[None]):
     about = getters.query_one("#about", Static)
     line = getters.query_one("#line", Static)
 
-    def __init__(self, agent: ServedAgent, save: SaveSetting) -> None:
+    def __init__(self, agent: Agent, save: SaveSetting) -> None:
         super().__init__()
         self._agent = agent
         self._save = save

@@ -12,9 +12,9 @@ from textual.fuzzy import FuzzySearch
 from textual.message import Message
 from textual.widgets import Static
 
-from tui_agent.ui.format import tokens, visible
+from tui_agent.app.format import tokens, visible
+from tui_agent.app.services import ModelRow
 from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
-from tui_agent.ui.services import ModelRow
 from tui_agent.ui.widgets.key_line import KeyLine
 
 _TYPED = "typed:"
@@ -86,7 +86,7 @@ class ModelPicker(PickerScreen[str]):
         self.listing.display = False
         self._load()
 
-    @work(group="models", exit_on_error=False)
+    @work(group="models")
     async def _load(self) -> None:
         self.post_message(self.Loaded(await asyncio.to_thread(self._source)))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
-from tui_agent.ui.format import one_line
+from tui_agent.app.format import one_line
+from tui_agent.app.services import AppServices
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.picker import PickerScreen, Row
 
@@ -38,27 +40,11 @@ class PermissionsScreen(PickerScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "undo", "take back", priority=True, show=False)]
 
-    def __init__(
-        self,
-        rules: Callable[[], Sequence[Rule]],
-        *,
-        remove: Callable[[Rule], bool],
-        keep: Callable[[Rule], None],
-        restore: Callable[[Rule], None],
-    ) -> None:
-        """Make the screen.
-
-        Args:
-            rules: tells every rule that holds, the strongest last.
-            remove: takes a rule out of where it is kept and returns whether it is gone.
-            keep: writes a rule of the session into the user's configuration.
-            restore: undoes a removal.
-        """
+    def __init__(self, gate: Gate, services: AppServices) -> None:
+        """Show the rules of ``gate``; ``services`` has those of the user's file."""
         super().__init__()
-        self._rules = rules
-        self._remove = remove
-        self._keep = keep
-        self._restore = restore
+        self._gate = gate
+        self._services = services
         self._removed: list[Rule] = []
         self._shown: dict[str, Rule] = {}
 
@@ -67,7 +53,7 @@ class PermissionsScreen(PickerScreen[None]):
         wanted = query.lower().split()
         self._shown = {}
         # The same rule may be given twice; a row stands for one of them.
-        for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._rules())))):
+        for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._gate.rules())))):
             origin = STORED[rule.source]
             if all(word in f"{rule} {origin}".lower() for word in wanted):
                 self._shown[str(place)] = rule
@@ -136,6 +122,24 @@ class PermissionsScreen(PickerScreen[None]):
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))
         self.app.push_screen(ChoiceScreen(one_line(str(rule), 200), answers), answered)
+
+    def _remove(self, rule: Rule) -> bool:
+        """Take a rule out of where it is kept; returns whether it is gone."""
+        if (problem := self._gate.is_fixed(rule) or self._services.forget_rule(rule)) is not None:
+            self.notify(problem, severity="warning", markup=False)
+            return False
+        return self._gate.remove(rule)
+
+    def _restore(self, rule: Rule) -> None:
+        """Undo a removal."""
+        self._gate.restore(rule)
+        if rule.source == "user":
+            self._keep(rule)
+
+    def _keep(self, rule: Rule) -> None:
+        """Write a rule into the user's configuration."""
+        if (problem := self._services.keep_rule(rule)) is not None:
+            self.notify(problem, severity="warning", markup=False)
 
 
 def _kind(rule: Rule) -> str:

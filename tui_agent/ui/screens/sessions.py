@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar
 
 from textual import events, getters, on, work
@@ -13,15 +12,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from tui_agent.app.desk import Desk, held_question
+from tui_agent.app.format import one_line
+from tui_agent.app.services import OpenHow, OpenRequest
+from tui_agent.app.transfer_commands import ask_export
 from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
-from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
-from tui_agent.ui.format import one_line
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.session.records import Holder, SearchHit, SessionInfo, SessionTotals
 from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
-from tui_agent.ui.services import OpenHow, OpenRequest
 from tui_agent.ui.session_rows import Listing, Look, details_of, facts_of, find, name_of, rows_of
-from tui_agent.ui.store_port import StorePort
 from tui_agent.ui.widgets.key_line import KeyLine
 
 PAUSE = 0.12
@@ -89,21 +88,13 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
         totals: dict[str, SessionTotals]
 
-    def __init__(
-        self,
-        store: StorePort,
-        clock: Callable[[], float],
-        *,
-        cwd: Path,
-        current: str | None,
-        export: Export | None = None,
-    ) -> None:
+    def __init__(self, desk: Desk, *, current: str | None) -> None:
         super().__init__()
-        self._store = store
-        self._clock = clock
-        self._cwd = cwd
+        self._desk = desk
+        self._store = desk.services.store
+        self._clock = desk.services.clock
+        self._cwd = desk.services.cwd
         self._current = current
-        self._export = export
         self._state = _State()
 
     def compose(self) -> ComposeResult:
@@ -126,7 +117,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._state.marked = None
         self._search(query)
 
-    @work(exclusive=True, group="sessions", exit_on_error=False)
+    @work(exclusive=True, group="sessions")
     async def _search(self, query: str) -> None:
         if query:
             await asyncio.sleep(PAUSE)
@@ -154,7 +145,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.listing.focus()
         self._weigh()
 
-    @work(exclusive=True, group="weighing", exit_on_error=False)
+    @work(exclusive=True, group="weighing")
     async def _weigh(self) -> None:
         """Add up tokens and cost of what is listed, in a thread: a long session takes a moment."""
         listed = [info.id for info in self._state.listing.sessions[:SHOWN]]
@@ -236,13 +227,12 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if info is None or info.held_by is None or session_id == self._current:
             self.dismiss(request)
             return
-        holder = info.held_by
+        self._desk.soon(self._pick_held(request, info.held_by))
 
-        def opened(how: str | None) -> None:
-            if how is not None:
-                self.dismiss(OpenRequest(session_id, OpenHow(how), entry=request.entry))
-
-        self.app.push_screen(held_question(holder.pid, holder.host), opened)
+    async def _pick_held(self, request: OpenRequest, holder: Holder) -> None:
+        how = await self._desk.ask(held_question(holder.pid, holder.host))
+        if how is not None:
+            self.dismiss(replace(request, how=OpenHow(how)))
 
     def action_fork(self) -> None:
         """Go on in a copy of the highlighted session, from where it is."""
@@ -251,8 +241,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_export(self) -> None:
         """Write the highlighted session to a file."""
-        if self._export is not None and (info := self._info(self.highlighted)) is not None:
-            self._export(info)
+        if (info := self._info(self.highlighted)) is not None:
+            self._desk.soon(ask_export(self._desk, info.id))
 
     def action_toggle_here(self) -> None:
         """Show the sessions of this directory only, or all."""
@@ -273,12 +263,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._tell(key)
         else:
             self._state.marked = None
-            try:
-                self._store.delete(key)
-            except StoreError as error:
-                self.notify(error.message, severity="error", markup=False)
-                self._draw(key)
-                return
+            self._draw(key)
+            self._store.delete(key)
             self._state.deleted.append(key)
             self._take_out(key)
             self.notify("Deleted. u brings it back until the program ends.", markup=False)
@@ -298,8 +284,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if not self._state.deleted:
             self.notify("Nothing was deleted here.", markup=False)
             return
+        self._store.undelete(self._state.deleted[-1])
         self._state.goal = self._state.deleted.pop()
-        self._store.undelete(self._state.goal)
         self._search(self.field.value.strip())
 
     def action_rename(self) -> None:
@@ -355,15 +341,3 @@ class SessionPicker(PickerScreen[OpenRequest]):
         """Show the keys of what has the focus."""
         if self._state.renaming is None:
             self.keys.show(self.SEARCH_KEYS if self.field.has_focus else self.KEYS)
-
-
-def held_question(pid: int, host: str) -> ChoiceScreen:
-    """Return the question how to open a session that another live program holds."""
-    return ChoiceScreen(
-        f"This session is open in process {pid} on {one_line(host, 40)}.",
-        [
-            (OpenHow.READ_ONLY, "Read it only"),
-            (OpenHow.FORK, "Fork it: go on here in a copy"),
-            (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
-        ],
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import getters, on
@@ -11,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from tui_agent.agent.events import AgentEvent, PermissionAsked, PermissionSettled, RunEnded
-from tui_agent.ui.format import one_line, plural, short_model
+from tui_agent.app.format import one_line, plural, short_model
+from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.leaving import Page
-from tui_agent.ui.services import OpenHow, OpenRequest
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tui_agent.agent.events import LiveAnswer
-    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.app.desk import Desk
 
-KEYS = "j/k blocks  space fold  y copy  f go on in a copy  esc back to the parent"
+KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back to the parent"
 
 
 class Watched(Protocol):
@@ -51,36 +50,22 @@ class Watched(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A session whose subagent has ended."""
-
-    session: Any
-    running: bool = False
-    live: LiveAnswer | None = None
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        """Nothing happens any more."""
-        del callback
-        return lambda: None
-
-
 class SubagentScreen(Page[None]):
     """Shows a subagent over its parent, which goes on beneath. ``close`` lets go of a session opened for this."""
 
     AUTO_FOCUS = "Transcript"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,backspace", "dismiss(None)", "back", show=False, id="subagent.back"),
-        Binding("f", "fork", "go on in a copy", show=False, id="subagent.fork"),
+        Binding("f", "fork", "continue in a copy", show=False, id="subagent.fork"),
     ]
 
     heading = getters.query_one("#heading", Static)
     facts = getters.query_one("#facts", Static)
     transcript = getters.query_one(Transcript)
 
-    def __init__(self, main: MainScreen, subagent: Watched, close: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, desk: Desk, subagent: Watched, close: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self._main = main
+        self._desk = desk
         self._subagent = subagent
         self._close = close
         self._asking = ""
@@ -113,7 +98,7 @@ class SubagentScreen(Page[None]):
 
     def _tell(self) -> None:
         info = self._subagent.session.info
-        parent = self._main.agent.session.info if self._main.agent is not None else None
+        parent = self._desk.agent.session.info if self._desk.agent is not None else None
         of = one_line(parent.title or parent.first_message, 60) if parent is not None else "another session"
         self.heading.update(f"{info.agent or 'subagent'}: {one_line(info.title, 200)}")
         state = self._asking or ("working" if self._subagent.running else "done")
@@ -138,7 +123,7 @@ class SubagentScreen(Page[None]):
         """Go on with what it did, in a session of one's own."""
         session = self._subagent.session.id
         self.dismiss(None)
-        self._main.open_later(OpenRequest(session, OpenHow.FORK))
+        self._desk.open_soon(OpenRequest(session, OpenHow.FORK))
 
     # -- what the conversation asks for
 
@@ -154,8 +139,8 @@ class SubagentScreen(Page[None]):
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
-        from tui_agent.ui.handlers import open_output
+        from tui_agent.app.session_commands import open_output
 
         message.stop()
         if message.action == "open":
-            open_output(self._main, self._subagent.session.entry(message.entry_id))
+            open_output(self._desk, self._subagent.session.entry(message.entry_id))

@@ -19,9 +19,9 @@ from textual.worker import Worker
 
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.navigator import NavigationError
+from tui_agent.app.files_along import files_text
+from tui_agent.app.format import plural
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.format import plural
-from tui_agent.ui.screens.file_choice import files_text
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
@@ -199,7 +199,7 @@ class SummaryDialog(Dialog[bool]):
             self._spinner = self.set_interval(SPINNER_SECONDS, self._spin)
         self._working = self._do(focus)
 
-    @work(group="summary", exit_on_error=False)
+    @work(group="summary")
     async def _do(self, focus: str | None) -> None:
         try:
             await self._do_work(focus, self._progress)

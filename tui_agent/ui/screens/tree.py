@@ -17,7 +17,6 @@ from textual.widgets import Input, Static
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
 from tui_agent.session.entries import Entry
-from tui_agent.ui.abilities import NavigatingAgent
 from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -33,7 +32,8 @@ from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 if TYPE_CHECKING:
-    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.desk import Desk
 
 PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
@@ -87,14 +87,14 @@ class TreeScreen(Page[None]):
         query: str
         hits: Hits | None
 
-    def __init__(self, main: "MainScreen", agent: NavigatingAgent, *, at: int | None = None) -> None:
+    def __init__(self, desk: "Desk", agent: "Agent", *, at: int | None = None) -> None:
         """Make the screen; ``at`` is the entry the cursor begins on, the leaf by default."""
         super().__init__()
-        self._main = main
+        self._desk = desk
         self._at = at
         self._agent = agent
         self._session = agent.session
-        self._moves = TreeMoves(self, main, agent)
+        self._moves = TreeMoves(self, desk, agent)
         self._unsubscribe: Callable[[], None] = lambda: None
         self._preview_timer: Timer | None = None
         self._refresh_timer: Timer | None = None
@@ -108,8 +108,8 @@ class TreeScreen(Page[None]):
         """Heading, tree and preview, a field, keys."""
         yield Static(id="tree-head")
         with Container(id="tree-body"):
-            yield SessionTree(self._load, self._main.clock)
-            yield EntryPreview(self._session, self._main.clock)
+            yield SessionTree(self._load, self._desk.services.clock)
+            yield EntryPreview(self._session, self._desk.services.clock)
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
@@ -272,19 +272,19 @@ class TreeScreen(Page[None]):
         if self._search is not None:
             self._look_for(event.value.strip())
 
-    @work(thread=True, group="tree-ready", exit_on_error=False)
+    @work(thread=True, group="tree-ready")
     def _get_ready(self, outline: Outline) -> None:
         """Know which row shows which entry before the first key of a search."""
         for segment in outline.index.segments:
             outline.row_numbers(segment)
 
-    @work(exclusive=True, group="tree-search", exit_on_error=False)
+    @work(exclusive=True, group="tree-search")
     async def _look_for(self, query: str) -> None:
         hits = await asyncio.to_thread(self._find, query) if query else None
         self.post_message(self.Found(query, hits))
 
     def _find(self, query: str) -> Hits:
-        ids = self._main.services.store.matching(query, self._session.id)
+        ids = self._desk.services.store.matching(query, self._session.id)
         return Hits(self.session_tree.outline, ids)
 
     def on_tree_screen_found(self, message: Found) -> None:
@@ -380,12 +380,12 @@ class TreeScreen(Page[None]):
         self.app.copy_to_clipboard(message.text)
 
     @on(messages.ActionRequested)
-    async def _block_action(self, message: messages.ActionRequested) -> None:
-        from tui_agent.ui.handlers import block_action
+    def _block_action(self, message: messages.ActionRequested) -> None:
+        from tui_agent.app.session_commands import open_output
 
         message.stop()
         if message.action == "open":
-            await block_action(self._main, "open", message.entry_id)
+            open_output(self._desk, self._session.entry(message.entry_id))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Up and down go through hits only while a search is typed."""

@@ -3,29 +3,28 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.navigator import NavigationError
+from tui_agent.app.desk import COPYING
+from tui_agent.app.face import Choice
+from tui_agent.app.files_along import RESTORE, files_question, move_with_files
+from tui_agent.app.services import OpenRequest
+from tui_agent.app.subagent_commands import show_session
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.abilities import NavigatingAgent, RewindingAgent
-from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.diff import diff_screen
-from tui_agent.ui.screens.file_choice import RESTORE, files_question, move_with_files
 from tui_agent.ui.screens.summarising import Answer, SummaryDialog
-from tui_agent.ui.services import OpenRequest
-from tui_agent.ui.session_slot import COPYING
-from tui_agent.ui.subagent_handlers import show_session
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import prompt_text
 
 if TYPE_CHECKING:
-    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.desk import Desk
     from tui_agent.ui.screens.tree import TreeScreen
 
 
@@ -46,9 +45,9 @@ class Refused(Message):
 class TreeMoves:
     """Changes one session on behalf of one tree screen. Until the agent has done something, nothing has changed."""
 
-    def __init__(self, screen: "TreeScreen", main: "MainScreen", agent: NavigatingAgent) -> None:
+    def __init__(self, screen: "TreeScreen", desk: "Desk", agent: "Agent") -> None:
         self._screen = screen
-        self._main = main
+        self._desk = desk
         self._agent = agent
 
     # -- going ------------------------------------------------------------------------------------------------
@@ -65,18 +64,13 @@ class TreeMoves:
     async def _ask(self, plan: MovePlan) -> None:
         """Ask what there is to be asked: about a summary, about files, or nothing."""
         agent = self._agent
-        files = await agent.files.plan(plan.leaf) if isinstance(agent, RewindingAgent) else RestorePlan()
+        files = await agent.files.plan(plan.leaf)
         if plan.asks:
             self._ask_about_both(plan, files)
-        elif files.steps:
-            self._screen.app.push_screen(files_question(files), partial(self._go_with, plan, files))
-        else:
-            await self._carry_out(plan)
-
-    def _go_with(self, plan: MovePlan, files: RestorePlan, answer: str | None) -> None:
+            return
+        answer = await self._desk.ask(files_question(files)) if files.steps else RESTORE
         if answer is not None:
-            work = self._carry_out(plan, files if answer == RESTORE else None)
-            self._screen.run_worker(work, group="tree-move", exclusive=True)
+            await self._carry_out(plan, files if answer == RESTORE else None)
 
     def _ask_about_both(self, plan: MovePlan, files: RestorePlan) -> None:
         async def carry_out(focus: str | None, progress: Callable[[str], None]) -> None:
@@ -102,10 +96,9 @@ class TreeMoves:
 
     async def _restore(self, plan: MovePlan, files: RestorePlan | None) -> None:
         """Restore files after a move, None to keep them; undoing the move does likewise."""
-        if isinstance(self._agent, RewindingAgent):
-            self._agent.files.remember(plan.from_id, plan.leaf, along=files is not None)
-            if files is not None:
-                await self._agent.files.restore(files)
+        self._agent.files.remember(plan.from_id, plan.leaf, along=files is not None)
+        if files is not None:
+            await self._agent.files.restore(files)
 
     # -- looking ----------------------------------------------------------------------------------------------
 
@@ -114,7 +107,7 @@ class TreeMoves:
         self._screen.run_worker(self._show_diff(entry_id), group="tree-diff", exclusive=True)
 
     async def _show_diff(self, entry_id: int) -> None:
-        diff = await self._agent.files.diff(entry_id) if isinstance(self._agent, RewindingAgent) else ""
+        diff = await self._agent.files.diff(entry_id)
         if diff:
             self._screen.app.push_screen(diff_screen(f"Files from #{entry_id} to here", diff))
         else:
@@ -127,13 +120,13 @@ class TreeMoves:
         if session is None:
             self._screen.say("No subagent worked here.")
             return
-        show_session(self._main, session)
+        show_session(self._desk, session)
 
     def arrived(self, plan: MovePlan) -> None:
         """Go back to the conversation, with what is to be edited in the prompt."""
-        self._main.undone.clear()
+        self._desk.undone.clear()
         self._screen.dismiss()
-        self._main.put_back(prompt_text(plan.prompt))
+        self._desk.face.put_back(prompt_text(plan.prompt))
 
     # -- merging and forking ----------------------------------------------------------------------------------
 
@@ -156,30 +149,26 @@ class TreeMoves:
 
     def fork(self, entry_id: int) -> None:
         """Go on in a new session that ends at an entry; a message of the user is to be edited there."""
-        self._when_idle(lambda: self._main.run_soon(self._fork(entry_id)))
+        self._when_idle(lambda: self._begin_fork(entry_id))
+
+    def _begin_fork(self, entry_id: int) -> None:
+        self._desk.soon(self._fork(entry_id))
 
     async def _fork(self, entry_id: int) -> None:
         plan = self._agent.navigator.plan(entry_id)
         self._screen.say(COPYING)
-        try:
-            info = await asyncio.to_thread(self._main.services.store.fork, self._agent.session.id, plan.leaf)
-        except StoreError as error:
-            self._screen.say(error.message)
-            return
+        info = await asyncio.to_thread(self._desk.services.store.fork, self._agent.session.id, plan.leaf)
         if self._screen.is_current:
             self._screen.dismiss()
         await self._open(info.id, plan)
 
     async def _open(self, session_id: str, plan: MovePlan) -> None:
-        await self._main.open(OpenRequest(session_id))
-        self._main.put_back(prompt_text(plan.prompt))
+        await self._desk.open(OpenRequest(session_id))
+        self._desk.face.put_back(prompt_text(plan.prompt))
 
     def label(self, entry_id: int, text: str) -> None:
         """Label an entry; no text removes the label."""
-        try:
-            self._agent.session.label(entry_id, text or None)
-        except StoreError as error:
-            self._screen.say(error.message)
+        self._agent.session.label(entry_id, text or None)
         self._screen.reload()
 
     # -- undoing ----------------------------------------------------------------------------------------------
@@ -198,16 +187,12 @@ class TreeMoves:
         """Undo or redo a move, which leads to ``target`` and is one between it and ``other``."""
 
         async def go() -> bool:
-            try:
-                leaf = await change()
-            except (NavigationError, StoreError) as error:
-                self._screen.say(str(error))
-                return False
-            self._main.undone.clear()
+            leaf = await change()
+            self._desk.undone.clear()
             self._screen.reload(at=leaf)
             return True
 
-        work = move_with_files(self._screen, self._agent, target, go, pair=(target, other))
+        work = move_with_files(self._desk, self._agent, target, go, pair=(target, other))
         self._screen.run_worker(work, group="tree-move", exclusive=True)
 
     # -- when -------------------------------------------------------------------------------------------------
@@ -215,7 +200,7 @@ class TreeMoves:
     def refused(self) -> bool:
         """Say so when the session can't be changed."""
         if self._agent.session.read_only:
-            self._screen.say("This session is open for reading only; f goes on in a copy.")
+            self._screen.say("This session is read-only. Press f to continue in a fork.")
             return True
         return False
 
@@ -225,15 +210,12 @@ class TreeMoves:
             act()
             return
 
-        def answered(answer: str | None) -> None:
-            if answer == "interrupt":
-                self._screen.run_worker(self._interrupt(act), group="tree-move", exclusive=True)
+        self._desk.soon(self._offer_interrupt(act))
 
+    async def _offer_interrupt(self, act: Callable[[], None]) -> None:
         question = "The agent is working. What it has done so far is saved."
-        answers = [("interrupt", "Interrupt it and go on here"), ("stay", "Let it work")]
-        self._screen.app.push_screen(ChoiceScreen(question, answers), answered)
-
-    async def _interrupt(self, act: Callable[[], None]) -> None:
-        self._agent.interrupt()
-        await self._agent.wait_idle()
-        self._screen.call_later(act)
+        answers = [("interrupt", "Interrupt it and continue here"), ("stay", "Let it work")]
+        if await self._desk.ask(Choice(question, answers)) == "interrupt":
+            self._agent.interrupt()
+            await self._agent.wait_idle()
+            self._screen.call_later(act)

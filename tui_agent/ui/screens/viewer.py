@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
-from tui_agent.ui.format import one_line, plural
+from tui_agent.app.format import one_line, plural
 from tui_agent.ui.screens.leaving import Page
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.text_lines import TextLines

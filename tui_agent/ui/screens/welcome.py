@@ -13,9 +13,9 @@ from textual.style import Style
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui_agent.ui.format import one_line, plural, short_path
+from tui_agent.app.format import one_line, plural, short_path
+from tui_agent.app.services import AppServices, LocalServer
 from tui_agent.ui.screens.leaving import Page
-from tui_agent.ui.services import AppServices, LocalServer
 from tui_agent.ui.widgets.key_line import KeyLine
 
 KEYS_SHOWN = 6
@@ -143,7 +143,7 @@ class WelcomeScreen(Page[WelcomeChoice | None]):
             self._say("Looking for Ollama, LM Studio, llama.cpp and vLLM …")
             self._search()
 
-    @work(exclusive=True, group="servers", exit_on_error=False)
+    @work(exclusive=True, group="servers")
     async def _search(self) -> None:
         self.post_message(self.Searched(tuple(await self._services.find_servers())))
 

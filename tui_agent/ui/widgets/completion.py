@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from tui_agent.app.format import one_line, visible
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line, visible
 from tui_agent.ui.prompting.completion import Candidate, CommandName, Source, Token, merged, rank_names
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class CompletionPopup(Guarded, OptionList, can_focus=False):
             self.highlighted = ((self.highlighted or 0) + step) % len(self._candidates)
             self.moved = True
 
-    @work(exclusive=True, group="completion", exit_on_error=False)
+    @work(exclusive=True, group="completion")
     async def _find(self, token: Token) -> None:
         asked = [source.find(token.query) for source in self._sources if source.kind == token.kind]
         found: list[Sequence[Candidate]] = []

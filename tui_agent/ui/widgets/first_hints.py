@@ -7,7 +7,7 @@ from textual.reactive import reactive
 from textual.style import Style
 from textual.widget import Widget
 
-from tui_agent.ui.commands import Command
+from tui_agent.app.commands import Command
 from tui_agent.ui.edge import Guarded
 
 ENOUGH = 5

@@ -16,8 +16,8 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_agent.app.format import money, tokens
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import money, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +41,9 @@ class GaugeReading:
     size: ContextSize
     cache_share: float | None = None
     cost: float | None = None
-    can_compact: bool = False
     warm_until: float | None = None
+    can_compact: bool = False
+    """Whether there is a button that compacts."""
 
 
 def bar(size: ContextSize, width: int) -> list[tuple[str, int]]:

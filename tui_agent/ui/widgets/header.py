@@ -8,8 +8,8 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line
 
 LEAST = Size(30, 8)
 """The smallest terminal in which everything can be told apart."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 
 from tui_agent.agent.mcp.records import Login, McpServerStatus, McpToolRow, ServerState
-from tui_agent.ui.format import one_line, plural, tokens
+from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.ui.widgets.line_list import LineList, Run, spread
 
 _LOOKS: Final = {

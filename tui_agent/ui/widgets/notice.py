@@ -8,8 +8,8 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_agent.app.format import visible
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import visible
 
 Severity = Literal["information", "warning", "error"]
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}

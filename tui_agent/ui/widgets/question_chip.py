@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.widgets import Static
 
+from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line
 
 if TYPE_CHECKING:
     from tui_agent.agent.events import PermissionRequest

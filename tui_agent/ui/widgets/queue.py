@@ -5,8 +5,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_agent.agent.events import QueueChanged
+from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line
 
 SHOWN = 4
 """Messages shown; more are counted."""

@@ -3,7 +3,6 @@
 It is mounted after the first paint, because what it is made of takes longer to import than a prompt takes to show.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual import getters, on
@@ -11,17 +10,16 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
 
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
+from tui_agent.app.cold_cache import ColdCache, tell_missed
+from tui_agent.app.format import plural
+from tui_agent.app.run_state import RunState
+from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.session.errors import SessionHeld, StoreError
-from tui_agent.ui.cold_cache import ColdCache, tell_missed
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.event_map import apply
-from tui_agent.ui.format import plural
-from tui_agent.ui.inbox import AgentEvents
-from tui_agent.ui.run_state import RunState
-from tui_agent.ui.services import AgentPort, AppServices, OpenHow, OpenRequest
-from tui_agent.ui.session_slot import COPYING, SessionSlot
+from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.first_hints import ENOUGH, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
@@ -51,11 +49,12 @@ class SessionView(Guarded, Container):
     def __init__(self, main: "MainScreen", services: AppServices) -> None:
         super().__init__()
         self._main = main
+        self._desk = main.desk
         self._services = services
-        self._slot = SessionSlot(services, self)
-        self._unopened: OpenRequest | None = None
         self._wants_panel: bool | None = None
-        self._cold_cache = ColdCache(main)
+        self._cold_cache = ColdCache(main.desk)
+        self.inbox = Inbox(self)
+        """Where what the agent says waits for its turn."""
 
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
@@ -74,27 +73,15 @@ class SessionView(Guarded, Container):
         yield SidePanel()
 
     @property
-    def agent(self) -> AgentPort | None:
+    def agent(self) -> Agent | None:
         """The agent of the open session; None until the first is open."""
-        return self._slot.agent
+        return self._desk.agent
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
-    async def open(self, request: OpenRequest) -> None:
-        """Open a session in place of the one shown; when that fails, the one shown stays."""
-        self._main.unsent.save()
-        if request.how is OpenHow.FORK:
-            self._main.say(COPYING)
-        try:
-            agent = await self._slot.open(request)
-        except SessionHeld as held:
-            self._ask_how(request, held)
-            return
-        except StoreError as error:
-            self._main.say(error.message, "error")
-            self._stay_without(request)
-            return
-        self._main.show_opened(agent)
+    def show_opened(self, agent: Agent) -> None:
+        """Show another session."""
+        self.inbox.take()
         self.question.clear()
         self.leave_question()
         self.transcript.open(agent)
@@ -105,23 +92,10 @@ class SessionView(Guarded, Container):
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
-        if request.entry is not None:
-            self.call_after_refresh(self.show_entry, request.entry)
         self._cold_cache.forget()
         self.look_at_cache()
         self._tell_damage(agent)
         self.post_message(self.Opened())
-
-    def _stay_without(self, request: OpenRequest) -> None:
-        """Go on with nothing open if nothing was: what was sent goes back into the prompt."""
-        if self.agent is None:
-            self._unopened = request
-            self._main.outbox.take_back()
-
-    def open_again(self) -> None:
-        """Try once more to open what could not be opened."""
-        request, self._unopened = self._unopened, None
-        self._main.open_later(request)
 
     def shows(self, request: OpenRequest) -> bool:
         """Whether what is asked for is the session that is open; its entry, if one is named, is shown."""
@@ -136,9 +110,9 @@ class SessionView(Guarded, Container):
         if self.transcript.jump_to(entry_id):
             self.transcript.focus()
         else:
-            self._main.run_soon(self._main.run_command("tree", f"#{entry_id}"))
+            self._desk.soon(self._desk.run("tree", f"#{entry_id}"))
 
-    def _greet(self, agent: AgentPort) -> None:
+    def _greet(self, agent: Agent) -> None:
         """Tell a newcomer the keys while there is nothing else to look at."""
         if agent.session.leaf is None and agent.model == DEMO_MODEL:
             self.hints.offer_demo()
@@ -147,11 +121,11 @@ class SessionView(Guarded, Container):
         self._main.prompt.placeholder = PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
             written = len(self._services.store.prompt_history(ENOUGH))
-            self.hints.offer(self._main.commands, self._main.keymap, written)
+            self.hints.offer(self._desk.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
 
-    def _tell_damage(self, agent: AgentPort) -> None:
+    def _tell_damage(self, agent: Agent) -> None:
         """Say how much of a session whose file was damaged is there; what is not read yet is not looked at."""
         if lost := agent.session.damaged:
             stored = agent.session.info.entry_count
@@ -165,23 +139,6 @@ class SessionView(Guarded, Container):
     def look_at_cache(self) -> None:
         """Say when the next request is going to be read anew."""
         self._cold_cache.look()
-
-    async def close(self) -> None:
-        """End the run and let go of the session."""
-        await self._slot.close()
-
-    def _ask_how(self, request: OpenRequest, held: SessionHeld) -> None:
-        from tui_agent.ui.screens.sessions import held_question
-
-        def answered(how: str | None) -> None:
-            if how is None:
-                self._stay_without(request)
-            else:
-                self._main.open_later(
-                    replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how))
-                )
-
-        self.app.push_screen(held_question(held.pid, held.host), answered)
 
     # -- what the agent says ----------------------------------------------------------------------------------
 
@@ -199,7 +156,7 @@ class SessionView(Guarded, Container):
             self.hints.withdraw()
             self._main.prompt.placeholder = PLACEHOLDER
         elif isinstance(event, CacheMissed):
-            tell_missed(self._main, event)
+            tell_missed(self._desk, event)
 
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
@@ -208,7 +165,7 @@ class SessionView(Guarded, Container):
 
     def _focus_changed(self, app_focus: bool) -> None:  # noqa: FBT001 - called by Textual
         if app_focus:
-            self._main.take_over.look()
+            self._desk.take_over.look()
 
     def _screen_changed(self, _screen: object) -> None:
         self.call_later(self.tell_of_question)
@@ -269,15 +226,14 @@ class SessionView(Guarded, Container):
         self.app.copy_to_clipboard(message.text)
 
     @on(messages.ActionRequested)
-    async def _block_action(self, message: messages.ActionRequested) -> None:
-        from tui_agent.ui.handlers import block_action
+    def _block_action(self, message: messages.ActionRequested) -> None:
+        from tui_agent.app.session_commands import block_action
+        from tui_agent.app.subagent_commands import enter
 
         if message.action == "enter":
-            from tui_agent.ui.subagent_handlers import enter
-
-            await enter(self._main, message.entry_id, message.call_id)
+            self._desk.soon(enter(self._desk, message.entry_id, message.call_id))
         else:
-            await block_action(self._main, message.action, message.entry_id)
+            self._desk.soon(block_action(self._desk, message.action, message.entry_id))
 
     @on(messages.LinkClicked)
     def _link_clicked(self, message: messages.LinkClicked) -> None:

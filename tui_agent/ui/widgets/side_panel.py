@@ -8,10 +8,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, EntryAppended, JobsChanged, LeafMoved
+from tui_agent.app.reports import TODO_MARKS
 from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running
-from tui_agent.ui.reports import TODO_MARKS
-from tui_agent.ui.services import AgentPort
 from tui_agent.ui.widgets.line_list import LineList, Run, spread
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -53,7 +53,7 @@ class SidePanel(LineList):
 
     def __init__(self) -> None:
         super().__init__(id="side-panel")
-        self._agent: AgentPort | None = None
+        self._agent: Agent | None = None
         self._lines: list[_Line] = []
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
@@ -62,7 +62,7 @@ class SidePanel(LineList):
 
     # -- what is shown
 
-    def open(self, agent: AgentPort) -> None:
+    def open(self, agent: Agent) -> None:
         """Show another session."""
         self._agent = agent
         self._rows = []
@@ -104,7 +104,7 @@ class SidePanel(LineList):
         session = self._agent.session
         if not self._rows:
             self._rows = outline(session.skeleton(), session.leaf, session.labels())
-        self._facts = facts_of(session.active_path(), getattr(self._agent, "jobs", ()))
+        self._facts = facts_of(session.active_path(), self._agent.jobs)
         self._lay_out()
 
     def on_resize(self) -> None:

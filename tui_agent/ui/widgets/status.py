@@ -13,9 +13,9 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_agent.app.format import one_line, short_model
+from tui_agent.app.run_state import RunState, describe
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line, short_model
-from tui_agent.ui.run_state import RunState, describe
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,8 +70,8 @@ def arrange(
 
 def _ungrouped(blocks: Sequence[Block], places: Sequence[int], order: Order, folded: Container[str]) -> list[Listed]:
     """Return all blocks one under the other, the head's under a heading that stands where the head belongs."""
-    rows: list[Listed] = [ListedBlock(place) for place in places if not is_head(blocks[place])]
-    head = tuple(place for place in places if is_head(blocks[place]))
+    rows: list[Listed] = [ListedBlock(place) for place in places if not blocks[place].is_head]
+    head = tuple(place for place in places if blocks[place].is_head)
     if not head:
         return rows
     weight = sum(blocks[place].tokens for place in head)
@@ -95,12 +95,7 @@ def _sorted(blocks: Sequence[Block], order: Order) -> list[int]:
         case Order.SIZE:
             return sorted(places, key=lambda place: -blocks[place].tokens)
         case Order.AGE:
-            return sorted(places, key=lambda place: (is_head(blocks[place]), blocks[place].age_entries, -place))
-
-
-def is_head(block: Block) -> bool:
-    """Whether a block is part of the head, which no edit can change."""
-    return block.kind in {"system", "tool_schema"}
+            return sorted(places, key=lambda place: (blocks[place].is_head, blocks[place].age_entries, -place))
 
 
 def kind_name(block: Block) -> str:
@@ -110,6 +105,6 @@ def kind_name(block: Block) -> str:
 
 _NAMES: dict[Grouping, Callable[[Block], str]] = {
     Grouping.KIND: kind_name,
-    Grouping.TOOL: lambda block: (block.tool or "no tool") if not is_head(block) else HEAD,
+    Grouping.TOOL: lambda block: (block.tool or "no tool") if not block.is_head else HEAD,
     Grouping.FILE: lambda block: block.path or "no file",
 }

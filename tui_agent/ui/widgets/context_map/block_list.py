@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from tui_agent.app.format import plural, tokens
+from tui_agent.app.plain_text import plain_preview
 from tui_agent.context.context_map import Block, ContextMap
-from tui_agent.ui.format import plural, tokens
-from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.widgets.context_map.arrange import (
     HEAD,
     Grouping,
@@ -16,7 +16,6 @@ from tui_agent.ui.widgets.context_map.arrange import (
     ListedGroup,
     Order,
     arrange,
-    is_head,
     kind_name,
 )
 from tui_agent.ui.widgets.line_list import LineList, Run, spread
@@ -58,7 +57,7 @@ class BlockList(LineList):
     def show(self, shown: ContextMap) -> None:
         """List a map; the cursor stays on its block if that is still there, and begins on the newest one."""
         kept = self._address()
-        begins = self.shown is None and any(not is_head(block) for block in shown.blocks)
+        begins = self.shown is None and any(not block.is_head for block in shown.blocks)
         self.shown = shown
         self._largest = max((block.tokens for block in shown.blocks), default=1) or 1
         self._arrange(self._address_of(len(shown.blocks) - 1) if begins else kept)
@@ -121,7 +120,7 @@ class BlockList(LineList):
 
     def _arranged(self) -> list[Listed]:
         blocks = self.shown.blocks if self.shown is not None else ()
-        folded = self._folded if any(not is_head(block) for block in blocks) else frozenset[str]()
+        folded = self._folded if any(not block.is_head for block in blocks) else frozenset[str]()
         return arrange(blocks, self.order, self.grouping, folded)
 
     def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:

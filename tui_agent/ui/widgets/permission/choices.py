@@ -12,8 +12,8 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.events import PermissionRequest
+from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line
 
 ANSWER_KEYS = {
     "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",

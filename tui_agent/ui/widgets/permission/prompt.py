@@ -13,8 +13,8 @@ from textual.reactive import var
 from textual.widgets import Input, OptionList, Static
 
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
+from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.format import one_line
 from tui_agent.ui.widgets.permission.choices import HOLD, PermissionChoices, PermissionNote, options_of
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 

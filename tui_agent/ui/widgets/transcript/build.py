@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tui_agent.app import format as wording
 from tui_agent.context.rendering import line_count
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -25,7 +26,6 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.typed import command_line, typed_text
-from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,

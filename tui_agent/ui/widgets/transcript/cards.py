@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tui_agent.agent.permissions.notes import note_of
+from tui_agent.app import format as wording
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
-from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line, indented
 from tui_agent.ui.widgets.transcript.bodies import (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from tui_agent.app import format as wording
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -16,7 +17,6 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.typed import command_line, typed_text
-from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import sanitize
 
 _FILES = 6

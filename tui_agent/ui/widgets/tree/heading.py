@@ -1,6 +1,6 @@
 """What stands around the tree: its facts above, the keys below, and the page of all keys."""
 
-from tui_agent.ui.format import money, tokens
+from tui_agent.app.format import money, tokens
 from tui_agent.ui.widgets.key_line import Hint
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.finding import Hits

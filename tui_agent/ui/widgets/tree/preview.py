@@ -8,9 +8,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
+from tui_agent.app import format as wording
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.session.records import EntryHeader, Outlines
-from tui_agent.ui import format as wording
 from tui_agent.ui.widgets.transcript import Transcript
 from tui_agent.ui.widgets.transcript.blocks import Fold
 from tui_agent.ui.widgets.tree.facts import facts_of, files_of

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from tui_agent.app import format as wording
+from tui_agent.app.plain_text import plain_preview
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui import format as wording
-from tui_agent.ui.plain_text import plain_preview
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import Run, cells, crop
 from tui_agent.ui.widgets.tree.outline import Line, What

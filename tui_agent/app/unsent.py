@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.desk import Desk
     from tui_agent.session.unsent import Unsent
-    from tui_agent.ui.screens.main import MainScreen
-    from tui_agent.ui.services import AgentPort
-    from tui_agent.ui.widgets.prompt import Prompt
 
 log = logging.getLogger(__name__)
 
@@ -20,32 +18,32 @@ DELAY = 0.4
 
 
 class UnsentKeeper:
-    """One per main screen. What was kept belongs to a session; before its first entry, to its directory."""
+    """One per desk. What was kept belongs to a session; before its first entry, to its directory."""
 
-    def __init__(self, main: MainScreen) -> None:
-        self._main = main
-        self._timer: Timer | None = None
-        self._prompt: Prompt | None = None
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_open = False
         self._place = ""
         self._kept: Unsent | None = None
 
     def changed(self) -> None:
         """Save before long."""
-        if self._prompt is not None and self._timer is None:
-            self._timer = self._main.set_timer(DELAY, self.save)
+        if self._is_open and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
         """Save now what is not saved yet. A store that can't be written to costs nothing else."""
         from tui_agent.session.unsent import Unsent
 
         if self._timer is not None:
-            self._timer.stop()
+            self._timer.cancel()
             self._timer = None
-        agent = self._main.agent
-        if self._prompt is None or agent is None or agent.session.read_only:
+        agent = self._desk.agent
+        if not self._is_open or agent is None or agent.session.read_only:
             return
         place = place_of(agent)
-        unsent = Unsent(self._prompt.draft, (*agent.queue.steer, *agent.queue.follow_up))
+        unsent = Unsent(self._desk.face.draft, (*agent.queue.steer, *agent.queue.follow_up))
         if (place, unsent) == (self._place, self._kept):
             return
         if self._place not in {"", place}:
@@ -53,7 +51,7 @@ class UnsentKeeper:
         self._put(place, unsent)
         self._place, self._kept = place, unsent
 
-    def opened(self, agent: AgentPort) -> None:
+    def opened(self, agent: Agent) -> None:
         """Bring back what was kept of the session that is open now.
 
         What is in the prompt stays with the session it was written in. A session that has nothing of its own gets it:
@@ -61,22 +59,22 @@ class UnsentKeeper:
         """
         from tui_agent.session.unsent import Unsent
 
-        main, before, kept = self._main, self._place, self._kept or Unsent()
-        self._prompt = main.prompt
+        face, before, kept = self._desk.face, self._place, self._kept or Unsent()
+        self._is_open = True
         if agent.session.read_only:
             return
         self._place, self._kept = place_of(agent), Unsent()
         found = self._take(self._place)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         if text and before:
-            main.prompt.set_draft(text)
+            face.set_draft(text)
         elif text:
-            main.put_back(text)
+            face.put_back(text)
         elif before not in {"", self._place} and kept.text:
             self._put(before, Unsent(waiting=kept.waiting))
         if count := len(found.waiting):
             what = "A message that was" if count == 1 else f"{count} messages that were"
-            main.say(f"{what} waiting when the program ended: back in the prompt, not sent.")
+            face.say(f"{what} waiting when the program ended: back in the prompt, not sent.")
         self.changed()
 
     def _take(self, place: str) -> Unsent:
@@ -84,7 +82,7 @@ class UnsentKeeper:
         from tui_agent.session.unsent import Unsent
 
         try:
-            return self._main.services.store.take_unsent(place)
+            return self._desk.services.store.take_unsent(place)
         except StoreError as error:
             log.warning("What was in the prompt can't be read: %s", error)
             return Unsent()
@@ -93,12 +91,12 @@ class UnsentKeeper:
         from tui_agent.session.errors import StoreError
 
         try:
-            self._main.services.store.keep_unsent(place, unsent)
+            self._desk.services.store.keep_unsent(place, unsent)
         except StoreError as error:
             log.warning("What is in the prompt can't be kept: %s", error)
 
 
-def place_of(agent: AgentPort) -> str:
+def place_of(agent: Agent) -> str:
     """Return where what is unsent is kept: a session without entries is not found again, its directory is."""
     info = agent.session.info
     return str(info.id if info.entry_count else info.cwd)

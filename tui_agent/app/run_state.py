@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tui_agent.ui.format import one_line, seconds
+from tui_agent.app.format import one_line, seconds
 
 
 class Phase(StrEnum):

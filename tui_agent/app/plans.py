@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tui_agent.app.format import money, one_line, plural, tokens
 from tui_agent.context.view import is_message
 from tui_agent.session.entries import Entry, UserEntry
-from tui_agent.ui.format import money, one_line, plural, tokens
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import Draft
+    from tui_agent.app.edit_price import Edit
     from tui_agent.context.compaction import CompactionPlan
     from tui_agent.context.context_map import Block
     from tui_agent.context.ladder import Commit
     from tui_agent.context.pruning import PrunePlan
-    from tui_agent.ui.widgets.context_map.price import Edit
 
 LISTED = 6
 """Outputs named one by one; the rest is counted."""

@@ -11,7 +11,7 @@ KEPT = 100
 
 
 @dataclass(slots=True)
-class Warned:
+class WarningLog:
     """What the program warned of since it was started, and how much of that left the screen unread."""
 
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT))

@@ -1,7 +1,7 @@
 """What ``/undo`` and ``/redo`` call that which they take back or bring again."""
 
+from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, UserEntry
-from tui_agent.ui.format import one_line, plural, tokens
 
 
 def name_of_change(entry: Entry) -> str:

@@ -2,6 +2,7 @@
 
 import json
 
+from tui_agent.app.format import money, plural, tokens
 from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
 from tui_agent.context.context_map import Block, ContextMap
@@ -17,7 +18,6 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.ui.format import money, plural, tokens
 
 NOTABLE_DRIFT = 0.1
 """Share of the reported size by which the blocks may miss it without a word."""

@@ -1,8 +1,4 @@
-"""The ports of the user interface: everything it needs from outside, and nothing else.
-
-The command line builds one ``AppServices`` from the real parts, tests build one from fakes. The protocols name
-only what the interface uses, so any object that has it will do.
-"""
+"""What the desk is given: the store, ways to open sessions and make agents, and what only the command line knows."""
 
 from __future__ import annotations
 
@@ -15,150 +11,12 @@ if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
-    from tui_agent.agent.navigator import Navigator
-    from tui_agent.context.budget import ContextSize
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.exporting import ExportOrder
     from tui_agent.model.naming import Verdict
-    from tui_agent.session.entries import Entry, UserPart
-    from tui_agent.session.records import SessionInfo
+    from tui_agent.session.session import Session
+    from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
-    from tui_agent.ui.store_port import StorePort, TransferPort
-
-
-class SessionPort(Protocol):
-    """The open session, as far as the interface looks at it; ``session.session.Session`` is one."""
-
-    @property
-    def id(self) -> str:
-        """Identifies the session."""
-        ...
-
-    @property
-    def info(self) -> SessionInfo:
-        """Title, directory and counts as they are now."""
-        ...
-
-    @property
-    def leaf(self) -> int | None:
-        """Entry the next one is appended to."""
-        ...
-
-    @property
-    def read_only(self) -> bool:
-        """Whether changes are refused."""
-        ...
-
-    def look_for_take_over(self) -> bool:
-        """Return whether another program took the session over; raises ``StoreError`` when it is gone."""
-        ...
-
-    def path(self) -> list[Entry]:
-        """Return the entries from the root to the leaf: all of them, which may take long the first time."""
-        ...
-
-    def active_path(self) -> list[Entry]:
-        """Return what a request needs: the last compaction and the entries around and after it."""
-        ...
-
-    def entry(self, entry_id: int) -> Entry:
-        """Return one entry."""
-        ...
-
-    def set_title(self, title: str) -> None:
-        """Give the session a title."""
-        ...
-
-
-class AgentPort(Protocol):
-    """The agent of the open session; ``agent.agent.Agent`` is one."""
-
-    @property
-    def session(self) -> Any:
-        """The session it works in (a ``SessionPort``, and whatever the transcript needs)."""
-        ...
-
-    @property
-    def running(self) -> bool:
-        """Whether a run is going on."""
-        ...
-
-    @property
-    def live(self) -> LiveAnswer | None:
-        """The answer being streamed."""
-        ...
-
-    @property
-    def question(self) -> PermissionRequest | None:
-        """The open permission question."""
-        ...
-
-    @property
-    def queue(self) -> QueueChanged:
-        """Messages that wait."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """Model of the next request."""
-        ...
-
-    @property
-    def mode(self) -> str:
-        """Mode of the next request."""
-        ...
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        """Call ``callback`` with every event, on the event loop; the returned function ends it."""
-        ...
-
-    def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
-        """Start a run with the message, or queue it while one is going on."""
-        ...
-
-    def take_back(self) -> str | None:
-        """Remove the newest queued message and return its text."""
-        ...
-
-    def interrupt(self) -> None:
-        """Stop the run; an open question counts as denied."""
-        ...
-
-    def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
-        """Answer the open question."""
-        ...
-
-    def retry(self) -> None:
-        """Send the request that failed again."""
-        ...
-
-    def run_shell(self, command: str, *, excluded: bool) -> Awaitable[object]:
-        """Run a command of the user's; ``excluded`` keeps it out of the model's view."""
-        ...
-
-    def change_model(self, model: str) -> None:
-        """Use another model from here on."""
-        ...
-
-    def change_mode(self, mode: str) -> None:
-        """Use another mode from here on."""
-        ...
-
-    @property
-    def navigator(self) -> Navigator:
-        """Moves about in the tree; refused during a run."""
-        ...
-
-    def context_size(self) -> ContextSize:
-        """Measure the next request."""
-        ...
-
-    def session_cost(self) -> float | None:
-        """Return US dollars spent in this session, None when no price is known."""
-        ...
-
-    async def aclose(self) -> None:
-        """Stop everything and free it."""
-        ...
 
 
 class OpenHow(StrEnum):
@@ -241,6 +99,45 @@ class Reread:
     changed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ImportOutcome:
+    """What an import did: lines for people, and the session to open when there was exactly one."""
+
+    told: tuple[str, ...]
+    session_id: str | None = None
+    failed: int = 0
+
+
+class TransferPort(Protocol):
+    """Sessions that leave and come in. Called in a thread."""
+
+    def text(self, order: ExportOrder) -> str:
+        """Return what would be exported.
+
+        Raises:
+            StoreError: there is no such session.
+        """
+        ...
+
+    def export(self, order: ExportOrder, target: Path) -> Path:
+        """Write a session to a file, or into a directory under a name of its own; return the file.
+
+        Raises:
+            StoreError: there is no such session.
+            FileExistsError: the file is there already.
+            OSError: it can't be written.
+        """
+        ...
+
+    def import_files(self, path: Path) -> ImportOutcome:
+        """Take in the sessions of a file, or of all files of a directory.
+
+        Raises:
+            StoreError: there is no such file.
+        """
+        ...
+
+
 async def _no_files(_root: Path) -> Sequence[str]:
     return ()
 
@@ -270,7 +167,7 @@ def _do_nothing() -> None:
     """Nothing waits for the first paint."""
 
 
-def _keep_open(_session: SessionPort) -> None:
+def _keep_open(_session: Session) -> None:
     """Nothing holds the session."""
 
 
@@ -324,14 +221,14 @@ class AppServices:
     The functions with a default are optional: without them the feature shows nothing.
     """
 
-    store: StorePort
-    open_session: Callable[[OpenRequest], SessionPort]
-    make_agent: Callable[[SessionPort], AgentPort]
+    store: Store
+    open_session: Callable[[OpenRequest], Session]
+    make_agent: Callable[[Session], Agent]
     cwd: Path
     """Where the program was started."""
     clock: Callable[[], float]
     """Seconds since the epoch."""
-    close_session: Callable[[SessionPort], None] = _keep_open
+    close_session: Callable[[Session], None] = _keep_open
     """Lets go of a session, after its agent was closed."""
     settings: UiSettings = field(default_factory=UiSettings)
     save_setting: Callable[[str, object], None] = _keep_nothing

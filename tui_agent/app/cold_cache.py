@@ -2,20 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.abilities import CompactingAgent, InspectedAgent
-from tui_agent.ui.commands import COMMANDS, find
-from tui_agent.ui.format import money, tokens
+from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.format import money, tokens
 
 if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import CacheMissed
-    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.app.desk import Desk
 
 
 class ColdCache:
     """Tells of a cold cache, once for each time it cools."""
 
-    def __init__(self, main: "MainScreen") -> None:
-        self._main = main
+    def __init__(self, desk: "Desk") -> None:
+        self._desk = desk
         self._told: int | None = None
 
     def forget(self) -> None:
@@ -24,40 +24,40 @@ class ColdCache:
 
     def look(self) -> None:
         """Say what the next request reads anew when the provider has forgotten the last one; cheap when it has not."""
-        agent: object = self._main.agent
-        if not isinstance(agent, InspectedAgent) or agent.running or agent.session.read_only:
+        agent = self._desk.agent
+        if agent is None or agent.running or agent.session.read_only:
             return
         answer = next((entry.id for entry in reversed(agent.session.active_path()) if entry.kind == "assistant"), None)
         if answer is None or answer == self._told or agent.inspector.cache_state().warm:
             return
         self._told = answer
-        self._main.gauge.look()
-        self._main.run_soon(self._tell(agent))
+        self._desk.face.refresh_facts()
+        self._desk.soon(self._tell(agent))
 
-    async def _tell(self, agent: InspectedAgent) -> None:
+    async def _tell(self, agent: "Agent") -> None:
         forgotten = await agent.inspector.forgotten_tokens()
-        if not forgotten or agent.running or self._main.agent is not agent:
+        if not forgotten or agent.running or self._desk.agent is not agent:
             return
-        dollars = self._main.services.reread_cost(agent.model, forgotten)
+        dollars = self._desk.services.reread_cost(agent.model, forgotten)
         about = f", about {money(dollars)} more" if dollars else ""
-        self._main.say(
+        self._desk.say(
             f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew"
             f"{about}.",
-            remedy=_compact_first(self._main) if isinstance(agent, CompactingAgent) else None,
+            remedy=_compact_first(self._desk),
         )
 
 
-def _compact_first(main: "MainScreen") -> tuple[str, str, str] | None:
+def _compact_first(desk: "Desk") -> tuple[str, str, str] | None:
     command = find("compact", COMMANDS)
-    key = main.keymap.get("compact", command.key if command is not None else "")
+    key = desk.face.keymap.get("compact", command.key if command is not None else "")
     return (key or "/compact", "compact first", "screen.command('compact')")
 
 
-def tell_missed(main: "MainScreen", event: "CacheMissed") -> None:
+def tell_missed(desk: "Desk", event: "CacheMissed") -> None:
     """Say what a request cost more than it had to."""
+    from tui_agent.app.context_words import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
-    from tui_agent.ui.widgets.context_map.told import miss_words
 
     cause = BreakCause(event.cause) if event.cause else None
     miss = CacheMiss(event.expected, event.expected - event.tokens, cause)
-    main.say(miss_words(miss, main.services.reread_cost(event.model, event.tokens)))
+    desk.say(miss_words(miss, desk.services.reread_cost(event.model, event.tokens)))

@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tui_agent.app.desk import Desk
     from tui_agent.session.entries import Entry
-    from tui_agent.ui.screens.main import MainScreen
 
 _CODE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 USAGE = "Write /copy, /copy code, /copy all or /copy #12."
 
 
-async def copy(main: MainScreen, argument: str) -> None:
+async def copy(desk: Desk, argument: str) -> None:
     """Copy what the argument names, as it was written; without one the last answer."""
     wanted = argument.strip().lower()
-    if main.agent is None:
-        main.say("There is nothing to copy yet.")
+    if desk.agent is None:
+        desk.say("There is nothing to copy yet.")
     elif wanted == "all":
-        await _copy_all(main)
+        await _copy_all(desk)
     elif wanted in {"", "code"}:
-        answers = [answer for entry in reversed(main.agent.session.active_path()) if (answer := _answer(entry))]
+        answers = [answer for entry in reversed(desk.agent.session.active_path()) if (answer := _answer(entry))]
         text = last_code(answers) if wanted else next(iter(answers), None)
         if text is None:
-            main.say("There is no code to copy yet." if wanted else "There is no answer to copy yet.")
+            desk.say("There is no code to copy yet." if wanted else "There is no answer to copy yet.")
         else:
-            main.app.copy_to_clipboard(text)
+            desk.face.copy(text)
     elif (number := wanted.removeprefix("#")).isdecimal():
-        _copy_entry(main, int(number))
+        _copy_entry(desk, int(number))
     else:
-        main.say(USAGE, "warning")
+        desk.say(USAGE, "warning")
 
 
 def last_code(answers: Iterable[str]) -> str | None:
@@ -59,33 +59,23 @@ def _answer(entry: Entry) -> str:
     return entry.text if isinstance(entry, AssistantEntry) and entry.text.strip() else ""
 
 
-def _copy_entry(main: MainScreen, entry_id: int) -> None:
-    from tui_agent.session.errors import StoreError
-
-    assert main.agent is not None  # noqa: S101 - the caller looked
-    try:
-        text = text_of(main.agent.session.entry(entry_id), main.services.store.blob)
-    except StoreError as error:
-        main.say(error.message, "warning")
-        return
+def _copy_entry(desk: Desk, entry_id: int) -> None:
+    assert desk.agent is not None  # noqa: S101 - the caller looked
+    text = text_of(desk.agent.session.entry(entry_id), desk.services.store.blob)
     if text.strip():
-        main.app.copy_to_clipboard(text)
+        desk.face.copy(text)
     else:
-        main.say(f"#{entry_id} has no text.")
+        desk.say(f"#{entry_id} has no text.")
 
 
-async def _copy_all(main: MainScreen) -> None:
+async def _copy_all(desk: Desk) -> None:
     """Copy the conversation from its beginning to here as Markdown, as ``/export`` would write it."""
     from tui_agent.agent.exporting import ExportOrder
-    from tui_agent.session.errors import StoreError
 
-    assert main.agent is not None  # noqa: S101 - the caller looked
-    session = main.agent.session
-    if main.services.transfer is None or session.leaf is None:
-        main.say("There is nothing to copy yet.")
+    assert desk.agent is not None  # noqa: S101 - the caller looked
+    session = desk.agent.session
+    if desk.services.transfer is None or session.leaf is None:
+        desk.say("There is nothing to copy yet.")
         return
     order = ExportOrder(session.id, leaf=session.leaf)
-    try:
-        main.app.copy_to_clipboard(await asyncio.to_thread(main.services.transfer.text, order))
-    except StoreError as error:
-        main.say(error.message, "error")
+    desk.face.copy(await asyncio.to_thread(desk.services.transfer.text, order))

@@ -7,48 +7,44 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.mentions import has_mention
-from tui_agent.ui.abilities import MentioningAgent
-from tui_agent.ui.prompting.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 
 if TYPE_CHECKING:
     from tui_agent.agent.preparing import Prepared
+    from tui_agent.app.desk import Desk
     from tui_agent.session.entries import UserPart
-    from tui_agent.ui.screens.main import MainScreen
 
 ANY_TIME = frozenset({"quit", "exit", "help", "keys", "doctor"})
 """Commands that need no session."""
 
-READ_ONLY = "This session is open for reading only; /fork goes on in a copy."
-
 
 class Outbox:
-    """One per main screen. Messages leave in the order they were sent, however long it takes to read what they name."""
+    """One per desk. Messages leave in the order they were sent, however long it takes to read what they name."""
 
-    def __init__(self, main: MainScreen) -> None:
-        self._main = main
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Do what a text asks for; before there is a session it waits for one."""
-        main, intent = self._main, parse(text)
-        if main.agent is None and not (isinstance(intent, CommandIntent) and intent.name in ANY_TIME):
+        desk, intent = self._desk, parse(text)
+        if desk.agent is None and not (isinstance(intent, CommandIntent) and intent.name in ANY_TIME):
             self._early.append((text, follow_up))
-            if main.view is not None:
-                main.view.open_again()
+            desk.open_again()
             return
-        if not isinstance(intent, CommandIntent) and main.take_over.look():
-            main.put_back(text)
-            main.take_over.ask()
+        if not isinstance(intent, CommandIntent) and desk.take_over.look():
+            desk.face.put_back(text)
+            desk.soon(desk.take_over.ask())
             return
-        main.notice.clear()
+        desk.face.clear_notice()
         match intent:
             case CommandIntent(name, arguments):
-                await main.run_command(name, arguments)
-            case ShellIntent(command, excluded) if main.agent is not None:
-                main.run_soon(main.agent.run_shell(command, excluded=excluded))
+                await desk.run(name, arguments)
+            case ShellIntent(command, excluded) if desk.agent is not None:
+                desk.soon(desk.agent.run_shell(command, excluded=excluded))
             case MessageIntent(message) if has_mention(message):
-                main.run_worker(self._send_with_files(message, follow_up=follow_up), group="send", exit_on_error=False)
+                desk.soon(self._send_with_files(message, follow_up=follow_up))
             case MessageIntent(message):
                 self._submit(message, follow_up=follow_up)
             case _:
@@ -58,16 +54,16 @@ class Outbox:
         """Send what was sent before there was a session."""
         early, self._early = self._early, []
         for text, follow_up in early:
-            self._main.call_later(self.send, text, follow_up=follow_up)
+            self._desk.soon(self.send(text, follow_up=follow_up))
 
     def take_back(self) -> None:
         """Put what was sent before there was a session back into the prompt: there will be none."""
         early, self._early = self._early, []
-        self._main.put_back("\n".join(text for text, _ in early))
+        self._desk.face.put_back("\n".join(text for text, _ in early))
 
     def send_prepared(self, prepared: Prepared) -> None:
         """Send a message that was made ready, with the model and agent it wants."""
-        agent = self._main.agent
+        agent = self._desk.agent
         if agent is None:
             return
         if prepared.model is not None:
@@ -80,37 +76,36 @@ class Outbox:
     async def _send_with_files(self, text: str, *, follow_up: bool) -> None:
         from tui_agent.agent.attachments import load_message
 
-        main = self._main
+        desk = self._desk
         async with self._sending:
-            if main.agent is None:
+            if (agent := desk.agent) is None:
                 return
-            agent: object = main.agent
-            named = agent.load_named if isinstance(agent, MentioningAgent) else None
-            put_blob = main.services.store.put_blob
-            loaded = await load_message(text, main.cwd, main.agent.session, put_blob, named=named)
+            put_blob = desk.services.store.put_blob
+            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
             self._submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
 
     def _warn(self, problem: str | None) -> None:
         """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""
         if problem is not None:
-            self._main.notify(problem, severity="warning", markup=False)
+            self._desk.face.warn(problem)
 
     def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
+        from tui_agent.app.desk import READ_ONLY
         from tui_agent.session.errors import StoreError
         from tui_agent.session.typed import typed_text
 
-        main = self._main
-        if main.agent is None:
+        desk = self._desk
+        if desk.agent is None:
             return
-        if main.agent.session.read_only:
-            refusal = main.services.store.read_only
-            main.put_back(message if isinstance(message, str) else typed_text(message))
-            main.say(refusal.message if refusal else READ_ONLY, "warning")
+        if desk.agent.session.read_only:
+            refusal = desk.services.store.read_only
+            desk.face.put_back(message if isinstance(message, str) else typed_text(message))
+            desk.say(refusal.message if refusal else READ_ONLY, "warning")
             return
-        main.undone.clear()
+        desk.undone.clear()
         try:
-            main.agent.submit(message, follow_up=follow_up)
+            desk.agent.submit(message, follow_up=follow_up)
         except StoreError as error:
-            main.prompt.set_draft(message if isinstance(message, str) else typed_text(message))
-            main.say(error.message, "error")
+            desk.face.set_draft(message if isinstance(message, str) else typed_text(message))
+            desk.say(error.message, "error")

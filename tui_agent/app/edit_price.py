@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tui_agent.app.format import money, plural, tokens
 from tui_agent.context.context_map import Block
 from tui_agent.context.view import EntryState
 from tui_agent.context.weights import PLACEHOLDER_TOKENS
-from tui_agent.ui.format import money, plural, tokens
-from tui_agent.ui.widgets.context_map.arrange import is_head
 
 Action = Literal["pin", "drop", "mask", "restore"]
 
@@ -40,7 +39,7 @@ class Edit:
 
 def plan_edit(blocks: Sequence[Block], places: Sequence[int], action: Action) -> Edit | str:
     """Return what an action on blocks does, or the sentence that says why it does nothing."""
-    entries = [place for place in sorted(places) if not is_head(blocks[place]) and blocks[place].origin]
+    entries = [place for place in sorted(places) if not blocks[place].is_head and blocks[place].origin]
     if not entries:
         return "The prompt and the tools can't be changed here: they are made anew from their files."
     wanted = [place for place in entries if blocks[place].state is not _AFTER[action]]

@@ -2,50 +2,49 @@
 
 from typing import TYPE_CHECKING
 
-from tui_agent.ui.abilities import SwitchingAgent
-from tui_agent.ui.format import money, short_model, tokens
+from tui_agent.app.face import Choice
+from tui_agent.app.format import money, short_model, tokens
 
 if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.desk import Desk
     from tui_agent.context.budget import ContextSize, SwitchAhead
-    from tui_agent.ui.screens.main import MainScreen
 
 
-async def use_model(main: "MainScreen", model: str) -> bool:
+async def use_model(desk: "Desk", model: str) -> bool:
     """Use a model from the next request on, and at the next start; what does not fit it is asked about first.
 
-    To be run in a worker. Returns whether the model changed.
+    Returns whether the model changed.
     """
-    agent: object = main.agent
-    if main.agent is None:
+    agent = desk.agent
+    if agent is None:
         return False
-    if not isinstance(agent, SwitchingAgent) or model == main.agent.model or not agent.context_size().history:
-        _switch(main, model)
+    if model == agent.model or not agent.context_size().history:
+        _switch(desk, model)
         return True
     ahead = await agent.inspector.ahead(model)
-    if main.agent is not agent:
+    if desk.agent is not agent:
         return False
     if ahead.fits or agent.running or agent.session.read_only:
-        _switch(main, model)
-        main.say(_told(main, model, ahead))
+        _switch(desk, model)
+        desk.say(_told(desk, model, ahead))
         return True
-    answer = await _ask(main, agent, model, ahead)
-    if answer == "compact" and main.agent is agent:
-        return await _compact_then_switch(main, agent, model)
-    if answer == "switch" and main.agent is agent:
-        _switch(main, model)
+    answer = await _ask(desk, agent, model, ahead)
+    if answer == "compact" and desk.agent is agent:
+        return await _compact_then_switch(desk, agent, model)
+    if answer == "switch" and desk.agent is agent:
+        _switch(desk, model)
     return answer == "switch"
 
 
-def _switch(main: "MainScreen", model: str) -> None:
-    if main.agent is not None:
-        main.agent.change_model(model)
-        main.services.save_setting("model", model)
-        main.show_facts()
+def _switch(desk: "Desk", model: str) -> None:
+    if desk.agent is not None:
+        desk.agent.change_model(model)
+        desk.services.save_setting("model", model)
+        desk.face.refresh_facts()
 
 
-async def _ask(main: "MainScreen", agent: SwitchingAgent, model: str, ahead: "SwitchAhead") -> str | None:
-    from tui_agent.ui.screens.choice import ChoiceScreen
-
+async def _ask(desk: "Desk", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:
     old, new = short_model(agent.model), short_model(model)
     rest = f", {tokens(ahead.pruned)} with old outputs pruned" if ahead.pruned < ahead.after.total else ""
     details = (
@@ -57,23 +56,23 @@ async def _ask(main: "MainScreen", agent: SwitchingAgent, model: str, ahead: "Sw
         ("switch", f"Switch; {new} prunes and compacts before its first answer"),
         ("stay", f"Stay with {old}"),
     ]
-    return await main.app.push_screen_wait(ChoiceScreen(f"The conversation does not fit {new}", answers, details))
+    return await desk.ask(Choice(f"The conversation does not fit {new}", answers, details))
 
 
-async def _compact_then_switch(main: "MainScreen", agent: SwitchingAgent, model: str) -> bool:
+async def _compact_then_switch(desk: "Desk", agent: "Agent", model: str) -> bool:
     old = short_model(agent.model)
     outcome = await agent.compact(for_model=model)
     if outcome.problem is not None:
-        main.say(f"Still with {old}: {outcome.problem}", "warning")
+        desk.say(f"Still with {old}: {outcome.problem}", "warning")
         return False
-    if main.agent is agent:
-        _switch(main, model)
-    return main.agent is agent
+    if desk.agent is agent:
+        _switch(desk, model)
+    return desk.agent is agent
 
 
-def _told(main: "MainScreen", model: str, ahead: "SwitchAhead") -> str:
+def _told(desk: "Desk", model: str, ahead: "SwitchAhead") -> str:
     """Return what the next request comes to; all of it is read anew by a model that has not seen it."""
-    dollars = main.services.reread_cost(model, ahead.pruned)
+    dollars = desk.services.reread_cost(model, ahead.pruned)
     price = f", about {money(dollars)} more than from a cache" if dollars and dollars >= 0.01 else ""
     pruned = f", pruned to {tokens(ahead.pruned)}" if ahead.pruned < ahead.after.total else ""
     return (

@@ -1,0 +1,119 @@
+"""What the commands about the context do: look at it, compact it, prune it, bring things back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Choice, CompactPage, ContextPage, SettingsPage
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+
+
+async def context(desk: Desk, _argument: str) -> None:
+    """Show the next request block by block."""
+    if desk.agent is not None:
+        desk.show(ContextPage())
+
+
+async def compact(desk: Desk, argument: str) -> None:
+    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays."""
+    agent = desk.agent
+    if agent is None:
+        return
+    if argument or agent.running:
+        await agent.compact(argument or None)
+    else:
+        desk.show(CompactPage())
+
+
+async def prune(desk: Desk, _argument: str) -> None:
+    """Prune old tool outputs, after a look at which and at what that costs."""
+    from tui_agent.app import plans
+    from tui_agent.app.edit_price import Edit, plan_edit
+    from tui_agent.app.format import plural
+
+    if (agent := desk.idle_agent) is None:
+        return
+    plan = await agent.plan_prune()
+    if plan is None:
+        desk.say("There is no old tool output that is worth pruning.")
+        return
+    blocks, warm = agent.inspector.map().blocks, agent.inspector.cache_state().warm
+    targets = set(plan.targets)
+    places = [at for at, block in enumerate(blocks) if block.origin and block.origin[0] in targets]
+    planned = plan_edit(blocks, places, "mask")
+    edit = planned if isinstance(planned, Edit) else None
+    dollars = desk.services.reread_cost(agent.model, edit.reread) if warm and edit else None
+    price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
+    question = f"Prune {plural(len(plan.targets), 'old tool output')}?"
+    details = f"{plans.prune_text(plan, blocks)}\n\n{price}"
+    if await desk.ask(Choice(question, [("prune", "Prune"), ("keep", "Keep")], details)) == "prune" and (
+        await agent.prune()
+    ):
+        desk.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
+
+
+async def panel(desk: Desk, _argument: str) -> None:
+    """Show or hide the side panel."""
+    desk.face.toggle_panel()
+
+
+async def settings(desk: Desk, argument: str) -> None:
+    """Show every setting as it is in the file, and follow that; with ``reload`` say only what changed."""
+    from tui_agent.app import settings_reload
+    from tui_agent.config import ConfigError
+
+    try:
+        told = settings_reload.describe_changes(settings_reload.reload(desk))
+    except ConfigError as error:
+        told = str(error)
+        desk.face.announce(told, "error")
+    if argument == "reload":
+        desk.say(told)
+    else:
+        desk.show(SettingsPage())
+
+
+async def jump(desk: Desk, entry_id: int) -> None:
+    """Go to what a marker is about: the entry an edit changed, or the branch a summary tells of."""
+    from tui_agent.session.entries import BranchSummaryEntry, ContextEditEntry
+
+    entry = desk.agent.session.entry(entry_id) if desk.agent is not None else None
+    match entry:
+        case ContextEditEntry(target=target):
+            if not desk.face.jump_to(target):
+                desk.say(f"#{target} is not on this branch.")
+        case BranchSummaryEntry(from_id=from_id):
+            await desk.run("tree", f"#{from_id}")
+        case _:
+            pass
+
+
+async def restore(desk: Desk, entry_id: int) -> None:
+    """Show the model an entry again; for a prune, everything it took out that is still out."""
+    from tui_agent.app.desk import READ_ONLY
+    from tui_agent.app.format import plural
+    from tui_agent.session.entries import PruneEntry
+
+    if (agent := desk.agent) is None:
+        return
+    entry = agent.session.entry(entry_id)
+    wanted = set(entry.targets) if isinstance(entry, PruneEntry) else {entry_id}
+    hidden = [
+        block.origin[0]
+        for block in agent.inspector.map().blocks
+        if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}
+    ]
+    if not hidden:
+        desk.say("It is already back in the context.")
+        return
+    if agent.session.read_only:
+        desk.say(READ_ONLY, "warning")
+        return
+    for target in hidden:
+        agent.edit_context(target, "restore")
+    if len(hidden) == 1:
+        desk.say(f"#{hidden[0]} will be in the context again from the next request.")
+    else:
+        desk.say(f"{plural(len(hidden), 'output')} will be in the context again from the next request.")

@@ -1,0 +1,248 @@
+"""How the desk speaks with a person: what it asks, what it shows, and the three ways to do so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    # Only for annotations: this module is there before the first paint.
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.services import OpenRequest, UiSettings
+
+Severity = Literal["information", "warning", "error"]
+Remedy = tuple[str, str, str]
+"""A key, what it does in words, and the action of the screen it runs."""
+
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class Question(Generic[Answer_co]):
+    """Something a person is asked. Its answer is None when they went back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Question[str]):
+    """One of a few answers; each is a key and its text."""
+
+    question: str
+    answers: Sequence[tuple[str, str]]
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine(Question[str]):
+    """One line of text. ``confirm`` is what Enter does, in a word."""
+
+    question: str
+    text: str = ""
+    confirm: str = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice(Question[str]):
+    """A model of the catalog, or any id."""
+
+    current: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChoice(Question["OpenRequest"]):
+    """A session to open."""
+
+    current: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeChoice(Question[str]):
+    """A theme."""
+
+
+class Heading(str):
+    """A line of a report that stands over others."""
+
+    __slots__ = ()
+
+
+class Page:
+    """Something that is shown and left again. Only a screen can show most of them."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Page):
+    """Lines to read."""
+
+    title: str
+    lines: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """The lines as Markdown, for where there is no screen."""
+        return "\n".join(f"**{line}**" if isinstance(line, Heading) else line for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Output(Page):
+    """All of a long output."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreePage(Page):
+    """All branches of the session, the cursor at an entry or at the leaf."""
+
+    at: int | None = None
+    title: str = "The session tree"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPage(Page):
+    """The next request, block by block."""
+
+    title: str = "The context map"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactPage(Page):
+    """A compaction that is looked at and edited before it counts."""
+
+    title: str = "The compaction preview"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsPage(Page):
+    """Every setting."""
+
+    title: str = "The settings"
+
+
+@dataclass(frozen=True, slots=True)
+class McpPage(Page):
+    """The servers of the Model Context Protocol."""
+
+    title: str = "The page of MCP servers"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionsPage(Page):
+    """Every permission rule with its origin."""
+
+    title: str = "The permission rules"
+
+
+@dataclass(frozen=True, slots=True)
+class SubagentPage(Page):
+    """A subagent's session; ``watched`` is the agent at work, or a session that is over."""
+
+    watched: Any
+    close: Any = field(default=lambda: None)
+    title: str = "A subagent's session"
+
+
+class Face(Protocol):
+    """One way in: a screen, an editor, a run without either. It shows what the desk says and answers what it asks."""
+
+    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+        """Tell a person one sentence, which stays until something new begins."""
+        ...
+
+    def announce(self, message: str, severity: Severity = "information") -> None:
+        """Tell a person one sentence that does not wait for them, wherever they look."""
+        ...
+
+    def warn(self, message: str) -> None:
+        """Tell a person one sentence that a run which begins now does not take away."""
+        ...
+
+    async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
+        """Ask a person and return the answer; None when they went back, or where nobody can be asked."""
+        ...
+
+    def show(self, page: Page) -> None:
+        """Show a page; where it can't be shown, say so."""
+        ...
+
+    def opening(self) -> None:
+        """Take note that another session is about to be opened."""
+        ...
+
+    def opened(self, agent: Agent, entry: int | None = None) -> None:
+        """Show that another session is open, at an entry if one is named."""
+        ...
+
+    def refresh_facts(self) -> None:
+        """Show title, leaf, model, mode, size and cost as they are now."""
+        ...
+
+    def look_like(self, settings: UiSettings) -> None:
+        """Follow the settings that concern looks and keys."""
+        ...
+
+    def copy(self, text: str) -> None:
+        """Put a text into the clipboard."""
+        ...
+
+    def leave(self) -> None:
+        """End the program."""
+        ...
+
+    @property
+    def keymap(self) -> Mapping[str, str]:
+        """The user's own keys, by the name of what they do."""
+        ...
+
+    def key_lines(self) -> Sequence[str]:
+        """Return the lines of a report about the keys of this face."""
+        ...
+
+    def go_to(self, request: OpenRequest) -> None:
+        """Open a session; where it is open already, go to the entry that is asked for."""
+        ...
+
+    def jump_to(self, entry_id: int) -> bool:
+        """Show an entry of the conversation; False when it is not on this branch."""
+        ...
+
+    def use_theme(self, name: str) -> bool:
+        """Use a theme; False when there is none of that name."""
+        ...
+
+    def toggle_panel(self) -> None:
+        """Show or hide the side panel."""
+        ...
+
+    def clear_notice(self) -> None:
+        """Take back what ``say`` said last."""
+        ...
+
+    def warnings_read(self) -> None:
+        """Take note that the user has seen every warning."""
+        ...
+
+    # -- what is being written --------------------------------------------------------------------------------
+
+    @property
+    def draft(self) -> str:
+        """What stands in the prompt, pasted parts included."""
+        ...
+
+    def set_draft(self, text: str) -> None:
+        """Put a text into the prompt in place of what is there."""
+        ...
+
+    def put_back(self, text: str) -> None:
+        """Put a message back into the prompt, before what is written there."""
+        ...
+
+    def restore_message(self, text: str) -> None:
+        """Put the message of an undone turn into the prompt; ``withdraw_message`` takes it out again."""
+        ...
+
+    def withdraw_message(self, text: str) -> None:
+        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        ...

@@ -1,0 +1,32 @@
+"""What the commands about permissions do: modes, and the rules that hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import PermissionsPage
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+
+
+async def mode(desk: Desk, argument: str) -> None:
+    """Use another mode; without a name the next one of those that a key goes through."""
+    from tui_agent.agent.permissions import MODE_HELP, Mode, next_mode
+
+    if desk.agent is None:
+        return
+    if argument and argument not in set(Mode):
+        known = ", ".join(Mode)
+        desk.say(f"There is no mode “{argument[:40]}”; there are {known}.", "warning")
+        return
+    chosen = Mode(argument) if argument else next_mode(desk.agent.mode)
+    desk.agent.change_mode(chosen.value)
+    desk.face.refresh_facts()
+    desk.say(f"{chosen.value}: {MODE_HELP[chosen]}.", "warning" if chosen is Mode.YOLO else "information")
+
+
+async def permissions(desk: Desk, _argument: str) -> None:
+    """Show every rule with its origin; a rule that is picked can be removed."""
+    if desk.agent is not None:
+        desk.show(PermissionsPage())

@@ -1,0 +1,62 @@
+"""The commands that show a report: costs, the to-do list, help, keys, the doctor."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Heading, Report
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+
+
+async def cost(desk: Desk, _argument: str) -> None:
+    """Say what was spent. What cost something is read in a thread: in a long session that takes a second."""
+    from tui_agent.app import reports
+
+    if desk.agent is None:
+        return
+    session = desk.agent.session
+    path = session.path_outline()
+    ids = [entry_id for kind in reports.COSTING for entry_id in path.of_kind(kind)]
+    desk.show(Report("Cost of this session", await asyncio.to_thread(lambda: reports.cost_lines(session.load(ids)))))
+
+
+async def todo(desk: Desk, _argument: str) -> None:
+    """Show the model's plan: not every terminal has room for the side panel."""
+    from tui_agent.app import reports
+    from tui_agent.tools.todo import current_todos
+
+    if desk.agent is not None:
+        todos = current_todos(desk.agent.session.active_path())
+        desk.show(Report("To-dos", reports.todo_lines([(str(todo.status), todo.content) for todo in todos])))
+
+
+async def show_help(desk: Desk, _argument: str) -> None:
+    """Show commands and keys."""
+    from tui_agent.app import reports
+
+    lines = [*reports.command_lines(desk.commands, desk.face.keymap), "", *desk.face.key_lines()]
+    desk.show(Report("Help", lines))
+
+
+async def keys(desk: Desk, _argument: str) -> None:
+    """Show the keys, and those that can be changed by their names."""
+    from tui_agent.app import reports
+
+    lines = [*reports.command_keys(desk.commands, desk.face.keymap), "", *desk.face.key_lines()]
+    desk.show(Report("Keys", lines))
+
+
+async def doctor(desk: Desk, _argument: str) -> None:
+    """Show what is set up, where it came from and what is missing."""
+    from tui_agent.app.format import visible
+
+    desk.say("Looking …")
+    lines = list(await asyncio.to_thread(desk.services.doctor))
+    if warned := desk.warnings.lines():
+        lines = [Heading("Warnings since the start"), *warned, "", Heading("Set up now"), *lines]
+    desk.face.warnings_read()
+    shown = [line if isinstance(line, Heading) else visible(line) for line in lines]
+    desk.show(Report("Doctor", shown or ["There is nothing to report."]))

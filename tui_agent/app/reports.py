@@ -1,0 +1,106 @@
+"""The lines of the reports: help, costs, to-dos, skills. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Heading
+from tui_agent.app.format import money, plural, tokens, visible
+from tui_agent.session.entries import (
+    SKILL_PREFIX,
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from tui_agent.agent.knowledge.knowledge import CommandRow
+    from tui_agent.app.commands import Command
+
+TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
+"""Marks of the states of a to-do."""
+_STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
+
+
+def command_lines(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> list[str]:
+    """Return the commands with what they do and their keys; ``keymap`` has the user's own."""
+    lines: list[str] = [Heading("Commands")]
+    for command in commands:
+        name = f"/{command.name} {command.argument}".strip()
+        keys = keymap.get(command.name, command.key)
+        lines.append(f"  {name:<19} {command.help}{f'  ({keys})' if keys else ''}")
+    return lines
+
+
+def command_keys(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> list[str]:
+    """Return the keys of commands with what they do; ``keymap`` has the user's own."""
+    keyed = [(keymap.get(command.name, command.key), command.help) for command in commands if command.key]
+    return [Heading("Commands"), *(f"  {keys:<19} {text}" for keys, text in keyed)]
+
+
+def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the to-do list, a line for each (state, text) with its state in words."""
+    if not todos:
+        return ["The model has made no list here. It makes one for work of several steps."]
+    done = sum(status == "done" for status, _text in todos)
+    rows = [f"{TODO_MARKS.get(status, '○')} {visible(text)}{_STATES.get(status, '')}" for status, text in todos]
+    return [Heading(f"{done} of {len(todos)} done"), "", *rows]
+
+
+def skills_lines(rows: "Iterable[CommandRow]") -> list[str]:
+    """Return the skills: what each is for, and how to have one used."""
+    skills = [row for row in rows if row.name.startswith(SKILL_PREFIX)]
+    if not skills:
+        return ["There are no skills. A skill is a folder with a SKILL.md in .agents/skills of the project."]
+    lines: list[str] = ["The agent loads one when it fits; /skill:NAME TASK has it used."]
+    for row in skills:
+        lines += ["", Heading(visible(row.name.removeprefix(SKILL_PREFIX))), f"  {visible(row.description)}"]
+    return lines
+
+
+@dataclass(slots=True)
+class _Spent:
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    priced: bool = False
+
+
+COSTING = ("assistant", "compaction", "branch_summary")
+"""Kinds of entries that cost something."""
+
+
+def cost_lines(entries: Sequence[Entry]) -> list[str]:
+    """Return what each model was sent, answered and cost, by the entries of the current path that cost something."""
+    by_model: defaultdict[str, _Spent] = defaultdict(_Spent)
+    for entry in entries:
+        if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry) and entry.usage is not None:
+            _add(by_model[entry.model or "unknown"], entry.usage, entry.cost)
+    if not by_model:
+        return ["Nothing was sent yet."]
+    lines: list[str] = []
+    for model, spent in by_model.items():
+        share = spent.cached / spent.input if spent.input else 0.0
+        lines += [
+            Heading(visible(model)),
+            f"  {plural(spent.requests, 'request')}",
+            f"  sent       {tokens(spent.input):>8}   of it from the cache {share:.0%}",
+            f"  answered   {tokens(spent.output):>8}",
+            f"  cost       {money(spent.cost) if spent.priced else 'unknown':>8}",
+        ]
+    return lines
+
+
+def _add(spent: _Spent, usage: Usage, cost: float | None) -> None:
+    spent.requests += 1
+    spent.input += usage.prompt
+    spent.output += usage.output
+    spent.cached += usage.cache_read
+    if cost is not None:
+        spent.cost += cost
+        spent.priced = True

@@ -1,0 +1,157 @@
+"""What the commands about sessions do: open, fork, rename, label, choose a model, go about in the tree, leave."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Choice, ModelChoice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
+from tui_agent.app.format import one_line
+from tui_agent.app.services import OpenHow, OpenRequest
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+    from tui_agent.session.entries import Entry
+
+
+async def new(desk: Desk, _argument: str) -> None:
+    """Begin a new session."""
+    await desk.open(OpenRequest())
+
+
+async def sessions(desk: Desk, argument: str) -> None:
+    """Open a session by its id, or show the list."""
+    current = desk.agent.session.id if desk.agent is not None else None
+    request = OpenRequest(argument) if argument else await desk.ask(SessionChoice(current))
+    if request is not None:
+        desk.face.go_to(request)
+
+
+async def fork(desk: Desk, _argument: str) -> None:
+    """Continue in a copy of the session."""
+    if desk.agent is not None:
+        await desk.open(OpenRequest(desk.agent.session.id, OpenHow.FORK))
+
+
+async def rename(desk: Desk, argument: str) -> None:
+    """Give the session a title; without one ask for it."""
+    if desk.agent is None:
+        return
+    session = desk.agent.session
+    title = argument or await desk.ask(TextLine("Title of this session", session.info.title, confirm="rename"))
+    if title:
+        session.set_title(title)
+        desk.face.refresh_facts()
+        desk.say(f"This session is called “{one_line(title, 60)}”.")
+
+
+async def label(desk: Desk, argument: str) -> None:
+    """Label the leaf; without a text ask for it."""
+    session = desk.agent.session if desk.agent is not None else None
+    if session is None or session.leaf is None:
+        desk.say("There is nothing to label yet.")
+        return
+    leaf = session.leaf
+    text = argument or await desk.ask(TextLine(f"Label of #{leaf}", session.labels().get(leaf, "")))
+    if text:
+        session.label(leaf, text)
+        desk.say(f"#{leaf} is labelled “{one_line(text, 40)}”.")
+
+
+async def model(desk: Desk, argument: str) -> None:
+    """Use another model; without an id show the list."""
+    if desk.agent is None:
+        return
+    name = argument or await desk.ask(ModelChoice(desk.agent.model))
+    if name:
+        await choose_model(desk, name)
+
+
+async def choose_model(desk: Desk, name: str) -> bool:
+    """Use a model if there may be one of that name; ask where the catalog doesn't have it.
+
+    Returns whether the model changed.
+    """
+    from tui_agent.app.model_switch import use_model
+    from tui_agent.model.naming import Standing
+
+    verdict = await asyncio.to_thread(desk.services.judge_model, name)
+    if verdict is None or verdict.standing is Standing.KNOWN:
+        return await use_model(desk, name)
+    if verdict.standing is Standing.IMPOSSIBLE or desk.agent is None:
+        desk.say(f"{verdict.sentence} Nothing was changed.", "warning")
+        return False
+    answers = [(known, f"Use {known}") for known in verdict.similar]
+    answers += [
+        (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
+        ("", f"Keep {desk.agent.model}"),
+    ]
+    question = f"The catalog has no model “{one_line(name, 60)}”."
+    details = "Its window is assumed and its price unknown until it is set up in config.toml."
+    chosen = await desk.ask(Choice(question, answers, details))
+    return await use_model(desk, chosen) if chosen else False
+
+
+async def tree(desk: Desk, argument: str) -> None:
+    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``)."""
+    if desk.agent is not None:
+        entry = argument.removeprefix("#")
+        desk.show(TreePage(int(entry) if entry.isdigit() else None))
+
+
+async def retry(desk: Desk, _argument: str) -> None:
+    """Send the last request again."""
+    if desk.agent is not None and not desk.agent.running and desk.agent.session.leaf is not None:
+        desk.face.clear_notice()
+        desk.agent.retry()
+
+
+async def block_action(desk: Desk, action: str, entry_id: int) -> None:
+    """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
+    from tui_agent.app import context_commands, undo
+
+    if desk.agent is None:
+        return
+    match action:
+        case "open":
+            open_output(desk, desk.agent.session.entry(entry_id))
+        case "retry":
+            await retry(desk, "")
+        case "undo":
+            if (agent := desk.idle_agent) is not None:
+                await undo.step_back(desk, agent.session.entry(entry_id))
+        case "jump":
+            await context_commands.jump(desk, entry_id)
+        case "restore":
+            await context_commands.restore(desk, entry_id)
+        case _:
+            pass
+
+
+def open_output(desk: Desk, entry: Entry) -> None:
+    """Show all of a tool's or a command's output."""
+    from tui_agent.app.copying import text_of
+    from tui_agent.session.entries import ShellEntry, ToolResultEntry
+
+    if isinstance(entry, ShellEntry):
+        desk.show(Output(f"!{entry.command}", entry.output))
+    elif isinstance(entry, ToolResultEntry):
+        desk.show(Output(f"{entry.tool} {entry.title}", text_of(entry, desk.services.store.blob)))
+
+
+async def theme(desk: Desk, argument: str) -> None:
+    """Use another theme; without a name show the list."""
+    name = argument or await desk.ask(ThemeChoice())
+    if name and desk.face.use_theme(name):
+        desk.services.save_setting("ui.theme", name)
+    elif name:
+        desk.say(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.", "warning")
+
+
+async def leave(desk: Desk, _argument: str) -> None:
+    """Quit; ask first when a run would be stopped."""
+    if desk.agent is not None and desk.agent.running:
+        question = "The agent is working. What it has done so far is saved."
+        if await desk.ask(Choice(question, [("quit", "Quit"), ("stay", "Stay")])) != "quit":
+            return
+    desk.face.leave()

@@ -1,0 +1,66 @@
+"""Going into a subagent's session, and from a session to the one it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import SubagentPage
+from tui_agent.app.services import OpenHow, OpenRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_agent.agent.events import AgentEvent, LiveAnswer
+    from tui_agent.app.desk import Desk
+    from tui_agent.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSubagent:
+    """A session whose subagent has ended: shown like one that works."""
+
+    session: Session
+    running: bool = False
+    live: LiveAnswer | None = None
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Nothing happens any more."""
+        del callback
+        return lambda: None
+
+
+async def enter(desk: Desk, entry_id: int, call_id: str) -> None:
+    """Show the subagent of a task: the one that works on the call, or the session its result names."""
+    from tui_agent.session.entries import ToolResultEntry
+
+    if desk.agent is None:
+        return
+    if (worker := desk.agent.subagent(call_id)) is not None:
+        desk.show(SubagentPage(worker))
+        return
+    entry = desk.agent.session.entry(entry_id) if entry_id else None
+    if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
+        show_session(desk, entry.metadata.session)
+    else:
+        desk.say("Its session has not begun yet.")
+
+
+def show_session(desk: Desk, session_id: str) -> None:
+    """Show the session of a subagent that has ended, over the one that is open.
+
+    Raises:
+        StoreError: it can't be opened.
+    """
+    session = desk.services.open_session(OpenRequest(session_id, OpenHow.READ_ONLY))
+    desk.show(SubagentPage(FinishedSubagent(session), partial(desk.services.close_session, session)))
+
+
+async def parent(desk: Desk, _argument: str) -> None:
+    """Open the session that this one was forked from, or whose agent gave its subagent the task."""
+    info = desk.agent.session.info if desk.agent is not None else None
+    if info is None or info.parent_session is None:
+        desk.say("This session comes from no other.")
+        return
+    await desk.open(OpenRequest(info.parent_session))

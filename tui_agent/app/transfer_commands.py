@@ -1,0 +1,113 @@
+"""What ``/export`` and ``/import`` do, and the key in the list of sessions that exports one."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Choice, Report, Severity
+from tui_agent.app.format import one_line, short_path, visible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_agent.agent.exporting import ExportOrder
+    from tui_agent.app.desk import Desk
+
+_CHOICES = (
+    ("markdown", "Markdown: the current branch, to read and quote"),
+    ("html", "One HTML file: the current branch, for a browser"),
+    ("html all", "One HTML file: every branch"),
+    ("json", "JSON lines: everything, to import elsewhere"),
+    ("markdown redact", "Markdown without secrets and names of home directories"),
+    ("html redact", "HTML without them"),
+    ("json redact", "JSON lines without them"),
+)
+_USAGE = "Write it like /export talk.md, /export page.html --all, /export all.jsonl --redact."
+
+
+async def export(desk: Desk, argument: str) -> None:
+    """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
+    from tui_agent.agent.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
+
+    if desk.agent is None:
+        return
+    session_id = desk.agent.session.id
+    if not argument:
+        await ask_export(desk, session_id)
+        return
+    try:
+        words = shlex.split(argument)
+    except ValueError:
+        words = argument.split()
+    flags = {word for word in words if word.startswith("--")}
+    names = [word for word in words if not word.startswith("--")]
+    if flags - {"--all", "--branch", "--redact"} or len(names) > 1:
+        desk.say(_USAGE, "warning")
+        return
+    target = names[0] if names else ""
+    if (why := unknown_ending(target)) and not _place(desk, target).is_dir():
+        desk.say(why, "warning")
+        return
+    form = format_of(target) or (ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN)
+    target = "" if target in list(ExportFormat) else target
+    whole = True if "--all" in flags else False if "--branch" in flags else None
+    await _write(desk, ExportOrder(session_id, form, whole=whole, redacted="--redact" in flags), target)
+
+
+async def ask_export(desk: Desk, session_id: str) -> None:
+    """Ask in which form a session is to be written, and write it beside the project's files."""
+    from tui_agent.agent.exporting import ExportFormat, ExportOrder
+
+    choice = await desk.ask(Choice("Export this session as", _CHOICES))
+    if choice is not None:
+        form, _, more = choice.partition(" ")
+        whole = True if more == "all" else None
+        await _write(desk, ExportOrder(session_id, ExportFormat(form), whole=whole, redacted=more == "redact"), "")
+
+
+async def _write(desk: Desk, order: ExportOrder, target: str) -> None:
+    path = _place(desk, target)
+    if (transfer := desk.services.transfer) is None:
+        return
+    try:
+        written = await asyncio.to_thread(transfer.export, order, path)
+    except FileExistsError:
+        desk.face.announce(f"There is a {short_path(path)} already; take another name.", "warning")
+    except OSError as error:
+        desk.face.announce(f"{short_path(path)} can't be written: {error.strerror or error}.", "error")
+    else:
+        without = ", without secrets and home directories" if order.redacted else ""
+        desk.face.announce(f"Exported to {short_path(written)}{without}.")
+
+
+async def import_(desk: Desk, argument: str) -> None:
+    """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
+    if not argument:
+        desk.face.set_draft("/import ")
+        desk.say("Name a file or a directory: sessions of tui-agent, Pi, Claude Code or OpenCode.")
+        return
+    path = _place(desk, argument.strip("\"'"))
+    desk.say(f"Importing {short_path(path)} …")
+    if (transfer := desk.services.transfer) is None:
+        return
+    outcome = await asyncio.to_thread(transfer.import_files, path)
+    severity: Severity = "warning" if outcome.failed else "information"
+    if len(outcome.told) > 1:
+        desk.say(one_line(outcome.told[-1], 200), severity)
+        desk.show(Report("Imported", [visible(line) for line in outcome.told]))
+        return
+    hint = f" /sessions {outcome.session_id[-8:]} opens it." if outcome.session_id else ""
+    desk.say(" ".join(outcome.told) + hint, severity)
+
+
+def _place(desk: Desk, text: str) -> Path:
+    """Return the path that a user means: below the session's directory, or in their home with ``~``.
+
+    An imported session's directory may be another machine's: then it is the one the program was started in.
+    """
+    from pathlib import Path
+
+    base = desk.cwd if desk.cwd.is_dir() else desk.services.cwd
+    return base / Path(text).expanduser()

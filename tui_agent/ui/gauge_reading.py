@@ -1,0 +1,33 @@
+"""What the gauge shows of an agent's next request."""
+
+from collections.abc import Sequence
+
+from tui_agent.agent.agent import Agent
+from tui_agent.session.entries import AssistantEntry, Entry
+from tui_agent.ui.widgets.gauge import GaugeReading
+
+
+def gauge_reading(agent: Agent, now: float) -> GaugeReading:
+    """Return what the gauge shows of an agent's next request at ``now``, in seconds since the epoch."""
+    path = agent.session.active_path()
+    cost, warm = agent.session_cost(), warm_until(agent, now)
+    return GaugeReading(agent.context_size(), cache_share(path), cost, warm, can_compact=True)
+
+
+def warm_until(agent: Agent, now: float) -> float | None:
+    """Return when the provider forgets the last request, in seconds since the epoch; None when nothing was answered."""
+    answered = any(isinstance(entry, AssistantEntry) for entry in reversed(agent.session.active_path()))
+    state = agent.inspector.cache_state()
+    return (now + state.seconds_left if state.warm else 0.0) if answered else None
+
+
+def cache_share(path: Sequence[Entry]) -> float | None:
+    """Return which part of the last request was read from the provider's cache.
+
+    None when that is unknown, and as long as nothing was: many providers have no cache.
+    """
+    usages = [entry.usage for entry in path if isinstance(entry, AssistantEntry) and entry.usage is not None]
+    known = [usage for usage in usages if usage.prompt]
+    if not any(usage.cache_read for usage in known):
+        return None
+    return known[-1].cache_read / known[-1].prompt

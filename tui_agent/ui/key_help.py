@@ -1,0 +1,61 @@
+"""The keys of the full-screen program, as the pages of help and keys list them."""
+
+from collections.abc import Mapping
+
+from tui_agent.app.face import Heading
+from tui_agent.ui.keymap import MAIN, Rebindable, rebindable
+
+PROMPT_KEYS: tuple[tuple[str, str], ...] = (
+    ("enter", "send; while the agent works: steer it after its current step"),
+    ("alt+enter", "while the agent works: send when it is done"),
+    ("alt+up", "take back the last message that waits"),
+    ("shift+enter ctrl+j", "new line"),
+    ("up down", "earlier messages, from the first or last line"),
+    ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
+    ("tab", "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session"),
+    (
+        "any other letter",
+        "in the conversation: begins a message in the prompt, as long as it does nothing to the block",
+    ),
+    ("ctrl+e", "write in $VISUAL or $EDITOR"),
+    ("/name @file #12", "commands, files, entries of this session; tab completes"),
+    ("!command", "run a command yourself; !!command keeps it from the model"),
+    ("escape", "stop the agent"),
+    ("ctrl+c", "copy what is selected, or clear the prompt; twice quits"),
+    ("ctrl+p", "all commands"),
+    ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
+)
+"""Keys that are not commands."""
+
+
+def key_lines(keymap: Mapping[str, str]) -> list[str]:
+    """Return the prompt's keys, and the names to change keys by; ``keymap`` has the user's own."""
+    lines: list[str] = [Heading("Keys"), *(f"  {keys:<19} {text}" for keys, text in PROMPT_KEYS)]
+    lines += ["", Heading("Keys by name"), '  Change one in config.toml:  [keys]  compact = "f8"']
+    for action in rebindable_actions():
+        shown = keymap.get(action.id, action.keys)
+        lines.append(f"  {action.id:<26} {shown:<18} {action.help}".rstrip())
+    return lines
+
+
+def writing_keys() -> frozenset[str]:
+    """Return the keys that the prompt needs."""
+    from textual.binding import BindingsMap
+    from textual.widgets import TextArea
+
+    from tui_agent.ui.widgets.prompt import Prompt
+
+    return frozenset(BindingsMap([*TextArea.BINDINGS, *Prompt.BINDINGS]).key_to_bindings)
+
+
+def rebindable_actions() -> list[Rebindable]:
+    """Return every action that can have another key."""
+    from tui_agent.ui.screens.context import ContextScreen
+    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.ui.widgets.transcript.pane import BlockPane
+
+    return [
+        *rebindable(MAIN, MainScreen.BINDINGS),
+        *rebindable("conversation", BlockPane.BINDINGS),
+        *rebindable("context map", ContextScreen.BINDINGS),
+    ]

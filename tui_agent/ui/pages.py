@@ -1,0 +1,106 @@
+"""Which screen asks a question or shows a page of the desk: the one place that knows both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tui_agent.app import face
+from tui_agent.app.format import visible
+
+if TYPE_CHECKING:
+    from textual.content import Content
+    from textual.screen import Screen
+
+    from tui_agent.ui.screens.main import MainScreen
+
+
+def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
+    """Return the screen that asks a question; it is dismissed with the answer."""
+    services = main.desk.services
+    match question:
+        case face.Choice():
+            from tui_agent.ui.screens.choice import ChoiceScreen
+
+            return ChoiceScreen(question.question, question.answers, question.details)
+        case face.TextLine():
+            from tui_agent.ui.screens.line import LineScreen
+
+            return LineScreen(question.question, question.text, keeps=question.confirm)
+        case face.ModelChoice():
+            from tui_agent.ui.screens.models import ModelPicker
+
+            return ModelPicker(services.models, question.current)
+        case face.SessionChoice():
+            from tui_agent.ui.screens.sessions import SessionPicker
+
+            return SessionPicker(main.desk, current=question.current)
+        case face.ThemeChoice():
+            from tui_agent.ui.screens.themes import ThemePicker
+
+            return ThemePicker()
+        case _:
+            raise NotImplementedError(question)
+
+
+def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:
+    """Return the screen that shows a page."""
+    desk = main.desk
+    agent = desk.agent
+    match page:
+        case face.Report():
+            from tui_agent.ui.screens.report import ReportScreen
+
+            return ReportScreen(page.title, _content(page))
+        case face.Output():
+            from tui_agent.ui.screens.viewer import ViewerScreen
+
+            return ViewerScreen(page.title, page.text)
+        case face.SettingsPage():
+            from tui_agent.ui.screens.settings import SettingsScreen
+
+            return SettingsScreen(main)
+        case face.SubagentPage():
+            from tui_agent.ui.screens.subagent import SubagentScreen
+
+            return SubagentScreen(desk, page.watched, page.close)
+    assert agent is not None, "the other pages are of a session"  # noqa: S101 - their commands look
+    match page:
+        case face.TreePage():
+            from tui_agent.ui.screens.tree import TreeScreen
+
+            return TreeScreen(desk, agent, at=page.at)
+        case face.ContextPage():
+            from tui_agent.ui.screens.context import ContextScreen
+
+            return ContextScreen(agent, desk.services.reread_cost)
+        case face.CompactPage():
+            from tui_agent.ui.screens.compact import CompactScreen
+
+            return CompactScreen(agent)
+        case face.McpPage():
+            from tui_agent.ui.screens.mcp import McpScreen
+
+            return McpScreen(agent, desk.services.save_setting)
+        case face.PermissionsPage():
+            from tui_agent.ui.screens.permissions import PermissionsScreen
+
+            return PermissionsScreen(agent.gate, desk.services)
+        case _:
+            raise NotImplementedError(page)
+
+
+def is_output(screen: Screen[Any]) -> bool:
+    """Whether a screen shows a long output."""
+    from tui_agent.ui.screens.viewer import ViewerScreen
+
+    return isinstance(screen, ViewerScreen)
+
+
+def _content(report: face.Report) -> Content:
+    from textual.content import Content
+
+    lines = [
+        Content(visible(line)).stylize("bold") if isinstance(line, face.Heading) else Content(line)
+        for line in report.lines
+    ]
+    return Content("\n").join(lines)
