@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tui_agent.acp import session as module
 from tui_agent.acp.lines import MessageLines, is_message
 from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.session import EditorSession
+from tui_agent.app.services import AppServices, OpenRequest
 
 
 class Editor:
@@ -33,13 +35,22 @@ class Editor:
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=self.option))
 
 
-def opened(tmp_path: Path, editor: Any, *replies: Reply) -> EditorSession:
+async def opened(tmp_path: Path, editor: Any, *replies: Reply) -> EditorSession:
     harness = make_agent(tmp_path, ScriptedClient(list(replies)), answer=None)
-    return EditorSession(harness.agent, editor)
+    services = AppServices(
+        store=harness.store,
+        open_session=lambda _request: harness.session,
+        make_agent=lambda _session: harness.agent,
+        cwd=tmp_path / "project",
+        clock=time.time,
+    )
+    session = EditorSession(editor, services)
+    await session.open(OpenRequest())
+    return session
 
 
 async def test_a_cancel_that_comes_before_the_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = opened(tmp_path, Editor(), Reply("never"))
+    session = await opened(tmp_path, Editor(), Reply("never"))
     prepare, at, on = module.prepare, asyncio.Event(), asyncio.Event()
 
     async def slow(*arguments: Any) -> Any:
@@ -58,7 +69,7 @@ async def test_a_cancel_that_comes_before_the_run_is_not_lost(tmp_path: Path, mo
 
 
 async def test_a_compaction_that_is_cancelled_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = opened(tmp_path, Editor())
+    session = await opened(tmp_path, Editor())
     at = asyncio.Event()
 
     async def slow(*_arguments: Any, **_more: Any) -> None:
@@ -76,7 +87,7 @@ async def test_a_compaction_that_is_cancelled_is_answered(tmp_path: Path, monkey
 
 async def test_a_prompt_of_a_session_that_is_closed_is_answered(tmp_path: Path) -> None:
     call = Call("bash", json.dumps({"command": "touch started; sleep 60"}))
-    session = opened(tmp_path, Editor(), Reply("", (call,)))
+    session = await opened(tmp_path, Editor(), Reply("", (call,)))
     prompt = asyncio.ensure_future(session.prompt(Prompt("hello", ())))
     async with asyncio.timeout(10):
         while not (tmp_path / "project" / "started").exists():
@@ -88,7 +99,7 @@ async def test_a_prompt_of_a_session_that_is_closed_is_answered(tmp_path: Path) 
 async def test_an_answer_that_was_not_offered_refuses(tmp_path: Path) -> None:
     call = Call("bash", json.dumps({"command": "curl x; touch made"}))
     editor = Editor("stop")
-    session = opened(tmp_path, editor, Reply("", (call,)), Reply("Went on."))
+    session = await opened(tmp_path, editor, Reply("", (call,)), Reply("Went on."))
     assert await asyncio.wait_for(session.prompt(Prompt("hello", ())), 10) == "end_turn"
     assert "stop" not in editor.offered
     # Refused, not stopped: the model had its turn after it.

@@ -9,7 +9,7 @@ import pytest
 
 from tui_agent.app.services import OpenRequest
 from tui_agent.cli.arguments import parse
-from tui_agent.cli.screen_wiring import ScreenWiring
+from tui_agent.cli.desk_wiring import DeskWiring
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import Config, ConfigError, config_path, set_value
 from tui_agent.setting_rows import changed_keys, counts, setting_rows
@@ -29,11 +29,11 @@ def arguments(place: Path, *more: str) -> Namespace:
 
 
 @pytest.fixture
-def program(place: Path) -> Iterator[tuple[Wiring, ScreenWiring, Any]]:
+def program(place: Path) -> Iterator[tuple[Wiring, DeskWiring, Any]]:
     wiring = Wiring(arguments(place, "--deny", "bash:rm *"))
     session = wiring.create(demo=True)
     agent = wiring.make_agent(session)
-    screen = ScreenWiring(wiring)
+    screen = DeskWiring(wiring)
     screen._agent = agent
     yield wiring, screen, agent
     wiring.close(session)
@@ -129,9 +129,9 @@ def test_a_project_that_changed_since_it_was_trusted_gives_no_new_settings(place
 
 async def test_the_program_s_own_reading_is_what_the_screen_opens_with(place: Path) -> None:
     wiring = Wiring(arguments(place, "--max-steps", "8"))
-    rows = {row.key: row for row in ScreenWiring(wiring).services().settings_rows()}
+    rows = {row.key: row for row in DeskWiring(wiring).services().settings_rows()}
     assert (rows["max_steps"].value, rows["max_steps"].origin) == ("8", "flag")
-    session = ScreenWiring(wiring).open(OpenRequest(demo=True))
+    session = DeskWiring(wiring).open(OpenRequest(demo=True))
     wiring.close(session)  # type: ignore[arg-type]
     wiring.store.close()
 

@@ -224,6 +224,32 @@ async def test_servers_of_the_editor_are_used(place: Place, warm_server: ModelSe
     assert "notes_" in requests(warm_server)
 
 
+async def test_commands_of_the_desk_work_in_an_editor(place: Place, warm_server: ModelServer) -> None:
+    editor = Editor()
+    async with connected(place, editor) as agent:
+        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        session = await agent.new_session(cwd=str(place.project), mcp_servers=[])
+
+        async def typed(text: str) -> str:
+            before = len(editor.text())
+            done = await agent.prompt(session_id=session.session_id, prompt=say(text))
+            assert done.stop_reason == "end_turn"
+            return editor.text()[before:]
+
+        await typed("hello there")
+        offered = {row.name for row in editor.of("available_commands_update")[0].available_commands}
+        assert {"undo", "redo", "mode", "fork", "prune", "cost", "rename", "compact"} <= offered
+        assert not {"quit", "theme", "tree", "settings"} & offered
+        assert "turn “hello there”" in await typed("/undo")
+        assert "Redone" in await typed("/redo")
+        assert "plan: changes nothing" in await typed("/mode plan")
+        assert editor.of("current_mode_update")[-1].current_mode_id == "plan"
+        assert "1 request" in await typed("/cost")
+        assert "no old tool output" in await typed("/prune")
+        assert "full-screen program" in await typed("/tree")
+        assert "There is no mode" in await typed("/mode nonsense")
+
+
 async def test_what_goes_wrong_is_an_error_of_the_protocol(place: Place, warm_server: ModelServer) -> None:
     editor = Editor()
     async with connected(place, editor) as agent:

@@ -42,10 +42,9 @@ from tui_agent.acp.session import EditorSession
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import MODE_HELP
-from tui_agent.agent.preparing import CommandError
-from tui_agent.session import records
-from tui_agent.session.errors import StoreError
-from tui_agent.session.session import Session
+from tui_agent.app.services import AppServices, OpenRequest
+from tui_agent.errors import UserFacingError
+from tui_agent.session.store import Store
 
 PAGE = 50
 """Sessions listed at once."""
@@ -56,26 +55,20 @@ R = TypeVar("R")
 
 
 class Workshop(Protocol):
-    """Where sessions and agents come from; the command line has one of the real parts."""
+    """What an editor's sessions are made of; the command line has one of the real parts."""
 
-    def create(self, cwd: Path) -> Session:
-        """Make a session in a directory and hold it."""
+    @property
+    def store(self) -> Store:
+        """The sessions of this user."""
         ...
 
-    def open(self, session_id: str) -> Session:
-        """Open and hold a session.
-
-        Raises:
-            StoreError: there is none, or another program has it.
-        """
+    @property
+    def demo(self) -> bool:
+        """Whether new sessions are played by the demo's script."""
         ...
 
-    def sessions(self, cwd: Path | None, offset: int, limit: int) -> Sequence[records.SessionInfo]:
-        """List sessions, newest first."""
-        ...
-
-    def make_agent(self, session: Session, servers: Mapping[str, McpServerSettings]) -> Agent:
-        """Return the agent of a session, with servers of the editor's beside the configured ones."""
+    def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
+        """Return what the desk of a session in a directory is given; ``servers`` are the editor's own."""
         ...
 
     async def models(self) -> Sequence[str]:
@@ -86,19 +79,15 @@ class Workshop(Protocol):
         """Have agents follow settings that changed meanwhile; returns why they can't be used, "" when they can."""
         ...
 
-    def close(self, session: Session) -> None:
-        """Let go of a session."""
-        ...
 
-
-def told(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     """Let what the program raises on purpose reach the editor as an error with its sentence."""
 
     @wraps(method)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await method(*args, **kwargs)
-        except (StoreError, CommandError) as error:
+        except UserFacingError as error:
             raise RequestError(-32603, str(error)) from error
 
     return wrapper
@@ -150,19 +139,19 @@ class EditorAgent:
 
     # -- sessions -------------------------------------------------------------------------------------------
 
-    @told
+    @reports_errors
     async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_more: Any) -> NewSessionResponse:
         """Begin a session in a directory."""
         directory = _directory(cwd)
         servers = _servers(mcp_servers)
-        opened = self._take(self._workshop.create(directory), servers)
+        opened = await self._take(OpenRequest(demo=self._workshop.demo), directory, servers)
         options = await self._options(opened.agent)
         self._advertise(opened)
         return NewSessionResponse(
             session_id=opened.agent.session.id, modes=_modes(opened.agent.mode), config_options=options
         )
 
-    @told
+    @reports_errors
     async def load_session(
         self,
         cwd: str,  # noqa: ARG002 - a session stays in the directory it was begun in
@@ -173,19 +162,20 @@ class EditorAgent:
         """Open a session and tell what was said in it."""
         servers = _servers(mcp_servers)
         await self._close(session_id)
-        opened = self._take(self._workshop.open(session_id), servers)
+        found = self._workshop.store.session(session_id)
+        opened = await self._take(OpenRequest(found.id), Path(found.cwd), servers)
         await opened.replay()
         options = await self._options(opened.agent)
         self._advertise(opened)
         return LoadSessionResponse(modes=_modes(opened.agent.mode), config_options=options)
 
-    @told
+    @reports_errors
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
         """List sessions that can be loaded, newest first."""
         offset = int(cursor) if cursor and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS else 0
-        found = self._workshop.sessions(Path(cwd) if cwd else None, offset, PAGE)
+        found = self._workshop.store.sessions(cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE)
         rows = [
             SessionInfo(
                 session_id=info.id,
@@ -197,6 +187,7 @@ class EditorAgent:
         ]
         return ListSessionsResponse(sessions=rows, next_cursor=str(offset + PAGE) if len(found) == PAGE else None)
 
+    @reports_errors
     async def set_session_mode(self, session_id: str, mode_id: str, **_more: Any) -> SetSessionModeResponse:
         """Change what runs unasked."""
         if mode_id not in MODE_HELP:
@@ -204,6 +195,7 @@ class EditorAgent:
         self._session(session_id).agent.change_mode(mode_id)
         return SetSessionModeResponse()
 
+    @reports_errors
     async def set_config_option(
         self,
         config_id: str,
@@ -220,7 +212,7 @@ class EditorAgent:
 
     # -- work -----------------------------------------------------------------------------------------------
 
-    @told
+    @reports_errors
     async def prompt(self, session_id: str, prompt: list[Any], **_more: Any) -> PromptResponse:
         """Work on a message until there is nothing left to do."""
         opened = self._session(session_id)
@@ -245,17 +237,17 @@ class EditorAgent:
             opened.tell(helpers.update_agent_thought_text(f"{wrong} The settings stay as they were.\n"))
         self._wrong_settings = wrong
 
-    def _take(self, session: Session, servers: Mapping[str, McpServerSettings]) -> EditorSession:
+    async def _take(self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]) -> EditorSession:
         if self._client is None:
             raise RequestError(-32603, "There is no connection.")
-        opened = EditorSession(self._workshop.make_agent(session, servers), self._client)
-        self._open[session.id] = opened
+        opened = EditorSession(self._client, self._workshop.services(cwd, servers))
+        await opened.open(request)
+        self._open[opened.agent.session.id] = opened
         return opened
 
     async def _close(self, session_id: str) -> None:
         if (opened := self._open.pop(session_id, None)) is not None:
             await opened.aclose()
-            self._workshop.close(opened.agent.session)
 
     def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
@@ -280,11 +272,7 @@ class EditorAgent:
     @staticmethod
     def _advertise(opened: EditorSession) -> None:
         """Tell the commands. They follow the answer that names the session, which an editor has to know first."""
-        rows = [
-            ("compact", "summarise the history now", "what the summary should keep"),
-            ("init", "write AGENTS.md from looking at the project", "a hint"),
-            *((row.name, row.description, row.argument) for row in opened.agent.commands()),
-        ]
+        rows = [(row.name, row.help, row.argument) for row in opened.desk.commands if not row.needs_screen]
         commands = [
             AvailableCommand(
                 name=name,

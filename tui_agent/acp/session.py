@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 from typing import Any
 
-from acp import RequestError
+from acp import RequestError, helpers
 from acp.interfaces import Client
 from acp.schema import AllowedOutcome, PermissionOption, StopReason, ToolCallUpdate
 
+from tui_agent.acp.face import EditorFace
 from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.updates import Updates, usage_update
 from tui_agent.agent.agent import Agent
@@ -22,7 +23,11 @@ from tui_agent.agent.events import (
     RunEnded,
 )
 from tui_agent.agent.preparing import prepare
-from tui_agent.session.entries import AssistantEntry, ModelChangeEntry
+from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.desk import Desk
+from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.services import AppServices, OpenRequest
+from tui_agent.session.entries import AssistantEntry, ModeChangeEntry, ModelChangeEntry
 
 _STOPS: dict[str, StopReason] = {
     "done": "end_turn",
@@ -35,29 +40,42 @@ _STOPS: dict[str, StopReason] = {
 class EditorSession:
     """Drives one agent for an editor. Everything happens on the event loop."""
 
-    def __init__(self, agent: Agent, client: Client) -> None:
-        self.agent = agent
-        self._client = client
-        self._updates = Updates(agent.ports.cwd)
+    def __init__(self, client: Client, services: AppServices) -> None:
+        self.client = client
+        self.desk = Desk(EditorFace(self), self._on_event)
+        """Everything a person can ask of the session."""
+        self.desk.attach(services)
+        self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self._telling = asyncio.ensure_future(self._tell_all())
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._ended: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
         self._cancels = 0
-        self._unsubscribe = agent.subscribe(self._on_event)
-        self._warming = asyncio.ensure_future(agent.warm())
+
+    async def open(self, request: OpenRequest) -> None:
+        """Open the session it is about, once.
+
+        Raises:
+            StoreError: it can't be opened.
+        """
+        agent = await self.desk.open_or_raise(request)
+        self._updates = Updates(agent.ports.cwd)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent of the session."""
+        assert self.desk.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
+        return self.desk.agent
 
     async def aclose(self) -> None:
-        """End the run and what was told of it; the session itself stays open."""
-        self._unsubscribe()
+        """End the run and what was told of it, and let go of the session."""
         self._answer(RunEnded("interrupted"))
-        for task in self._asking.values():
+        tasks = [*self._asking.values(), self._telling]
+        for task in tasks:
             task.cancel()
-        for task in (self._telling, self._warming):
-            task.cancel()
-        await asyncio.gather(self._telling, self._warming, return_exceptions=True)
-        await self.agent.aclose()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.desk.close()
 
     # -- what an editor asks for ----------------------------------------------------------------------------
 
@@ -68,9 +86,9 @@ class EditorSession:
             RequestError: the run failed.
             CommandError: the message is a command that can't be used.
         """
-        name, _, rest = prompt.text.strip().partition(" ")
-        if name == "/compact" and not prompt.attached:
-            return await self._compact(rest.strip())
+        intent = None if prompt.attached else parse(prompt.text)
+        if isinstance(intent, CommandIntent) and (stop := await self._command(intent)) is not None:
+            return stop
         agent = self.agent
         cancels = self._cancels
         prepared = await prepare(prompt.text, agent.session, agent.ports)
@@ -91,18 +109,28 @@ class EditorSession:
             return "max_tokens"
         return _STOPS.get(result.reason, "end_turn")
 
-    async def _compact(self, focus: str) -> StopReason:
+    async def _command(self, intent: CommandIntent) -> StopReason | None:
+        """Run a command of the program's own; None when it is none, but a message or a command of the user's."""
+        command = find(intent.name, COMMANDS)
+        if command is None:
+            return None
         cancels = self._cancels
+        if command.name == "compact":
+            await self._compact(intent.arguments)
+        else:
+            await self.desk.run_through(command, intent.arguments)
+        await self.settle()
+        return "cancelled" if self._cancels != cancels else "end_turn"
+
+    async def _compact(self, focus: str) -> None:
         try:
             outcome = await self.agent.compact(focus or None)
         except asyncio.CancelledError:
-            if self._cancels == cancels:
+            if not self._cancels:
                 raise
-            return "cancelled"
+            return
         if outcome.problem:
-            raise RequestError(-32603, str(outcome.problem))
-        await self.settle()
-        return "end_turn"
+            self.desk.say(str(outcome.problem))
 
     def cancel(self) -> None:
         """Stop the run; the prompt that waits for it is answered as cancelled."""
@@ -130,7 +158,7 @@ class EditorSession:
         while True:
             update = await self._waiting.get()
             try:
-                await self._client.session_update(self.agent.session.id, update)
+                await self.client.session_update(self.agent.session.id, update)
             except ConnectionError:
                 # The editor is gone: what is left is of no use to anybody.
                 pass
@@ -149,6 +177,8 @@ class EditorSession:
             case EntryAppended(entry=AssistantEntry(finish=finish)):
                 self._finish = finish
                 self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
+            case EntryAppended(entry=ModeChangeEntry(mode=mode)):
+                self.tell(helpers.update_current_mode(mode))
             case EntryAppended(entry=ModelChangeEntry()):
                 self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
             case RunEnded():
@@ -177,7 +207,7 @@ class EditorSession:
         decision = Decision.DENY
         with contextlib.suppress(RequestError, ConnectionError):
             options = options_of(request)
-            response = await self._client.request_permission(self.agent.session.id, call, options)
+            response = await self.client.request_permission(self.agent.session.id, call, options)
             offered = {option.option_id for option in options}
             if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
                 decision = Decision(response.outcome.option_id)

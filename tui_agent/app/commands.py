@@ -48,6 +48,8 @@ class Command:
     aliases: tuple[str, ...] = ()
     hint: str = ""
     """Label in the line of keys; empty keys are not shown there."""
+    needs_screen: bool = False
+    """Whether it is of no use where there is no screen of ours: in an editor, in a run without one."""
 
     @property
     def takes_argument(self) -> bool:
@@ -56,7 +58,7 @@ class Command:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("new", "begin a new session", session_commands.new, "New session", key="ctrl+n"),
+    Command("new", "begin a new session", session_commands.new, "New session", key="ctrl+n", needs_screen=True),
     Command(
         "sessions",
         "open another session",
@@ -65,9 +67,14 @@ COMMANDS: tuple[Command, ...] = (
         key="ctrl+s",
         argument="[ID]",
         aliases=("resume",),
+        needs_screen=True,
     ),
-    Command("tree", "all branches of this session", session_commands.tree, "Session tree", key="ctrl+t"),
-    Command("parent", "open the session this one came from", subagent_commands.parent, "Parent session"),
+    Command(
+        "tree", "all branches of this session", session_commands.tree, "Session tree", key="ctrl+t", needs_screen=True
+    ),
+    Command(
+        "parent", "open the session this one came from", subagent_commands.parent, "Parent session", needs_screen=True
+    ),
     Command("fork", "go on in a copy of this session", session_commands.fork, "Fork session"),
     Command("rename", "give this session a title", session_commands.rename, "Rename session", argument="[TITLE]"),
     Command(
@@ -83,6 +90,7 @@ COMMANDS: tuple[Command, ...] = (
         transfer_commands.import_,
         "Import sessions",
         argument="[FILE]",
+        needs_screen=True,
     ),
     Command("label", "label where you are, to find it in /tree", session_commands.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", session_commands.model, "Model", key="f2", argument="[ID]"),
@@ -99,6 +107,7 @@ COMMANDS: tuple[Command, ...] = (
         "what is allowed, asked and denied, and why",
         permission_commands.permissions,
         "Permissions",
+        needs_screen=True,
     ),
     Command("undo", "undo the last turn, move, compaction or prune", undo.undo, "Undo", key="f5"),
     Command("redo", "undo the last /undo", undo.redo, "Redo", key="f6"),
@@ -118,6 +127,7 @@ COMMANDS: tuple[Command, ...] = (
         context_commands.context,
         "Context window",
         key="ctrl+g",
+        needs_screen=True,
     ),
     Command("skills", "what the agent can be told to load", knowledge_commands.skills, "Skills"),
     Command(
@@ -126,6 +136,7 @@ COMMANDS: tuple[Command, ...] = (
         knowledge_commands.mcp,
         "MCP servers",
         argument="[reload]",
+        needs_screen=True,
     ),
     Command(
         "agent",
@@ -141,7 +152,14 @@ COMMANDS: tuple[Command, ...] = (
         "Write AGENTS.md",
         argument="[HINT]",
     ),
-    Command("panel", "show or hide tree, to-dos, files and jobs", context_commands.panel, "Side panel", key="ctrl+b"),
+    Command(
+        "panel",
+        "show or hide tree, to-dos, files and jobs",
+        context_commands.panel,
+        "Side panel",
+        key="ctrl+b",
+        needs_screen=True,
+    ),
     Command("cost", "tokens and dollars spent", report_commands.cost, "Cost"),
     Command("todo", "the model's plan: what is done, what is next", report_commands.todo, "To-do list"),
     Command(
@@ -151,24 +169,26 @@ COMMANDS: tuple[Command, ...] = (
         "Copy last answer",
         key="f3",
         argument="[WHAT]",
+        needs_screen=True,
     ),
-    Command("theme", "change the colours", session_commands.theme, "Theme", argument="[NAME]"),
+    Command("theme", "change the colours", session_commands.theme, "Theme", argument="[NAME]", needs_screen=True),
     Command(
         "settings",
         "look at and change every setting",
         context_commands.settings,
         "Settings",
         argument="[reload]",
+        needs_screen=True,
     ),
     Command("help", "commands and keys", report_commands.show_help, "Help", key="f1", hint="help"),
-    Command("keys", "the keys, and the names to change them by", report_commands.keys, "Keys"),
+    Command("keys", "the keys, and the names to change them by", report_commands.keys, "Keys", needs_screen=True),
     Command("doctor", "what is set up, what is missing, what was warned of", report_commands.doctor, "Doctor"),
-    Command("quit", "leave", session_commands.leave, "Quit", aliases=("exit",)),
+    Command("quit", "leave", session_commands.leave, "Quit", aliases=("exit",), needs_screen=True),
 )
 """In the order lists show them."""
 
 
-class CommandList:
+class SessionCommands:
     """The commands of a session: the table's, then the user's own and the skills."""
 
     def __init__(self, agent: Agent | None) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tui_agent.app.commands import Command, CommandList, close_names, find
+from tui_agent.app.commands import Command, SessionCommands, close_names, find
 from tui_agent.app.face import Choice, Face, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
 from tui_agent.app.outbox import Outbox
@@ -50,7 +50,7 @@ class Desk:
         self._unopened: OpenRequest | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
-        self._commands = CommandList(None)
+        self._commands = SessionCommands(None)
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
         self.undone: list[Undone] = []
@@ -88,7 +88,7 @@ class Desk:
     def commands(self) -> list[Command]:
         """The commands there are now."""
         if self._commands.agent is not self.agent:
-            self._commands = CommandList(self.agent)
+            self._commands = SessionCommands(self.agent)
         return self._commands.rows()
 
     # -- the three ways to speak, and the edge ----------------------------------------------------------------
@@ -149,6 +149,10 @@ class Desk:
         finally:
             asked.cancel()
 
+    async def run_through(self, command: Command, arguments: str = "") -> None:
+        """Run a command to its end, whatever it asks."""
+        await self.attempt(command.handler(self, arguments))
+
     async def _run_unknown(self, name: str, arguments: str) -> None:
         """Send a command that nobody knew a moment ago, because its file is new; otherwise name similar ones."""
         from tui_agent.app.knowledge_commands import send_own
@@ -178,13 +182,8 @@ class Desk:
         """
         from tui_agent.session.errors import SessionHeld, StoreError
 
-        self.face.opening()
-        forks = request.how is OpenHow.FORK
-        if forks:
-            self.say(COPYING)
         try:
-            opened = self.services.open_session
-            session = await asyncio.to_thread(opened, request) if forks else opened(request)
+            await self.open_or_raise(request)
         except SessionHeld as held:
             self.soon(self._ask_how(request, held))
             return False
@@ -192,13 +191,29 @@ class Desk:
             self.say(error.message, "error")
             self._stay_without(request)
             return False
+        return True
+
+    async def open_or_raise(self, request: OpenRequest) -> Agent:
+        """Open a session in place of the one that is open.
+
+        Raises:
+            SessionHeld: another live program has it.
+            StoreError: it can't be opened. In both cases the open one stays.
+        """
+        self.face.opening()
+        opened = self.services.open_session
+        if request.how is OpenHow.FORK:
+            self.say(COPYING)
+            session = await asyncio.to_thread(opened, request)
+        else:
+            session = opened(request)
         await self.close()
         agent = self.agent = self.services.make_agent(session)
         self._unsubscribe = agent.subscribe(self._hear)
         self.undone.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
-        return True
+        return agent
 
     def open_soon(self, request: OpenRequest) -> None:
         """Open a session in a task of its own."""

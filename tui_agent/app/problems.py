@@ -1,4 +1,4 @@
-"""The one edge for errors: whatever fails in a command, a page or a task becomes a sentence, and the session goes on."""
+"""The one edge for errors: whatever fails in a command, a page or a task becomes a sentence for a person."""
 
 import logging
 from dataclasses import dataclass

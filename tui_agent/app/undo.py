@@ -60,7 +60,6 @@ async def undo(desk: Desk, _argument: str) -> None:
 
 async def _undo_turn(desk: Desk, agent: Agent, message: UserEntry) -> None:
     """Go to before a message of the user, which goes back into the prompt."""
-
     parent = message.parent_id
 
     async def go() -> bool:
@@ -88,7 +87,7 @@ def before(session: Session, entry: Entry) -> int | None:
 
 
 async def step_back(desk: Desk, entry: Entry) -> bool:
-    """Move to before an entry of the path, so that ``/redo`` comes back; returns whether there was a session to move in.
+    """Move to before an entry of the path, so that ``/redo`` comes back; False when no session is open.
 
     Raises:
         NavigationError, StoreError: the move could not be made.

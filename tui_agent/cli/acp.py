@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.app.services import AppServices
+from tui_agent.cli.desk_wiring import DeskWiring
 from tui_agent.cli.models import is_usable
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import ConfigError
-from tui_agent.session.records import SessionInfo
-from tui_agent.session.session import Session
+from tui_agent.session.store import Store
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -75,26 +76,19 @@ class WiredWorkshop:
         self._wiring = wiring
         self._models: tuple[str, ...] | None = None
 
-    def create(self, cwd: Path) -> Session:
-        """Make a session in a directory and hold it."""
-        wiring = self._wiring
-        if wiring.arguments.demo:
-            return wiring.create(demo=True)
-        return wiring.hold(wiring.open(wiring.store.create_session(cwd).id))
+    @property
+    def store(self) -> Store:
+        """The sessions of this user."""
+        return self._wiring.store
 
-    def open(self, session_id: str) -> Session:
-        """Open and hold a session."""
-        return self._wiring.hold(self._wiring.open(self._wiring.store.session(session_id).id))
+    @property
+    def demo(self) -> bool:
+        """Whether new sessions are played by the demo's script."""
+        return bool(self._wiring.arguments.demo)
 
-    def sessions(self, cwd: Path | None, offset: int, limit: int) -> Sequence[SessionInfo]:
-        """List sessions, newest first."""
-        return self._wiring.store.sessions(cwd=cwd, offset=offset, limit=limit)
-
-    def make_agent(self, session: Session, servers: Mapping[str, McpServerSettings]) -> Agent:
-        """Return the agent of a session and get its model ready."""
-        agent = self._wiring.make_agent(session, servers)
-        self._wiring.client.warm(agent.model)
-        return agent
+    def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
+        """Return what the desk of a session in a directory is given."""
+        return DeskWiring(self._wiring, cwd, servers).services()
 
     async def models(self) -> Sequence[str]:
         """Return the models with a key, or configured; read once."""
@@ -119,7 +113,3 @@ class WiredWorkshop:
         available, configured = wiring.router.keys.available(), wiring.loaded.config.models
         usable = [info.id for info in wiring.catalog.models() if is_usable(info, available, configured)]
         return tuple(dict.fromkeys([*configured, *usable]))[:MAX_MODELS]
-
-    def close(self, session: Session) -> None:
-        """Let go of a session."""
-        self._wiring.close(session)

@@ -13,7 +13,7 @@ from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
     from tui_agent.app.services import AppServices, Start, UiSettings
-    from tui_agent.cli.screen_wiring import ScreenWiring
+    from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.wiring import Wiring
 
 
@@ -34,14 +34,14 @@ async def _run(arguments: Namespace) -> int:
     from tui_agent.ui.background import BackgroundMemory
 
     wired: list[Wiring] = []
-    screens: list[ScreenWiring] = []
+    screens: list[DeskWiring] = []
 
     async def load() -> "tuple[AppServices, Start]":
         wiring = await asyncio.to_thread(_wire, arguments)
         wired.append(wiring)
-        from tui_agent.cli.screen_wiring import ScreenWiring
+        from tui_agent.cli.desk_wiring import DeskWiring
 
-        screen = ScreenWiring(wiring)
+        screen = DeskWiring(wiring)
         screens.append(screen)
         screen.watch_typing(lambda: app.main.prompt.last_typed)
         return screen.services(), screen.start()
@@ -68,7 +68,7 @@ async def _run(arguments: Namespace) -> int:
 
 def _wire(arguments: Namespace) -> "Wiring":
     """Import what the first session needs and build the parts, in a thread: keys are answered meanwhile."""
-    import_module("tui_agent.cli.screen_wiring")
+    import_module("tui_agent.cli.desk_wiring")
     from tui_agent.cli.wiring import Wiring
     from tui_agent.tools.registry import builtin_tools
 

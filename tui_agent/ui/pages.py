@@ -42,7 +42,7 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
             raise NotImplementedError(question)
 
 
-def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:
+def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR0911 - one arm per page
     """Return the screen that shows a page."""
     desk = main.desk
     agent = desk.agent

@@ -1,15 +1,16 @@
-"""Builds what the full-screen application is given from the wired parts."""
+"""Builds what a desk is given from the wired parts: for the full-screen application, and for each editor session."""
 
 import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.system_prompt import find_project, git_branch
 from tui_agent.agent.trust import Untrusted
 from tui_agent.app.services import (
@@ -44,11 +45,19 @@ TYPING_PAUSE = 0.7
 WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
 
 
-class ScreenWiring:
-    """Builds what the application is given from the wired parts."""
+class DeskWiring:
+    """Builds what one desk is given.
 
-    def __init__(self, wiring: Wiring) -> None:
+    ``cwd`` is where its new sessions are, the program's own directory by default; ``servers`` are MCP servers of an
+    editor beside the configured ones.
+    """
+
+    def __init__(
+        self, wiring: Wiring, cwd: Path | None = None, servers: Mapping[str, McpServerSettings] | None = None
+    ) -> None:
         self._wiring = wiring
+        self._cwd = cwd
+        self._servers = dict(servers or {})
         self._agent: Agent | None = None
         self._last_typed: Callable[[], float] = lambda: 0.0
         self._found: dict[str, ModelSettings] = {}
@@ -68,7 +77,7 @@ class ScreenWiring:
             store=wiring.store,
             open_session=self.open,
             make_agent=self.make_agent,
-            cwd=wiring.cwd,
+            cwd=self._cwd or wiring.cwd,
             clock=time.time,
             close_session=self.close,
             settings=self.ui_settings(),
@@ -150,6 +159,8 @@ class ScreenWiring:
             SessionHeld: another live program has it, and the request doesn't say what to do then.
         """
         wiring = self._wiring
+        if request.session_id is None and self._cwd is not None and not request.demo:
+            return wiring.hold(wiring.open(wiring.store.create_session(self._cwd).id))
         if request.session_id is None:
             return wiring.create(demo=request.demo)
         match request.how:
@@ -162,7 +173,7 @@ class ScreenWiring:
 
     def make_agent(self, session: Session) -> Agent:
         """Return the agent of an opened session and get its model ready."""
-        self._agent = self._wiring.make_agent(session)
+        self._agent = self._wiring.make_agent(session, self._servers)
         self.on_ready()
         return self._agent
 

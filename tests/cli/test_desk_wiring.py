@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from tui_agent.cli import screen, screen_wiring, wiring
-from tui_agent.cli.screen_wiring import ScreenWiring
+from tui_agent.cli import desk_wiring, screen, wiring
+from tui_agent.cli.desk_wiring import DeskWiring
 from tui_agent.session.session import Session
 from tui_agent.ui import app
 
@@ -35,12 +35,12 @@ class Parts:
 
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
-    monkeypatch.setattr(screen_wiring, "TYPING_PAUSE", PAUSE)
+    monkeypatch.setattr(desk_wiring, "TYPING_PAUSE", PAUSE)
     return Parts()
 
 
-def opened(parts: Parts) -> ScreenWiring:
-    wiring = ScreenWiring(cast("Any", parts))
+def opened(parts: Parts) -> DeskWiring:
+    wiring = DeskWiring(cast("Any", parts))
     wiring.make_agent(object.__new__(Session))
     return wiring
 
