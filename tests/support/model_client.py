@@ -59,8 +59,9 @@ def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str
     providers = {
         "openai": ProviderSettings(base_url=server.openai_url),
         "anthropic": ProviderSettings(base_url=server.url),
+        "gemini": ProviderSettings(base_url=server.url),
     }
-    keys = {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
+    keys = {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": ANTHROPIC_KEY, "GEMINI_API_KEY": OPENAI_KEY}
     # The catalog takes the servers for the providers' own, so that windows and prices are theirs.
     return Router(Catalog({"ollama/qwen3": models["ollama/qwen3"]}), keys, models=models, providers=providers)
 

@@ -64,8 +64,8 @@ class Caller:
         try:
             async with _within(first, "timeout"):
                 stream = await self._begin(call)
-            await self._pump(stream, assembly, channel, limits)
-            _check_complete(stream, assembly, lenient=limits["lenient"])
+            is_said = await self._pump(stream, assembly, channel, limits)
+            _check_complete(assembly, is_said=is_said, lenient=limits["lenient"])
             channel.send([lines.USAGE, _usage_of(stream)])
             for event in assembly.end():
                 channel.send(event)
@@ -90,8 +90,10 @@ class Caller:
             return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
-    async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, Any]) -> None:
+    async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, Any]) -> bool:
+        """Pass an answer on; returns whether the provider said why it ended."""
         chunks = aiter(stream)
+        is_said = False
         turn_began = time.monotonic()
         wait, cause = limits["first_byte"], "timeout"
         while True:
@@ -99,13 +101,14 @@ class Caller:
                 async with _within(wait, cause):
                     chunk = await anext(chunks)
             except StopAsyncIteration:
-                return
+                return is_said or _says_why(stream)
             except Exception:
                 # What goes wrong after the answer is complete (odd usage, mostly) doesn't make it incomplete.
                 if assembly.finish is None:
                     raise
                 log.exception("after the answer was complete")
-                return
+                return True
+            is_said = is_said or _says_why(stream)
             for event in assembly.take(chunk):
                 channel.send(event)
             wait, cause = limits["stall"], "stalled"
@@ -136,15 +139,22 @@ async def _close(stream: Any) -> None:
         log.exception("closing a stream")
 
 
-def _check_complete(stream: Any, assembly: Assembly, *, lenient: bool) -> None:
+def _check_complete(assembly: Assembly, *, is_said: bool, lenient: bool) -> None:
     """Tell an answer that ended from one whose connection ended: litellm says "stop" to both.
 
     Small servers leave the reason out; from those (``lenient``) what can be used is taken for whole.
     """
-    if getattr(stream, "received_finish_reason", "unknown") is not None:
-        return
-    if not (lenient and assembly.is_usable):
+    if not is_said and not (lenient and assembly.is_usable):
         raise ConnectionResetError("the answer ended without saying why")
+
+
+def _says_why(stream: Any) -> bool:
+    """Whether the provider has said by now why its answer ends; Gemini's reason stands with the last piece of content.
+
+    A stream that doesn't keep the reason is believed.
+    """
+    names = ("received_finish_reason", "intermittent_finish_reason")
+    return not hasattr(stream, names[0]) or any(getattr(stream, name, None) is not None for name in names)
 
 
 def _usage_of(stream: Any) -> dict[str, Any] | None:

@@ -55,6 +55,9 @@ def load() -> Any:
     litellm.stream_chunk_builder = _nothing
     _replace("litellm.litellm_core_utils.streaming_handler", "asyncify", lambda _old: _at_once)
     _replace("litellm.litellm_core_utils.litellm_logging", "Logging.response_cost_calculator", lambda _old: _nothing)
+    # It says "stop" to every piece of an answer of Gemini's, so that one that was cut looks whole.
+    gemini = "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
+    _replace(gemini, "VertexGeminiConfig._check_finish_reason", _only_when_said)
     # The catalog shipped with it is the one in use already, and would be read a second time: 10 MB.
     _replace("litellm.utils", "get_bundled_model_cost_map", lambda _old: lambda: litellm.model_cost)
     return litellm
@@ -115,6 +118,15 @@ async def _as_it_is(data: dict[str, Any], _expected: object) -> dict[str, Any]:
 
 def _nothing(*_: object, **__: object) -> None:
     return None
+
+
+def _only_when_said(reason_of: Callable[..., object]) -> object:
+    """Stands in for what names the reason why an answer ended: None as long as the provider named none."""
+
+    def reason(message: object, said: str | None) -> object:
+        return reason_of(message, said) if said else None
+
+    return staticmethod(reason)
 
 
 def _at_once(function: Callable[..., object]) -> Callable[..., Awaitable[object]]:
