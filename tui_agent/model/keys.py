@@ -62,21 +62,21 @@ class Keys:
             if key is not None:
                 found[provider.id] = key.source
             elif provider.required and not self.missing_parameters(provider):
-                found[provider.id] = provider.parameters[provider.required[0]][0]
+                found[provider.id] = provider.variables[provider.required[0]][0]
         return found
 
     def parameters(self, provider: Provider) -> dict[str, str]:
         """Return what the environment says of a provider besides its key, as litellm names it."""
         values = {
             name: next((self._environ[variable] for variable in variables if self._environ.get(variable)), None)
-            for name, variables in provider.parameters.items()
+            for name, variables in provider.variables.items()
         }
         return {name: value for name, value in values.items() if value is not None}
 
     def missing_parameters(self, provider: Provider) -> list[str]:
         """Return the variables a provider cannot do without that are not set."""
         have = self.parameters(provider)
-        return [provider.parameters[name][0] for name in provider.required if name not in have]
+        return [provider.variables[name][0] for name in provider.required if name not in have]
 
     def _tables(
         self, provider: Provider, model: str | None

@@ -1,16 +1,64 @@
-"""What is particular to each provider: its name for people, where its key comes from, what its format takes."""
+"""What is particular to each provider: its address and format, where its key comes from, what it does otherwise."""
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+WireName = Literal["chat", "responses", "messages"]
+"""The formats spoken without a library: chat completions, OpenAI Responses, Anthropic Messages."""
 
 Parameters = dict[str, tuple[str, ...]]
 """Parameters of litellm and the environment variables, in order, that they come from."""
 
+EffortField = Literal["reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"]
+"""How a chat format is told how much to think.
+
+``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with effort. ``thinking``: an object whose type
+is enabled or disabled. ``enable_thinking``: a switch and ``thinking_budget``. ``chat_template``: the switch among the
+arguments of the model's chat template.
+"""
+
+ReasoningBack = Literal["none", "reasoning_content", "reasoning", "details", "as_received"]
+"""In what field a model's reasoning goes back with its answer.
+
+``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormat:
+    """What a provider's chat completions do otherwise than most. Sources are the providers' API references."""
+
+    max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    effort: EffortField = "reasoning_effort"
+    reasoning_back: ReasoningBack = "none"
+    cache_key: str = ""
+    """The field that takes the session's id, so that its requests meet the same cache; "" where there is none."""
+    cache_key_header: str = ""
+    """The header that does."""
+    asks_for_usage: bool = True
+    """Takes ``stream_options``, without which most tell no usage."""
+    short_call_ids: bool = False
+    """Ids of calls must be nine letters and digits."""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """Sent with every request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where requests are posted: what a wire's path is appended to, and the query."""
+
+    url: str
+    query: Mapping[str, str] = field(default_factory=dict)
+
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider as litellm names it. ``keys`` are alternatives; a provider without any needs no key.
+    """A provider. ``keys`` are variables with its key, alternatives; a provider without any needs no key.
 
-    ``parameters`` are sent besides the key; ``required`` names those without which nothing works.
+    ``parameters`` are what else the environment says of it, by litellm's names; ``required`` names those without which
+    nothing works: one of these, or ``api_base`` where it has no address of its own.
     """
 
     id: str
@@ -19,9 +67,56 @@ class Provider:
     parameters: Parameters = field(default_factory=dict)
     required: tuple[str, ...] = ()
     local_url: str | None = None
-    takes_reasoning_content: bool = False
-    """Wants a model's plain reasoning back with its answer; others refuse the field."""
+    """Where a server on this machine usually listens."""
+    wire: WireName | None = None
+    """The format it is spoken to in; None goes through litellm."""
+    wires: tuple[tuple[str, WireName], ...] = ()
+    """Patterns of model names that are spoken to in another; the first that matches counts."""
+    url: str = ""
+    """Its own address, with the version where it has one."""
+    url_variables: tuple[str, ...] = ()
+    """Environment variables with another address, in order."""
+    auth: Literal["bearer", "x-api-key", "api-key"] = "bearer"
+    """How the key is sent."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request."""
+    chat: ChatFormat = ChatFormat()
+    address: Callable[[str, str, Mapping[str, str]], Address] | None = None
+    """Makes the address of a model from url, name and parameters, where it is not the same for all models."""
+    model_name: Callable[[str], str] | None = None
+    """Makes the name the provider knows a model by, where it is not what stands behind the slash."""
     empty_body_is_overflow: bool = False
+
+    @property
+    def variables(self) -> Parameters:
+        """The variables of every parameter, the address among them."""
+        return {**self.parameters, **({"api_base": self.url_variables} if self.url_variables else {})}
+
+    def wire_of(self, name: str) -> WireName | None:
+        """Return the format a model of the provider is spoken to in."""
+        return next((wire for pattern, wire in self.wires if re.search(pattern, name)), self.wire)
+
+
+def _azure(url: str, name: str, parameters: Mapping[str, str]) -> Address:
+    """Azure has one address for all deployments since 2025, and one for each under a dated version."""
+    url = url.rstrip("/")
+    version = parameters.get("api_version", "")
+    if "/openai/" in f"{url}/" and not url.endswith("/openai"):
+        return Address(url, {"api-version": version} if version else {})
+    url = url.removesuffix("/openai")
+    if version[:2].isdigit():
+        return Address(f"{url}/openai/deployments/{name}", {"api-version": version})
+    return Address(f"{url}/openai/v1", {"api-version": version} if version else {})
+
+
+def _fireworks(name: str) -> str:
+    return name if name.startswith("accounts/") or "#" in name else f"accounts/fireworks/models/{name}"
+
+
+def _hugging_face(name: str) -> str:
+    """Return ``org/model:provider`` for ``provider/org/model``."""
+    provider, slash, model = name.partition("/")
+    return f"{model}:{provider}" if slash and "/" in model else name
 
 
 _AWS: Parameters = {
@@ -32,9 +127,28 @@ _AWS: Parameters = {
     "aws_profile_name": ("AWS_PROFILE", "AWS_PROFILE_NAME"),
 }
 
+_THINKING_BACK = ChatFormat(effort="thinking", reasoning_back="reasoning_content")
+
 _TABLE = (
-    Provider("anthropic", "Anthropic", ("ANTHROPIC_API_KEY",)),
-    Provider("openai", "OpenAI", ("OPENAI_API_KEY",), {"organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID")}),
+    Provider(
+        "anthropic",
+        "Anthropic",
+        ("ANTHROPIC_API_KEY",),
+        wire="messages",
+        url="https://api.anthropic.com/v1",
+        url_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
+        auth="x-api-key",
+    ),
+    Provider(
+        "openai",
+        "OpenAI",
+        ("OPENAI_API_KEY",),
+        {"organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID")},
+        wire="chat",
+        url="https://api.openai.com/v1",
+        url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        chat=ChatFormat(max_tokens="max_completion_tokens", cache_key="prompt_cache_key"),
+    ),
     Provider("gemini", "Google Gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
     Provider(
         "vertex_ai",
@@ -52,43 +166,224 @@ _TABLE = (
         "azure",
         "Azure OpenAI",
         ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
-        {
-            "api_base": ("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
-            "api_version": ("AZURE_API_VERSION", "OPENAI_API_VERSION"),
-        },
+        {"api_version": ("AZURE_API_VERSION", "OPENAI_API_VERSION")},
         ("api_base",),
+        wire="chat",
+        url_variables=("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
+        auth="api-key",
+        address=_azure,
+        chat=ChatFormat(max_tokens="max_completion_tokens"),
     ),
-    Provider("azure_ai", "Azure AI", ("AZURE_AI_API_KEY",), {"api_base": ("AZURE_AI_API_BASE",)}, ("api_base",)),
-    Provider("openrouter", "OpenRouter", ("OPENROUTER_API_KEY",)),
-    Provider("mistral", "Mistral", ("MISTRAL_API_KEY",)),
-    Provider("codestral", "Codestral", ("CODESTRAL_API_KEY",)),
-    Provider("groq", "Groq", ("GROQ_API_KEY",)),
-    Provider("deepseek", "DeepSeek", ("DEEPSEEK_API_KEY",), takes_reasoning_content=True),
-    Provider("xai", "xAI", ("XAI_API_KEY",)),
-    Provider("together_ai", "Together AI", ("TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY")),
-    Provider("fireworks_ai", "Fireworks AI", ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY")),
-    Provider("cerebras", "Cerebras", ("CEREBRAS_API_KEY",), empty_body_is_overflow=True),
+    Provider(
+        "azure_ai", "Azure AI", ("AZURE_AI_API_KEY",), required=("api_base",), url_variables=("AZURE_AI_API_BASE",)
+    ),
+    Provider(
+        "openrouter",
+        "OpenRouter",
+        ("OPENROUTER_API_KEY",),
+        wire="chat",
+        url="https://openrouter.ai/api/v1",
+        url_variables=("OPENROUTER_API_BASE",),
+        chat=ChatFormat(effort="reasoning", reasoning_back="details", fields={"usage": {"include": True}}),
+    ),
+    Provider(
+        "mistral",
+        "Mistral",
+        ("MISTRAL_API_KEY",),
+        wire="chat",
+        url="https://api.mistral.ai/v1",
+        url_variables=("MISTRAL_API_BASE",),
+        chat=ChatFormat(asks_for_usage=False, short_call_ids=True),
+    ),
+    Provider(
+        "codestral",
+        "Codestral",
+        ("CODESTRAL_API_KEY",),
+        wire="chat",
+        url="https://codestral.mistral.ai/v1",
+        url_variables=("CODESTRAL_API_BASE",),
+        chat=ChatFormat(asks_for_usage=False, short_call_ids=True),
+    ),
+    Provider(
+        "groq",
+        "Groq",
+        ("GROQ_API_KEY",),
+        wire="chat",
+        url="https://api.groq.com/openai/v1",
+        url_variables=("GROQ_API_BASE",),
+        chat=ChatFormat(max_tokens="max_completion_tokens"),
+    ),
+    Provider(
+        "deepseek",
+        "DeepSeek",
+        ("DEEPSEEK_API_KEY",),
+        wire="chat",
+        url="https://api.deepseek.com",
+        url_variables=("DEEPSEEK_API_BASE",),
+        chat=_THINKING_BACK,
+    ),
+    Provider(
+        "xai",
+        "xAI",
+        ("XAI_API_KEY",),
+        wire="chat",
+        url="https://api.x.ai/v1",
+        url_variables=("XAI_API_BASE",),
+        chat=ChatFormat(cache_key_header="x-grok-conv-id"),
+    ),
+    Provider(
+        "together_ai",
+        "Together AI",
+        ("TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+        wire="chat",
+        url="https://api.together.xyz/v1",
+        url_variables=("TOGETHER_AI_API_BASE",),
+    ),
+    Provider(
+        "fireworks_ai",
+        "Fireworks AI",
+        ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+        wire="chat",
+        url="https://api.fireworks.ai/inference/v1",
+        url_variables=("FIREWORKS_API_BASE",),
+        model_name=_fireworks,
+    ),
+    Provider(
+        "cerebras",
+        "Cerebras",
+        ("CEREBRAS_API_KEY",),
+        wire="chat",
+        url="https://api.cerebras.ai/v1",
+        url_variables=("CEREBRAS_API_BASE",),
+        chat=ChatFormat(max_tokens="max_completion_tokens"),
+        empty_body_is_overflow=True,
+    ),
     Provider("cohere", "Cohere", ("COHERE_API_KEY", "CO_API_KEY")),
-    Provider("moonshot", "Moonshot AI", ("MOONSHOT_API_KEY",), takes_reasoning_content=True),
-    Provider("minimax", "MiniMax", ("MINIMAX_API_KEY",), takes_reasoning_content=True),
-    Provider("zai", "Z.ai", ("ZAI_API_KEY",), takes_reasoning_content=True),
-    Provider("xiaomi_mimo", "Xiaomi MiMo", ("XIAOMI_MIMO_API_KEY",), takes_reasoning_content=True),
-    Provider("dashscope", "Alibaba DashScope", ("DASHSCOPE_API_KEY",)),
-    Provider("perplexity", "Perplexity", ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY")),
-    Provider("deepinfra", "DeepInfra", ("DEEPINFRA_API_KEY",)),
-    Provider("nebius", "Nebius", ("NEBIUS_API_KEY",)),
-    Provider("novita", "Novita", ("NOVITA_API_KEY",)),
-    Provider("hyperbolic", "Hyperbolic", ("HYPERBOLIC_API_KEY",)),
-    Provider("sambanova", "SambaNova", ("SAMBANOVA_API_KEY",)),
-    Provider("nvidia_nim", "NVIDIA NIM", ("NVIDIA_NIM_API_KEY", "NVIDIA_API_KEY")),
-    Provider("huggingface", "Hugging Face", ("HF_TOKEN", "HUGGINGFACE_API_KEY")),
-    Provider("vercel_ai_gateway", "Vercel AI Gateway", ("VERCEL_AI_GATEWAY_API_KEY", "AI_GATEWAY_API_KEY")),
+    Provider(
+        "moonshot",
+        "Moonshot AI",
+        ("MOONSHOT_API_KEY",),
+        wire="chat",
+        url="https://api.moonshot.ai/v1",
+        url_variables=("MOONSHOT_API_BASE",),
+        chat=_THINKING_BACK,
+    ),
+    Provider(
+        "minimax",
+        "MiniMax",
+        ("MINIMAX_API_KEY",),
+        wire="chat",
+        url="https://api.minimax.io/v1",
+        url_variables=("MINIMAX_API_BASE",),
+        chat=ChatFormat(effort="none", reasoning_back="reasoning_content"),
+    ),
+    Provider(
+        "zai",
+        "Z.ai",
+        ("ZAI_API_KEY",),
+        wire="chat",
+        url="https://api.z.ai/api/paas/v4",
+        url_variables=("ZAI_API_BASE",),
+        chat=_THINKING_BACK,
+    ),
+    Provider(
+        "xiaomi_mimo",
+        "Xiaomi MiMo",
+        ("XIAOMI_MIMO_API_KEY",),
+        wire="chat",
+        url="https://api.xiaomimimo.com/v1",
+        url_variables=("XIAOMI_MIMO_API_BASE",),
+        chat=_THINKING_BACK,
+    ),
+    Provider(
+        "dashscope",
+        "Alibaba DashScope",
+        ("DASHSCOPE_API_KEY",),
+        wire="chat",
+        url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        url_variables=("DASHSCOPE_API_BASE",),
+        chat=ChatFormat(effort="enable_thinking"),
+    ),
+    Provider(
+        "perplexity",
+        "Perplexity",
+        ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+        wire="chat",
+        url="https://api.perplexity.ai",
+        url_variables=("PERPLEXITY_API_BASE",),
+    ),
+    Provider(
+        "deepinfra",
+        "DeepInfra",
+        ("DEEPINFRA_API_KEY",),
+        wire="chat",
+        url="https://api.deepinfra.com/v1/openai",
+        url_variables=("DEEPINFRA_API_BASE",),
+    ),
+    Provider(
+        "nebius",
+        "Nebius",
+        ("NEBIUS_API_KEY",),
+        wire="chat",
+        url="https://api.studio.nebius.ai/v1",
+        url_variables=("NEBIUS_API_BASE",),
+    ),
+    Provider(
+        "novita",
+        "Novita",
+        ("NOVITA_API_KEY",),
+        wire="chat",
+        url="https://api.novita.ai/v3/openai",
+        url_variables=("NOVITA_API_BASE",),
+    ),
+    Provider(
+        "hyperbolic",
+        "Hyperbolic",
+        ("HYPERBOLIC_API_KEY",),
+        wire="chat",
+        url="https://api.hyperbolic.xyz/v1",
+        url_variables=("HYPERBOLIC_API_BASE",),
+    ),
+    Provider(
+        "sambanova",
+        "SambaNova",
+        ("SAMBANOVA_API_KEY",),
+        wire="chat",
+        url="https://api.sambanova.ai/v1",
+        url_variables=("SAMBANOVA_API_BASE",),
+    ),
+    Provider(
+        "nvidia_nim",
+        "NVIDIA NIM",
+        ("NVIDIA_NIM_API_KEY", "NVIDIA_API_KEY"),
+        wire="chat",
+        url="https://integrate.api.nvidia.com/v1",
+        url_variables=("NVIDIA_NIM_API_BASE",),
+    ),
+    Provider(
+        "huggingface",
+        "Hugging Face",
+        ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
+        wire="chat",
+        url="https://router.huggingface.co/v1",
+        url_variables=("HF_API_BASE",),
+        model_name=_hugging_face,
+    ),
+    Provider(
+        "vercel_ai_gateway",
+        "Vercel AI Gateway",
+        ("VERCEL_AI_GATEWAY_API_KEY", "AI_GATEWAY_API_KEY"),
+        wire="chat",
+        url="https://ai-gateway.vercel.sh/v1",
+        url_variables=("VERCEL_AI_GATEWAY_API_BASE",),
+        chat=ChatFormat(effort="reasoning", reasoning_back="details"),
+    ),
     Provider(
         "databricks",
         "Databricks",
         ("DATABRICKS_API_KEY", "DATABRICKS_TOKEN"),
-        {"api_base": ("DATABRICKS_API_BASE",)},
-        ("api_base",),
+        required=("api_base",),
+        url_variables=("DATABRICKS_API_BASE",),
     ),
     Provider(
         "cloudflare",
@@ -96,16 +391,35 @@ _TABLE = (
         ("CLOUDFLARE_API_KEY",),
         {"account_id": ("CLOUDFLARE_ACCOUNT_ID",)},
     ),
-    Provider("litellm_proxy", "LiteLLM proxy", ("LITELLM_PROXY_API_KEY",), {"api_base": ("LITELLM_PROXY_API_BASE",)}),
-    Provider("ollama", "Ollama", parameters={"api_base": ("OLLAMA_API_BASE",)}, local_url="http://127.0.0.1:11434"),
     Provider(
-        "lm_studio", "LM Studio", parameters={"api_base": ("LM_STUDIO_API_BASE",)}, local_url="http://127.0.0.1:1234/v1"
+        "litellm_proxy",
+        "LiteLLM proxy",
+        ("LITELLM_PROXY_API_KEY",),
+        required=("api_base",),
+        wire="chat",
+        url_variables=("LITELLM_PROXY_API_BASE",),
+    ),
+    Provider("ollama", "Ollama", url_variables=("OLLAMA_API_BASE",), local_url="http://127.0.0.1:11434"),
+    Provider(
+        "lm_studio",
+        "LM Studio",
+        local_url="http://127.0.0.1:1234/v1",
+        wire="chat",
+        url_variables=("LM_STUDIO_API_BASE",),
     ),
     Provider(
-        "hosted_vllm", "vLLM", parameters={"api_base": ("HOSTED_VLLM_API_BASE",)}, local_url="http://127.0.0.1:8000/v1"
+        "hosted_vllm",
+        "vLLM",
+        local_url="http://127.0.0.1:8000/v1",
+        wire="chat",
+        url_variables=("HOSTED_VLLM_API_BASE",),
     ),
     Provider(
-        "llamafile", "llamafile", parameters={"api_base": ("LLAMAFILE_API_BASE",)}, local_url="http://127.0.0.1:8080/v1"
+        "llamafile",
+        "llamafile",
+        local_url="http://127.0.0.1:8080/v1",
+        wire="chat",
+        url_variables=("LLAMAFILE_API_BASE",),
     ),
 )
 
