@@ -39,9 +39,12 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.session.entries import (
     ContextEditEntry,
+    Effort,
+    EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
@@ -112,6 +115,7 @@ class Agent:
             channel=self._channel,
             questions=self._questions,
             model=lambda: self.model,
+            effort=lambda: self._context.chosen_effort,
             mode=lambda: self.mode,
             session_rules=self._tools.session_rules,
             recorder=self.files.recorder,
@@ -156,6 +160,11 @@ class Agent:
     def model(self) -> str:
         """The model of the next request."""
         return self._context.model
+
+    @property
+    def effort(self) -> EffortInForce:
+        """How much the model of the next request is to think."""
+        return self._context.effort
 
     @property
     def mode(self) -> str:
@@ -211,6 +220,8 @@ class Agent:
         self.change_mode(name)
         if spec is not None and spec.model is not None:
             self.change_model(spec.model)
+        if spec is not None and spec.effort is not None:
+            self.change_effort(spec.effort)
         return True
 
     def take_back(self) -> str | None:
@@ -234,6 +245,14 @@ class Agent:
         if model != self.model:
             self._context.model = model
             self._runs.append(ModelChangeEntry(model=model))
+            self._context.tell_of_effort()
+
+    def change_effort(self, effort: Effort | None) -> None:
+        """Have models think so much from the next request on; None: as the settings say."""
+        if effort != self._context.chosen_effort:
+            self._context.chosen_effort = effort
+            self._runs.append(EffortChangeEntry(effort=effort))
+            self._context.tell_of_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""

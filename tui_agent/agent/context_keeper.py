@@ -21,6 +21,7 @@ from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_rep
 from tui_agent.context.cache import CacheState, cache_state
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import AfterOverflow, Hold, after_overflow, hold, is_due
+from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.reports import complaint, is_silent_overflow
@@ -32,6 +33,7 @@ from tui_agent.model.errors import concerns_roles
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import (
     AssistantEntry,
+    Effort,
     Entry,
     ModeChangeEntry,
     SystemEntry,
@@ -59,6 +61,7 @@ class ContextKeeper:
         self._overflows = 0
         self._warmed: set[str] = set()
         self._doubted: set[str] = set()
+        self._told_of_effort: set[str] = set()
         self._known_meter: Meter | None = None
         self.compactor = Compactor(session, ports, channel)
         self._first_mode = mode
@@ -66,6 +69,8 @@ class ContextKeeper:
         """The model of the next request."""
         self.mode = mode
         """The mode of the next request."""
+        self.chosen_effort: Effort | None = None
+        """How much the models of this path are to think; None: as the settings say."""
         self.follow_path()
         self.pending: str | None = None
         """A compaction the user asked for during a run: its focus, "" for none."""
@@ -75,9 +80,10 @@ class ContextKeeper:
         """Tells what the provider's cache missed."""
 
     def follow_path(self) -> None:
-        """Take model and mode from the path one is on now."""
+        """Take model, effort and mode from the path one is on now."""
         view = self._view()
         self.model = view.model or self.model
+        self.chosen_effort = view.effort
         if view.mode != self.mode:
             self.mode = resumed_mode(view.mode, self._first_mode)
 
@@ -88,6 +94,21 @@ class ContextKeeper:
         """
         if self._view().mode is None:
             self._append(ModeChangeEntry(mode=self.mode))
+
+    @property
+    def effort(self) -> EffortInForce:
+        """How much the model of the next request is to think."""
+        ports, model = self._ports, self.model
+        return EffortInForce(
+            model, ports.directory.traits(model).efforts, self.chosen_effort, ports.preset_effort(model)
+        )
+
+    def tell_of_effort(self) -> None:
+        """Say once that the model lacks the effort it is asked for."""
+        problem = self.effort.shortfall
+        if problem is not None and problem not in self._told_of_effort:
+            self._told_of_effort.add(problem)
+            self._channel.emit(Notice(problem, "warning"))
 
     # -- requests -------------------------------------------------------------------------------------------
 
@@ -134,6 +155,7 @@ class ContextKeeper:
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
+        self.tell_of_effort()
         request = self.next_request(tools_allowed=tools_allowed)
         self.sent = Sent(request, self._session.leaf, warm=not self._cache_cold())
         return request, self._meter().estimate_tokens(self._session.active_path())
@@ -155,6 +177,8 @@ class ContextKeeper:
             request,
             tool_choice="auto" if tools_allowed else "none",
             max_output_tokens=self._room_for_answer(),
+            effort=self.effort.level,
+            session=self._session.id,
             blobs=self._images(request),
         )
 

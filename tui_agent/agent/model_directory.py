@@ -57,6 +57,7 @@ class CatalogDirectory:
             vision=info.vision,
             short_call_ids=info.provider == "mistral",
             alternating_roles=model in self._learnt.alternating,
+            efforts=info.efforts,
         )
 
     def counter(self, model: str) -> TokenCounter:

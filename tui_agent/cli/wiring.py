@@ -321,6 +321,7 @@ class Wiring:
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
             sandbox=sandbox,
+            preset_effort=config.preset_effort,
         )
 
     def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:

@@ -43,6 +43,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
+    Effort,
     Entry,
     ImagePart,
     ShellEntry,
@@ -67,13 +68,15 @@ class ModelTraits:
     """What a model and its server take, as far as it changes a request.
 
     ``alternating_roles``: chat templates that refuse two user messages in a row. ``short_call_ids``: call ids of
-    exactly nine letters and digits (Mistral). How many system messages a server takes is the wire's to know.
+    exactly nine letters and digits (Mistral). ``efforts``: the levels of thinking it has. How many system messages a
+    server takes is the wire's to know.
     """
 
     model: str
     vision: bool = True
     alternating_roles: bool = False
     short_call_ids: bool = False
+    efforts: tuple[Effort, ...] = tuple(Effort)
 
 
 def project(

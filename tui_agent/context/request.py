@@ -8,10 +8,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tui_agent.session.entries import ToolSchema, Usage
+from tui_agent.session.entries import Effort, ToolSchema, Usage
 
 __all__ = [
     "ContentText",
+    "Effort",
     "ImageRef",
     "Message",
     "ModelRequest",
@@ -73,13 +74,20 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything a model needs for one answer. ``max_output_tokens`` None leaves it to the provider."""
+    """Everything a model needs for one answer. ``max_output_tokens`` None leaves it to the provider.
+
+    ``effort`` is a level the model has, None for its own default. ``session`` is the id of the session, by which a
+    provider finds the cache of this conversation again. ``cache_ttl`` is how long cache marks ask to be kept.
+    """
 
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...] = ()
     max_output_tokens: int | None = None
     tool_choice: Literal["auto", "none"] = "auto"
+    effort: Effort | None = None
+    session: str | None = None
+    cache_ttl: Literal["5m", "1h"] = "5m"
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
 

@@ -13,6 +13,8 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
+    Effort,
+    EffortChangeEntry,
     Entry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -57,6 +59,7 @@ class ContextView:
     system: SystemEntry | None
     model: str | None
     mode: str | None
+    effort: Effort | None
     compaction: CompactionEntry | None
     entries: tuple[Entry, ...]
     states: Mapping[int, EntryState] = field(default_factory=dict)
@@ -102,6 +105,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         system=system,
         model=model,
         mode=mode,
+        effort=_effort(path),
         compaction=compaction,
         entries=entries,
         states=edits.states,
@@ -145,6 +149,12 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
             case _:
                 pass
     return None, model, mode
+
+
+def _effort(path: Sequence[Entry]) -> Effort | None:
+    """Return the effort chosen last on the path, None when none is."""
+    changes = (entry.effort for entry in reversed(path) if isinstance(entry, EffortChangeEntry))
+    return next(changes, None)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tui_agent.model.price_list import PriceList, Row
 from tui_agent.model.providers import provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
-from tui_agent.session.entries import Usage
+from tui_agent.session.entries import Effort, Usage
 
 ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""
@@ -55,6 +55,8 @@ class ModelInfo:
     tools: bool = True
     reasoning: bool = False
     cache_marks: bool = False
+    efforts: tuple[Effort, ...] = tuple(Effort)
+    """The levels of thinking it can be told to use; of a model nothing is known of all there are."""
     origin: Literal["catalog", "config", "assumed"] = "catalog"
     deprecated_on: str | None = None
     """ISO date from which the provider doesn't serve it any more, when announced."""
