@@ -46,6 +46,14 @@ class ChatFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagesFormat:
+    """What a provider's Anthropic messages do otherwise."""
+
+    betas: bool = False
+    """Takes Anthropic's beta headers and the fields that go with them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """Where requests are posted: what a wire's path is appended to, and the query."""
 
@@ -78,11 +86,14 @@ class Provider:
     """Environment variables with another address, in order."""
     auth: Literal["bearer", "x-api-key", "api-key"] = "bearer"
     """How the key is sent."""
+    bearer_keys: tuple[str, ...] = ()
+    """Those of ``keys`` that are sent as bearer tokens, whatever ``auth`` says."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request."""
     chat: ChatFormat = ChatFormat()
-    address: Callable[[str, str, Mapping[str, str]], Address] | None = None
-    """Makes the address of a model from url, name and parameters, where it is not the same for all models."""
+    messages: MessagesFormat = MessagesFormat()
+    address: Callable[[str, str, WireName, Mapping[str, str]], Address] | None = None
+    """Makes an address from url, model, format and parameters, where it is not the same for all models."""
     model_name: Callable[[str], str] | None = None
     """Makes the name the provider knows a model by, where it is not what stands behind the slash."""
     empty_body_is_overflow: bool = False
@@ -97,16 +108,18 @@ class Provider:
         return next((wire for pattern, wire in self.wires if re.search(pattern, name)), self.wire)
 
 
-def _azure(url: str, name: str, parameters: Mapping[str, str]) -> Address:
+def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Address:
     """Azure has one address for all deployments since 2025, and one for each under a dated version."""
     url = url.rstrip("/")
     version = parameters.get("api_version", "")
-    if "/openai/" in f"{url}/" and not url.endswith("/openai"):
-        return Address(url, {"api-version": version} if version else {})
+    dated = version[:2].isdigit()
+    if "/openai/" in url:
+        return Address(url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {})
     url = url.removesuffix("/openai")
-    if version[:2].isdigit():
+    if dated and wire == "chat":
         return Address(f"{url}/openai/deployments/{name}", {"api-version": version})
-    return Address(f"{url}/openai/v1", {"api-version": version} if version else {})
+    # Responses never stand below a deployment.
+    return Address(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
 
 
 def _fireworks(name: str) -> str:
@@ -133,7 +146,9 @@ _TABLE = (
     Provider(
         "anthropic",
         "Anthropic",
-        ("ANTHROPIC_API_KEY",),
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
+        messages=MessagesFormat(betas=True),
         wire="messages",
         url="https://api.anthropic.com/v1",
         url_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),

@@ -1,5 +1,6 @@
 """Where a request goes: the format and address of a model, its name there, its key, and litellm's parameters."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +40,8 @@ class Route:
     target: Target
     parameters: dict[str, Any] = field(default_factory=dict)
     key: SecretStr | None = None
+    bearer: bool = False
+    """The key is a bearer token, whatever the provider's keys are."""
     is_small_server: bool = False
     """An OpenAI-compatible server of the user's own choice, not held to every word of the format."""
     wire: WireName | None = None
@@ -64,7 +67,7 @@ class Route:
         if self.key is None:
             return {}
         key = self.key.get_secret_value()
-        if self.provider.auth == "bearer":
+        if self.bearer or self.provider.auth == "bearer":
             return {"authorization": f"Bearer {key}"}
         return {self.provider.auth: key}
 
@@ -138,6 +141,7 @@ class Router:
             provider,
             target,
             key=secret,
+            bearer=key is not None and key.source in provider.bearer_keys,
             is_small_server=provider.local_url is not None or (provider.id == "openai" and url is not None),
             wire=self.wire(model),
             headers={**provider.headers, **common.headers, **settings.headers},
@@ -164,7 +168,9 @@ def _native(
     name = provider.model_name(name) if provider.model_name is not None else name
     url = environment.get("api_base") or provider.local_url or provider.url
     said = {key: value for key, value in {**environment, **options}.items() if isinstance(value, str)}
-    address = Address(url) if provider.address is None else provider.address(url, name, said)
+    address = Address(url)
+    if provider.address is not None and route.wire is not None:
+        address = provider.address(url, name, route.wire, said)
     headers = {**route.headers, **_mapping(options.get("extra_headers"))}
     if organization := said.get("organization"):
         headers = {"openai-organization": organization, **headers}
@@ -181,6 +187,7 @@ def _native(
     )
 
 
+_VERSIONED = re.compile(r"/v\d+\w*$")
 _PATHS = ("/chat/completions", "/responses", "/messages")
 
 
@@ -192,7 +199,7 @@ def _base(url: str, wire: WireName | None) -> str:
     url = url.rstrip("/")
     for path in _PATHS:
         url = url.removesuffix(path)
-    return f"{url}/v1" if wire == "messages" and not url.endswith("/v1") else url
+    return f"{url}/v1" if wire == "messages" and not _VERSIONED.search(url) else url
 
 
 def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str, str | None]) -> dict[str, Any]:
