@@ -27,7 +27,8 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
     }),
     ErrorKind.QUOTA: frozenset({
         "insufficientquota", "insufficientbalance", "insufficientfunds", "insufficientcredits", "billingerror",
-        "billinghardlimitreached", "billingnotactive", "usagelimitreached", "paymentrequired", "exceededcurrentquotaerror", "arrearage",
+        "billinghardlimitreached", "billingnotactive", "usagelimitreached", "paymentrequired",
+        "exceededcurrentquotaerror", "arrearage",
     }),
     ErrorKind.NOT_FOUND: frozenset({
         "modelnotfound", "notfounderror", "notfound", "modelnotexist", "resourcenotfoundexception",
@@ -48,8 +49,8 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
     }),
     ErrorKind.OVERLOADED: frozenset({
         "overloadederror", "overloaded", "engineoverloadederror", "servererror", "apierror", "internalservererror",
-        "internalerror", "internal", "unavailable", "serverisoverloaded", "serviceunavailable", "serviceunavailableexception",
-        "modelnotreadyexception", "modelstreamerrorexception", "internalserverexception", "slowdown",
+        "internalerror", "internal", "unavailable", "serverisoverloaded", "serviceunavailable",
+        "serviceunavailableexception", "modelnotreadyexception", "modelstreamerrorexception", "internalserverexception", "slowdown",
     }),
     ErrorKind.NETWORK: frozenset({
         "timeout", "timeouterror", "requesttimeout", "deadlineexceeded", "modeltimeoutexception",
