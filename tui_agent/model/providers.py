@@ -54,6 +54,22 @@ class MessagesFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class ResponsesFormat:
+    """What a provider's Responses take beyond the format itself. Sources are the providers' API references."""
+
+    thinking: str = ""
+    """Pattern of the models that think, known to the catalog or not; they hand out their reasoning encrypted."""
+    summary: str = ""
+    """How detailed a summary of the reasoning is asked for; "" where one comes by itself."""
+    developer: bool = False
+    """Instructions are a developer's message instead of the system's."""
+    cache_key: bool = False
+    """Takes the session's id, so that its requests meet the same cache."""
+    images_in_results: bool = False
+    """Takes images in a tool's result."""
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """Where requests are posted: what a wire's path is appended to, and the query."""
 
@@ -91,6 +107,7 @@ class Provider:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request."""
     chat: ChatFormat = ChatFormat()
+    responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Address] | None = None
     """Makes an address from url, model, format and parameters, where it is not the same for all models."""
@@ -140,6 +157,18 @@ _AWS: Parameters = {
     "aws_profile_name": ("AWS_PROFILE", "AWS_PROFILE_NAME"),
 }
 
+_OPENAI_THINKING = (
+    r"(?i)^(?!.*(?:-chat|audio|search|realtime|image|tts|transcribe))"
+    r"(?:.*[^a-z\d])?(?:gpt-?(?:[5-9]|[12]\d)|o[1-9](?![a-z\d])|codex|computer-use)"
+)
+"""OpenAI's models that think, whatever number the next has, and deployments named after them: all have Responses.
+
+What is called chat, or hears and draws, stays with chat completions.
+"""
+_OPENAI_RESPONSES = ResponsesFormat(
+    thinking=_OPENAI_THINKING, summary="auto", developer=True, cache_key=True, images_in_results=True
+)
+
 _THINKING_BACK = ChatFormat(effort="thinking", reasoning_back="reasoning_content")
 
 _TABLE = (
@@ -161,7 +190,9 @@ _TABLE = (
         {"organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID")},
         wire="chat",
         url="https://api.openai.com/v1",
+        wires=((_OPENAI_THINKING, "responses"),),
         url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        responses=_OPENAI_RESPONSES,
         chat=ChatFormat(max_tokens="max_completion_tokens", cache_key="prompt_cache_key"),
     ),
     Provider("gemini", "Google Gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
@@ -184,6 +215,8 @@ _TABLE = (
         {"api_version": ("AZURE_API_VERSION", "OPENAI_API_VERSION")},
         ("api_base",),
         wire="chat",
+        wires=((_OPENAI_THINKING, "responses"),),
+        responses=_OPENAI_RESPONSES,
         url_variables=("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
         auth="api-key",
         address=_azure,
@@ -241,9 +274,10 @@ _TABLE = (
         "xai",
         "xAI",
         ("XAI_API_KEY",),
-        wire="chat",
+        wire="responses",
         url="https://api.x.ai/v1",
         url_variables=("XAI_API_BASE",),
+        responses=ResponsesFormat(thinking=r"^grok-(?!.*non-reasoning)(?:[4-9]|\d\d|build|code)", cache_key=True),
         chat=ChatFormat(cache_key_header="x-grok-conv-id"),
     ),
     Provider(
