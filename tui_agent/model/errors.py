@@ -50,7 +50,8 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
     ErrorKind.OVERLOADED: frozenset({
         "overloadederror", "overloaded", "engineoverloadederror", "servererror", "apierror", "internalservererror",
         "internalerror", "internal", "unavailable", "serverisoverloaded", "serviceunavailable",
-        "serviceunavailableexception", "modelnotreadyexception", "modelstreamerrorexception", "internalserverexception", "slowdown",
+        "serviceunavailableexception", "modelnotreadyexception", "modelstreamerrorexception",
+        "internalserverexception", "slowdown",
     }),
     ErrorKind.NETWORK: frozenset({
         "timeout", "timeouterror", "requesttimeout", "deadlineexceeded", "modeltimeoutexception",
