@@ -30,7 +30,7 @@ from tui_agent.context.settings import (
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
-from tui_agent.session.entries import Effort
+from tui_agent.session.effort import Effort
 from tui_agent.theme_names import THEMES
 from tui_agent.tools.settings import FetchSettings, SandboxSettings
 

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import active, paths
 from tui_agent.context.view import EntryState, resolve
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
-    Effort,
     EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -107,9 +107,8 @@ def test_the_effort_chosen_last_counts_whatever_head_and_model_follow():
     path = [user(1), EffortChangeEntry(id=2, effort=Effort.HIGH), user(3)]
 
     assert resolve(path[:1]).effort is None
-    assert resolve([*path, SystemEntry(id=4, blocks=(), model="m")]).effort is Effort.HIGH
-    assert resolve([*path, EffortChangeEntry(id=4, effort=Effort.LOW)]).effort is Effort.LOW
-    assert resolve([*path, EffortChangeEntry(id=4, effort=None)]).effort is None
+    assert resolve([*path, SystemEntry(id=4, blocks=(), model="m")]).effort.effort is Effort.HIGH
+    assert resolve([*path, EffortChangeEntry(id=4, effort=None)]).effort.effort is None
 
 
 def test_the_latest_edit_of_a_target_wins():

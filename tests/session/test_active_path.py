@@ -10,10 +10,10 @@ from tests.support.big_session import fill
 from tests.support.entry_strategies import paths
 from tests.support.texts import answered, said
 from tui_agent.context.view import resolve
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
-    Effort,
     EffortChangeEntry,
     Entry,
     ModeChangeEntry,

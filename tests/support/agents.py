@@ -15,7 +15,8 @@ from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.resources import prompt
-from tui_agent.session.entries import Effort, Entry
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import Entry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools

@@ -6,13 +6,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
-    Effort,
     EffortChangeEntry,
     Entry,
     FileChange,

@@ -19,7 +19,10 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.effort import EffortInForce
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
+    EffortChangeEntry,
     Entry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -49,6 +52,8 @@ class FakeAgent:
     session: Session
     model: str = "anthropic/claude-sonnet-4-5"
     mode: str = "build"
+    levels: tuple[Effort, ...] = tuple(Effort)
+    chosen: Effort | None = None
     running: bool = False
     live: LiveAnswer | None = None
     question: PermissionRequest | None = None
@@ -143,6 +148,14 @@ class FakeAgent:
     def change_model(self, model: str) -> None:
         self.model = model
         self.append(ModelChangeEntry(model=model))
+
+    @property
+    def effort(self) -> EffortInForce:
+        return EffortInForce(self.model, self.levels, self.chosen)
+
+    def change_effort(self, effort: Effort | None) -> None:
+        self.chosen = effort
+        self.append(EffortChangeEntry(effort=effort))
 
     def change_mode(self, mode: str) -> None:
         self.mode = mode

@@ -41,9 +41,9 @@ from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
-    Effort,
     EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -57,10 +57,18 @@ from tui_agent.session.session import Session
 class Agent:
     """Works in one session. Everything is called on the event loop's thread.
 
-    ``model`` and ``mode`` are those of a session that names none yet.
+    ``model``, ``mode`` and ``effort`` are those of a session that names none yet.
     """
 
-    def __init__(self, session: Session, ports: AgentPorts, *, model: str, mode: str = Mode.BUILD) -> None:
+    def __init__(
+        self,
+        session: Session,
+        ports: AgentPorts,
+        *,
+        model: str,
+        mode: str = Mode.BUILD,
+        effort: Effort | None = None,
+    ) -> None:
         self._channel = channel = EventChannel()
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
         self.session = session
@@ -68,6 +76,7 @@ class Agent:
         self._questions = Questions(channel)
         self._costs = Costs(session)
         self._context = ContextKeeper(session, ports, channel, model=model, mode=mode)
+        self._context.begin_with(effort)
         self._titles = Titles(session, ports, channel, lambda: self.model)
         self._answerer = Answerer(session, ports, channel)
         self._tools = ToolRunner(session, ports, channel, self._questions, lambda: self.mode)

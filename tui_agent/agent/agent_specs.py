@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
-from tui_agent.session.entries import Effort
+from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 
 PARENTS = (".tui-agent",)

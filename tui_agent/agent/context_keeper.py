@@ -31,9 +31,10 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.model.errors import concerns_roles
 from tui_agent.model.protocol import ModelError
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
-    Effort,
+    EffortChangeEntry,
     Entry,
     ModeChangeEntry,
     SystemEntry,
@@ -65,6 +66,7 @@ class ContextKeeper:
         self._known_meter: Meter | None = None
         self.compactor = Compactor(session, ports, channel)
         self._first_mode = mode
+        self._first_effort: Effort | None = None
         self.model = model
         """The model of the next request."""
         self.mode = mode
@@ -83,7 +85,7 @@ class ContextKeeper:
         """Take model, effort and mode from the path one is on now."""
         view = self._view()
         self.model = view.model or self.model
-        self.chosen_effort = view.effort
+        self.chosen_effort = view.effort.effort if view.effort is not None else self._first_effort
         if view.mode != self.mode:
             self.mode = resumed_mode(view.mode, self._first_mode)
 
@@ -94,6 +96,11 @@ class ContextKeeper:
         """
         if self._view().mode is None:
             self._append(ModeChangeEntry(mode=self.mode))
+
+    def begin_with(self, effort: Effort | None) -> None:
+        """Have models think so much where the path says nothing of it."""
+        self._first_effort = effort
+        self.follow_path()
 
     @property
     def effort(self) -> EffortInForce:
@@ -131,8 +138,10 @@ class ContextKeeper:
         self._head.tools_wanted = True
 
     def ensure_head(self) -> None:
-        """See to it that the path has the head of this model and mode; see ``Head.ensure``."""
+        """See to it that the path has the head of this model and mode, and its effort; see ``Head.ensure``."""
         self._head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
+        if self.chosen_effort is not None and self._view().effort is None:
+            self._append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
         """Return the head the first request of a session is going to have; None when the path has one.

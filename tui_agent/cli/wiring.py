@@ -299,13 +299,16 @@ class Wiring:
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
         model = DEMO_MODEL if demo else self.default_model()
-        agent = Agent(session, ports, model=model, mode=wanted or config.mode)
+        effort = self.arguments.effort or (chosen.effort if chosen is not None else None)
+        agent = Agent(session, ports, model=model, mode=wanted or config.mode, effort=effort)
         if wanted and not session.read_only:
             agent.change_mode(wanted)
             if chosen is not None and chosen.model is not None and not demo:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
+        if effort is not None and not session.read_only:
+            agent.change_effort(effort)
         return agent
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:

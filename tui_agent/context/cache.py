@@ -23,6 +23,8 @@ class BreakCause(StrEnum):
 
     MODEL = "model"
     """Another model has no cache of this conversation."""
+    EFFORT = "effort"
+    """OpenAI and Anthropic keep a cache for each level of thinking; others don't, so this alone breaks no prefix."""
     TOOLS = "tools"
     """The tools changed; they stand before everything else."""
     HEAD = "head"

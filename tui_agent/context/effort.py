@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tui_agent.session.entries import DEFAULT_EFFORT, Effort
+from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 
 @dataclass(frozen=True, slots=True)

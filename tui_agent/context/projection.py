@@ -38,12 +38,12 @@ from tui_agent.context.rendering import (
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
-    Effort,
     Entry,
     ImagePart,
     ShellEntry,

@@ -8,7 +8,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tui_agent.session.entries import Effort, ToolSchema, Usage
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import ToolSchema, Usage
 
 __all__ = [
     "ContentText",
@@ -55,7 +56,8 @@ class Message:
 
     ``origin`` names the entries it was made from (empty for what the program adds); it is not sent.
     ``reasoning`` holds provider blobs (JSON text) that go back byte for byte. ``cache`` asks the provider to cache
-    everything up to and including this message, where it takes such marks.
+    everything up to and including this message, where it takes such marks. ``failed`` marks the result of a call that
+    failed, for formats that have a place for it.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -64,6 +66,7 @@ class Message:
     call_id: str | None = None
     reasoning: tuple[str, ...] = ()
     cache: bool = False
+    failed: bool = False
     origin: tuple[int, ...] = ()
 
     @property

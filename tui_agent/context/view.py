@@ -13,7 +13,6 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
-    Effort,
     EffortChangeEntry,
     Entry,
     ModeChangeEntry,
@@ -59,7 +58,7 @@ class ContextView:
     system: SystemEntry | None
     model: str | None
     mode: str | None
-    effort: Effort | None
+    effort: EffortChangeEntry | None
     compaction: CompactionEntry | None
     entries: tuple[Entry, ...]
     states: Mapping[int, EntryState] = field(default_factory=dict)
@@ -151,10 +150,9 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
     return None, model, mode
 
 
-def _effort(path: Sequence[Entry]) -> Effort | None:
-    """Return the effort chosen last on the path, None when none is."""
-    changes = (entry.effort for entry in reversed(path) if isinstance(entry, EffortChangeEntry))
-    return next(changes, None)
+def _effort(path: Sequence[Entry]) -> EffortChangeEntry | None:
+    """Return the last change of the effort on the path, None when there is none."""
+    return next((entry for entry in reversed(path) if isinstance(entry, EffortChangeEntry)), None)
 
 
 @dataclass(slots=True)

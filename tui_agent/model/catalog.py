@@ -13,7 +13,8 @@ from typing import Any, Literal
 from tui_agent.model.price_list import PriceList, Row
 from tui_agent.model.providers import provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
-from tui_agent.session.entries import Effort, Usage
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import Usage
 
 ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tui_agent.context.settings import Threshold, Tokens
 from tui_agent.model.providers import ReasoningBack, WireName
-from tui_agent.session.entries import Effort
+from tui_agent.session.effort import Effort
 
 
 class _Table(BaseModel):

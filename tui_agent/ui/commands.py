@@ -95,6 +95,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("label", "label where you are, to find it in /tree", handlers.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", handlers.model, "Model", key="f2", argument="[ID]"),
+    Command("effort", "how much the model thinks", handlers.effort, "Effort", key="f9", argument="[LEVEL]"),
     Command(
         "mode",
         "what runs unasked, from plan to yolo",

@@ -87,6 +87,20 @@ async def model(main: MainScreen, argument: str) -> None:
         main.app.push_screen(ModelPicker(main.services.models, main.agent.model), chosen)
 
 
+async def effort(main: MainScreen, argument: str) -> None:
+    """Have the model think more or less; without a level show those it has."""
+    from tui_agent.ui.effort_switch import EFFORTS, choose_effort, use_effort
+
+    if main.agent is None:
+        return
+    if not argument:
+        choose_effort(main, main.agent)
+    elif argument in EFFORTS:
+        use_effort(main, main.agent, argument)
+    else:
+        main.say(f"There is no effort “{one_line(argument, 40)}”; there are {', '.join(EFFORTS)}.", "warning")
+
+
 async def choose_model(main: MainScreen, name: str) -> bool:
     """Use a model if there may be one of that name; ask where the catalog doesn't have it. To be run in a worker.
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tui_agent.agent.events import AgentEvent, LiveAnswer, PermissionAnswer, PermissionRequest, QueueChanged
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.budget import ContextSize
+    from tui_agent.context.effort import EffortInForce
     from tui_agent.model.naming import Verdict
+    from tui_agent.session.effort import Effort
     from tui_agent.session.entries import Entry, UserPart
     from tui_agent.session.records import SessionInfo
     from tui_agent.setting_rows import SettingRow
@@ -103,6 +105,11 @@ class AgentPort(Protocol):
         ...
 
     @property
+    def effort(self) -> EffortInForce:
+        """How much the model of the next request is to think."""
+        ...
+
+    @property
     def mode(self) -> str:
         """Mode of the next request."""
         ...
@@ -137,6 +144,10 @@ class AgentPort(Protocol):
 
     def change_model(self, model: str) -> None:
         """Use another model from here on."""
+        ...
+
+    def change_effort(self, effort: Effort | None) -> None:
+        """Have models think so much from here on; None: as the settings say."""
         ...
 
     def change_mode(self, mode: str) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.session.entries import Effort, ToolStatus
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import ToolStatus
 from tui_agent.session.formats.importing import Came, FileFormat, files_of, import_file, read_file
 from tui_agent.session.formats.reading import ImportRefused
 

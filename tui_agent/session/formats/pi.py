@@ -5,11 +5,11 @@ The format is described in Pi's ``docs/session.md``.
 
 from collections.abc import Iterable
 
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
-    Effort,
     EffortChangeEntry,
     Entry,
     ModelChangeEntry,
