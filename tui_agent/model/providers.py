@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from tui_agent.session.effort import Effort
 
 WireName = Literal["chat", "responses", "messages"]
 """The formats spoken without a library: chat completions, OpenAI Responses, Anthropic Messages."""
@@ -15,15 +17,25 @@ EffortField = Literal["reasoning_effort", "reasoning", "thinking", "enable_think
 """How a chat format is told how much to think.
 
 ``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with effort. ``thinking``: an object whose type
-is enabled or disabled. ``enable_thinking``: a switch and ``thinking_budget``. ``chat_template``: the switch among the
-arguments of the model's chat template.
+is enabled or disabled, and OpenAI's field beside it. ``enable_thinking``: a switch. ``chat_template``: the switch among
+the arguments of the model's chat template, and OpenAI's field beside it.
 """
 
 ReasoningBack = Literal["none", "reasoning_content", "reasoning", "details", "as_received"]
 """In what field a model's reasoning goes back with its answer.
 
-``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in.
+``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in, or the tags.
 """
+
+_LEVELS: Mapping[Effort, str] = {
+    Effort.OFF: "none",
+    Effort.MINIMAL: "low",
+    Effort.LOW: "low",
+    Effort.MEDIUM: "medium",
+    Effort.HIGH: "high",
+    Effort.MAX: "high",
+}
+"""Names of levels that every server with ``reasoning_effort`` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +44,15 @@ class ChatFormat:
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     effort: EffortField = "reasoning_effort"
+    levels: Mapping[Effort, str] = field(default_factory=lambda: _LEVELS)
+    """What it calls the levels of effort."""
+    thinking: Mapping[str, object] = field(default_factory=dict)
+    """Further fields of the object ``thinking``, where effort is told by it."""
     reasoning_back: ReasoningBack = "none"
+    reasoning_required: bool = False
+    """Refuses calls of tools that come back without any reasoning."""
+    reasoning_apart: str = ""
+    """Pattern of the models whose reasoning is counted beside their output instead of within it."""
     cache_key: str = ""
     """The field that takes the session's id, so that its requests meet the same cache; "" where there is none."""
     cache_key_header: str = ""
@@ -43,6 +63,10 @@ class ChatFormat:
     """Ids of calls must be nine letters and digits."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """Sent with every request."""
+
+    def counts_reasoning_apart(self, name: str) -> bool:
+        """Tell whether a model's reasoning is not part of the output it reports."""
+        return bool(self.reasoning_apart and re.search(self.reasoning_apart, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +131,10 @@ class Provider:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request."""
     chat: ChatFormat = ChatFormat()
+    chat_elsewhere: ChatFormat | None = None
+    """Chat completions of a server at another address, but for models with the provider's own names."""
+    own_names: str = ""
+    """Pattern of the names the provider gives its models."""
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Address] | None = None
@@ -119,6 +147,12 @@ class Provider:
     def variables(self) -> Parameters:
         """The variables of every parameter, the address among them."""
         return {**self.parameters, **({"api_base": self.url_variables} if self.url_variables else {})}
+
+    def chat_at(self, name: str, *, own_address: bool) -> ChatFormat:
+        """Return what chat completions of a model take, at the provider's own address or another."""
+        if own_address or self.chat_elsewhere is None or re.search(self.own_names, name):
+            return self.chat
+        return self.chat_elsewhere
 
     def wire_of(self, name: str) -> WireName | None:
         """Return the format a model of the provider is spoken to in."""
@@ -169,7 +203,13 @@ _OPENAI_RESPONSES = ResponsesFormat(
     thinking=_OPENAI_THINKING, summary="auto", developer=True, cache_key=True, images_in_results=True
 )
 
-_THINKING_BACK = ChatFormat(effort="thinking", reasoning_back="reasoning_content")
+_OPENAI_CHAT = ChatFormat(
+    max_tokens="max_completion_tokens",
+    levels={**_LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: "xhigh"},
+    cache_key="prompt_cache_key",
+)
+_TO_MAX: Mapping[Effort, str] = {**_LEVELS, Effort.MAX: "max"}
+_THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
 
 _TABLE = (
     Provider(
@@ -193,7 +233,9 @@ _TABLE = (
         wires=((_OPENAI_THINKING, "responses"),),
         url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         responses=_OPENAI_RESPONSES,
-        chat=ChatFormat(max_tokens="max_completion_tokens", cache_key="prompt_cache_key"),
+        chat=_OPENAI_CHAT,
+        chat_elsewhere=ChatFormat(),
+        own_names=r"(?i)^(?:gpt-\d|chatgpt|o\d|codex|computer-use)",
     ),
     Provider("gemini", "Google Gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
     Provider(
@@ -220,7 +262,7 @@ _TABLE = (
         url_variables=("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
         auth="api-key",
         address=_azure,
-        chat=ChatFormat(max_tokens="max_completion_tokens"),
+        chat=replace(_OPENAI_CHAT, cache_key=""),
     ),
     Provider(
         "azure_ai", "Azure AI", ("AZURE_AI_API_KEY",), required=("api_base",), url_variables=("AZURE_AI_API_BASE",)
@@ -425,7 +467,7 @@ _TABLE = (
         wire="chat",
         url="https://ai-gateway.vercel.sh/v1",
         url_variables=("VERCEL_AI_GATEWAY_API_BASE",),
-        chat=ChatFormat(effort="reasoning", reasoning_back="details"),
+        chat=ChatFormat(effort="reasoning", reasoning_back="details", reasoning_apart="^google/"),
     ),
     Provider(
         "databricks",

@@ -175,7 +175,9 @@ def _native(
     if organization := said.get("organization"):
         headers = {"openai-organization": organization, **headers}
     fields = {key: value for key, value in options.items() if key not in _FOR_LITELLM}
-    back = settings.reasoning_back or common.reasoning_back
+    chat = provider.chat_at(name, own_address=environment.get("api_base") is None)
+    if back := settings.reasoning_back or common.reasoning_back:
+        chat = replace(chat, reasoning_back=back)
     return replace(
         route,
         name=name,
@@ -183,7 +185,7 @@ def _native(
         query={**address.query, **_mapping(options.get("extra_query"))},
         headers=headers,
         options={**fields, **_mapping(options.get("extra_body"))},
-        chat=provider.chat if back is None else replace(provider.chat, reasoning_back=back),
+        chat=chat,
     )
 
 

@@ -6,13 +6,13 @@ events that somebody else read. ``http`` sends and receives for all of them.
 
 import base64
 import importlib
-import json
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
+from tui_agent.json_text import loads
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import ModelEvent
 from tui_agent.model.providers import WireName
@@ -26,6 +26,8 @@ class Call:
     path: str
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    """Fields of the body without which it means the same: a server that refuses one is sent the rest."""
 
 
 class WireFailure(Exception):  # noqa: N818 - it carries a Failure
@@ -93,8 +95,8 @@ def parse(data: str) -> dict[str, Any]:
         WireFailure: it is none.
     """
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
+        value = loads(data)
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         raise WireFailure(Failure(data[:300], cause="broken"))
@@ -104,8 +106,8 @@ def parse(data: str) -> dict[str, Any]:
 def is_object(text: str) -> bool:
     """Tell whether a text is a whole JSON object, as a call's arguments must be."""
     try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+        return isinstance(loads(text), dict)
+    except ValueError:
         return False
 
 
@@ -140,8 +142,8 @@ def blobs(message: Message) -> list[dict[str, Any]]:
     found = []
     for blob in message.reasoning:
         try:
-            value = json.loads(blob)
-        except (ValueError, RecursionError):
+            value = loads(blob)
+        except ValueError:
             continue
         if isinstance(value, dict):
             found.append(value)
