@@ -7,8 +7,8 @@ from typing import Literal
 
 from tui_agent.session.effort import Effort
 
-WireName = Literal["chat", "responses", "messages"]
-"""The formats spoken without a library: chat completions, OpenAI Responses, Anthropic Messages."""
+WireName = Literal["chat", "responses", "messages", "gemini"]
+"""The formats spoken without a library: chat completions, OpenAI Responses, Anthropic Messages, Google's Gemini."""
 
 Parameters = dict[str, tuple[str, ...]]
 """Parameters of litellm and the environment variables, in order, that they come from."""
@@ -124,7 +124,7 @@ class Provider:
     """Its own address, with the version where it has one."""
     url_variables: tuple[str, ...] = ()
     """Environment variables with another address, in order."""
-    auth: Literal["bearer", "x-api-key", "api-key"] = "bearer"
+    auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
     """How the key is sent."""
     bearer_keys: tuple[str, ...] = ()
     """Those of ``keys`` that are sent as bearer tokens, whatever ``auth`` says."""
@@ -349,7 +349,14 @@ _TABLE = (
         chat=ChatFormat(max_tokens="max_completion_tokens"),
         empty_body_is_overflow=True,
     ),
-    Provider("cohere", "Cohere", ("COHERE_API_KEY", "CO_API_KEY")),
+    Provider(
+        "cohere",
+        "Cohere",
+        ("COHERE_API_KEY", "CO_API_KEY"),
+        wire="chat",
+        url="https://api.cohere.ai/compatibility/v1",
+        url_variables=("COHERE_API_BASE",),
+    ),
     Provider(
         "moonshot",
         "Moonshot AI",
