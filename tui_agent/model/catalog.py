@@ -19,6 +19,9 @@ from tui_agent.session.entries import Usage
 ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""
 
+HOUR_WRITE = 2.0
+"""What a token written to the cache for an hour costs, in those that aren't cached (Anthropic, "Prompt caching")."""
+
 _SLIP = 0.85
 """How much a name resembles one that was mistyped: 0 not at all, 1 the same."""
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
@@ -38,6 +41,8 @@ class Prices:
     cache_read: float
     cache_write: float
     over: int = 0
+    cache_write_hour: float | None = None
+    """For what the cache keeps for an hour; None where it costs the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +72,11 @@ class ModelInfo:
         """The id without the provider."""
         return self.id.partition("/")[2] or self.id
 
-    def cost(self, usage: Usage) -> float | None:
-        """Return the price of an answer in US dollars, None when prices are unknown."""
+    def cost(self, usage: Usage, *, hour_writes: int = 0) -> float | None:
+        """Return the price of an answer in US dollars, None when prices are unknown.
+
+        ``hour_writes`` are the tokens, of those written to the cache, that it keeps for an hour.
+        """
         prices = next((row for row in reversed(self.prices) if usage.prompt > row.over or not row.over), None)
         if prices is None:
             return None
@@ -76,7 +84,8 @@ class ModelInfo:
             usage.input * prices.input
             + usage.output * prices.output
             + usage.cache_read * prices.cache_read
-            + usage.cache_write * prices.cache_write
+            + (usage.cache_write - hour_writes) * prices.cache_write
+            + hour_writes * (prices.cache_write if prices.cache_write_hour is None else prices.cache_write_hour)
         )
 
 
@@ -222,6 +231,7 @@ def _prices(row: Row) -> Iterator[Prices]:
     if row.get("input_cost_per_token") is None:
         return
     sizes = sorted(int(match[1]) for key in row if (match := _TIER.fullmatch(key)))
+    written = "cache_creation_input_token_cost"
     for size in (0, *sizes):
         suffix = f"_above_{size}k_tokens" if size else ""
 
@@ -234,8 +244,9 @@ def _prices(row: Row) -> Iterator[Prices]:
             input=sent,
             output=price("output_cost_per_token", 0.0),
             cache_read=price("cache_read_input_token_cost", sent),
-            cache_write=price("cache_creation_input_token_cost", sent),
+            cache_write=price(written, sent),
             over=size * 1000,
+            cache_write_hour=price(f"{written}_above_1hr", HOUR_WRITE * sent) if written in row else None,
         )
 
 
@@ -272,6 +283,7 @@ def _own_prices(known: tuple[Prices, ...], settings: ModelSettings) -> tuple[Pri
             output=settings.output_price / million,
             cache_read=price(settings.cache_read_price),
             cache_write=price(settings.cache_write_price),
+            cache_write_hour=None if settings.cache_write_price is None else HOUR_WRITE * settings.input_price / million,
         ),
     )
 
