@@ -8,7 +8,7 @@ without importing litellm, when it is first asked for.
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
@@ -32,6 +32,8 @@ Origin = Literal["catalog", "config", "server", "assumed"]
 
 _SLIP = 0.85
 """How much a name resembles one that was mistyped: 0 not at all, 1 the same."""
+HOUR_WRITE = 2.0
+"""Times the price of what is sent that Anthropic asks for caching it for an hour."""
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
@@ -39,6 +41,11 @@ _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"
 _LIMITED = {"chatgpt", "github_copilot"}
 """Subscriptions that cut windows: what they say of a model holds nowhere else."""
 
+_OWN_ONLY = frozenset({
+    "anthropic", "openai", "gemini", "xai", "deepseek", "mistral", "zai", "moonshot", "minimax", "cohere",
+    "xiaomi_mimo",
+})  # fmt: skip
+"""Providers that serve what they make and nothing else."""
 _MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks", *_THROUGH} - {"github_copilot"}
 _EFFORT_FLAGS = {
     Effort.OFF: ("supports_none_reasoning_effort",),
@@ -56,8 +63,6 @@ class Prices:
     cache_read: float
     cache_write: float
     over: int = 0
-    cache_write_hour: float | None = None
-    """Of tokens that are cached for an hour, where that is another price."""
     cache_write_hour: float | None = None
     """For what the cache keeps for an hour; None where it costs the same."""
 
@@ -241,23 +246,25 @@ class Catalog:
             for step in broader(spelled(name)):
                 names.setdefault(step, []).append(name)
         found = next((names[step] for step in broader(spelling) if step in names), [])
-        rows = [row for name in found if (row := self._rows.get(name)) and row["litellm_provider"] not in _LIMITED]
-        rows = [row for row in rows if _positive(row.get("max_input_tokens"))]
+        maker = maker_of(spelling)
+        theirs = f"{maker.provider}/" if maker is not None else ""
+        rows: list[Row] = []
+        for name in sorted(found, key=lambda name: "/" in name and not (theirs and name.startswith(theirs))):
+            row = self._rows.get(name)
+            if row is None or not _positive(row.get("max_input_tokens")) or row["litellm_provider"] in _LIMITED:
+                continue
+            if maker is not None and provider_of(row["litellm_provider"]).id == maker.provider:
+                return row
+            rows.append(row)
         if not rows:
             return None
-        maker = maker_of(spelling)
-        makers = [
-            row for row in rows if maker is not None and provider_of(row["litellm_provider"]).id == maker.provider
-        ]
-        if makers:
-            return makers[0]
         window = median_low([row["max_input_tokens"] for row in rows])
         return _without_prices(next(row for row in rows if row["max_input_tokens"] == window))
 
     def _is_passed_on(self, model: str) -> bool:
         """Tell whether a model may be another's than its provider's: at a host of many, or behind a gateway."""
         provider = self.provider(model)
-        return provider not in _MAKERS or bool(self.place(model).source)
+        return provider not in _OWN_ONLY or bool(self.place(model).source)
 
     def _row(self, model: str) -> Row | None:
         """Return the row of a model, completed with what is known of it elsewhere."""
@@ -267,9 +274,11 @@ class Catalog:
         related = self._related(model)
         if related is None:
             return exact
-        provider = self.provider(model)
-        if provider not in _THROUGH and not self.place(model).source and provider != related["litellm_provider"]:
-            related = _without_prices(related)
+        provider, maker = self.provider(model), provider_of(related["litellm_provider"]).id
+        if provider not in {*_THROUGH, maker} and not self.place(model).source:
+            related = _without_prices(related)  # a host has prices of its own
+        if model.endswith(":free"):
+            related = {**_without_prices(related), "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
         return {**related, **{key: value for key, value in (exact or {}).items() if value is not None}}
 
     def _served(self, model: str) -> ServedModel | None:
@@ -282,10 +291,17 @@ class Catalog:
         if _has_own_window(model, provider, place):
             info = replace(info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None)
             info = replace(info, prices=(), origin="assumed")
+        if self._wire(model, provider) == "messages" and "claude" in model:
+            info = replace(info, cache_marks=True)
         if (served := self._served(model)) is not None:
             info = _with_served(info, served)
         settings = self._settings.get(model)
         return info if settings is None else _with_settings(info, settings)
+
+    def _wire(self, model: str, provider: str) -> str | None:
+        tables = (self._settings.get(model), self._providers.get(provider))
+        chosen = next((table.wire for table in tables if table is not None and table.wire), None)
+        return chosen or provider_of(provider).wire_of(model.partition("/")[2] or model)
 
     def _assumed(self, model: str, provider: str) -> ModelInfo:
         spelling = spelled(model)
@@ -294,24 +310,6 @@ class Catalog:
             marked = _marked(model, provider)
             return ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed", cache_marks=marked)
         return replace(_from_row(model, provider, family), tools=True, origin="assumed")
-
-
-_MAKERS = frozenset(
-    {
-        "anthropic",
-        "openai",
-        "gemini",
-        "xai",
-        "deepseek",
-        "mistral",
-        "zai",
-        "moonshot",
-        "minimax",
-        "cohere",
-        "xiaomi_mimo",
-    }
-)
-"""Providers that serve what they make and nothing else."""
 
 
 def _has_own_window(model: str, provider: str, place: Place) -> bool:
@@ -330,8 +328,8 @@ def _listed_id(name: str, row: Row) -> str | None:
     return name if name.startswith(f"{provider}/") else f"{provider}/{name}"
 
 
-def _without_prices(row: Row | None) -> Row | None:
-    return None if row is None else {key: value for key, value in row.items() if "_cost_" not in key}
+def _without_prices(row: Row) -> Row:
+    return {key: value for key, value in row.items() if "_cost_" not in key}
 
 
 def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
