@@ -1,10 +1,11 @@
-"""How a scripted turn looks on the wire: OpenAI chat completions, Anthropic messages, Ollama, Gemini."""
+"""How a scripted turn looks on the wire: OpenAI chat completions and Responses, Anthropic messages, Ollama, Gemini."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.support.model_script import AUTO, STANDARD_USAGE, Recorded, Turn, cut
+from tests.support.responses_wire import responses_answer, responses_events
 
 Event = tuple[str | None, dict[str, Any]]
 """A server-sent event: its name (Anthropic names them) and its data."""
@@ -307,15 +308,18 @@ EVENTS = {
     "anthropic": anthropic_events,
     "ollama": ollama_events,
     "gemini": gemini_events,
+    "responses": responses_events,
 }
 ANSWERS = {
     "openai": openai_answer,
     "anthropic": anthropic_answer,
     "ollama": ollama_answer,
     "gemini": gemini_answer,
+    "responses": responses_answer,
 }
 PATHS = {
     "/chat/completions": "openai",
+    "/responses": "responses",
     "/messages": "anthropic",
     "/api/chat": "ollama",
     ":streamGenerateContent": "gemini",
