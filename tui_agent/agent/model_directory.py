@@ -6,6 +6,7 @@ which servers insist on alternating roles. All are kept in one small JSON file b
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,6 +17,8 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter, calibrate, initial_factor
 from tui_agent.files import write_atomically
 from tui_agent.model.catalog import Catalog
+from tui_agent.model.claude import claude
+from tui_agent.model.providers import WireName, provider_of
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +35,23 @@ class Learnt(BaseModel):
 
 
 class CatalogDirectory:
-    """The ``ModelDirectory`` the real program uses. ``path`` None keeps what is learnt in memory only."""
+    """The ``ModelDirectory`` the real program uses.
 
-    def __init__(self, catalog: Catalog, path: Path | None, templates: Templates | None = None) -> None:
+    ``path`` None keeps what is learnt in memory only. ``wire_of`` says which format a model is spoken to in.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        path: Path | None,
+        templates: Templates | None = None,
+        *,
+        wire_of: Callable[[str], WireName | None] = lambda _model: None,
+    ) -> None:
         self._templates = templates or Templates()
         self._catalog = catalog
         self._path = path
+        self._wire_of = wire_of
         self._learnt = _load(path)
         self._counters: dict[str, TokenCounter] = {}
 
@@ -51,12 +65,17 @@ class CatalogDirectory:
 
     def traits(self, model: str) -> ModelTraits:
         """Return what the model and its provider take."""
-        info = self._catalog.info(model)
+        info, wire = self._catalog.info(model), self._wire_of(model)
+        responses = provider_of(info.provider).responses
+        known = claude(info.name)
         return ModelTraits(
             model,
             vision=info.vision,
             short_call_ids=info.provider == "mistral",
             alternating_roles=model in self._learnt.alternating,
+            images_in_results=wire == "messages" or (wire == "responses" and responses.images_in_results),
+            bound_reasoning=wire == "messages" and known is not None and known.bound,
+            hour_cache=wire == "messages" and info.cache_marks,
             efforts=info.efforts,
         )
 
