@@ -10,7 +10,7 @@ DEFAULT_MODELS = (
     "openai/gpt-5.6",
     "gemini/gemini-3.1-pro-preview",
     "mistral/mistral-medium-latest",
-    "deepseek/deepseek-chat",
+    "deepseek/deepseek-flash",
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )

@@ -10,13 +10,14 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
 from tui_agent.model.addresses import Addresses, Place, is_private
 from tui_agent.model.claude import claude
-from tui_agent.model.model_names import broader, maker_of, spelled
+from tui_agent.model.model_names import maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
 from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
@@ -164,11 +165,12 @@ class Catalog:
             known = self._infos[model] = self._build(model)
         return known
 
-    def models(self) -> list[ModelInfo]:
+    def models(self, *, today: date | None = None) -> list[ModelInfo]:
         """Return the models one can chat with, the user's own first, then by name.
 
-        Of a provider whose requests go to another address those are what that server said it has.
+        Of a provider whose server was asked those are what it said it has. What is out of service ``today`` is left out.
         """
+        day = (today or datetime.now(UTC).date()).isoformat()
         answered = {
             provider: answer
             for provider in dict.fromkeys((*PROVIDERS, *self._providers))
@@ -178,7 +180,9 @@ class Catalog:
         ids = {f"{provider}/{name}" for provider, answer in answered.items() for name in self._chatting(answer.models)}
         for name, row in self._rows.all.items():
             model_id = _listed_id(name, row)
-            if model_id is not None and model_id.partition("/")[0] not in answered:
+            if model_id is None or model_id.partition("/")[0] in answered:
+                continue
+            if (row.get("deprecation_date") or day) >= day:
                 ids.add(model_id)
         own = [self.info(model) for model in self._settings]
         return own + [self.info(model_id) for model_id in sorted(ids - set(self._settings))]
@@ -241,25 +245,21 @@ class Catalog:
         Where only others have it, the window is the one that at least half of them give.
         """
         spelling = spelled(model)
-        names: dict[str, list[str]] = {}
-        for name in self._rows.like(spelling):
-            for step in broader(spelled(name)):
-                names.setdefault(step, []).append(name)
-        found = next((names[step] for step in broader(spelling) if step in names), [])
+        found = self._rows.named_like(spelling)
         maker = maker_of(spelling)
         theirs = f"{maker.provider}/" if maker is not None else ""
         rows: list[Row] = []
         for name in sorted(found, key=lambda name: "/" in name and not (theirs and name.startswith(theirs))):
             row = self._rows.get(name)
-            if row is None or not _positive(row.get("max_input_tokens")) or row["litellm_provider"] in _LIMITED:
+            if row is None or _window(row) is None or row["litellm_provider"] in _LIMITED:
                 continue
             if maker is not None and provider_of(row["litellm_provider"]).id == maker.provider:
                 return row
             rows.append(row)
         if not rows:
             return None
-        window = median_low([row["max_input_tokens"] for row in rows])
-        return _without_prices(next(row for row in rows if row["max_input_tokens"] == window))
+        window = median_low([_window(row) or 0 for row in rows])
+        return _without_prices(next(row for row in rows if _window(row) == window))
 
     def _is_passed_on(self, model: str) -> bool:
         """Tell whether a model may be another's than its provider's: at a host of many, or behind a gateway."""
@@ -269,7 +269,7 @@ class Catalog:
     def _row(self, model: str) -> Row | None:
         """Return the row of a model, completed with what is known of it elsewhere."""
         exact = self._exact(model)
-        if exact is not None and _positive(exact.get("max_input_tokens")):
+        if exact is not None and _window(exact) is not None:
             return exact
         related = self._related(model)
         if related is None:
@@ -333,7 +333,7 @@ def _without_prices(row: Row) -> Row:
 
 
 def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
-    window = _positive(row.get("max_input_tokens")) or _positive(row.get("max_tokens"))
+    window = _window(row)
     return ModelInfo(
         id=model,
         provider=provider,
@@ -350,6 +350,10 @@ def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
         origin="catalog" if window else "assumed",
         deprecated_on=row.get("deprecation_date"),
     )
+
+
+def _window(row: Row) -> int | None:
+    return _positive(row.get("max_input_tokens")) or _positive(row.get("max_tokens"))
 
 
 def _max_output(row: Row, window: int | None) -> int | None:

@@ -16,7 +16,8 @@ _MAKER = re.compile(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
 _POINT = re.compile(r"(?<=\d)p(?=\d)")
 """Fireworks writes 4p6 for 4.6."""
 _SEPARATOR = re.compile(r"[._ @:]+")
-_LETTER_DIGIT = re.compile(r"(?<=[a-z])-(?=\d)")
+_LETTER_DIGIT = re.compile(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
+"""qwen-3 is qwen3; four digits are a date."""
 _CLAUDE = re.compile(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
 """Claude's family and number stand in either order."""
 _QUALIFIERS = tuple(

@@ -8,13 +8,13 @@ import json
 import mmap
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tui_agent.model.model_names import spelled
+from tui_agent.model.model_names import broader, spelled
 
 Row = dict[str, Any]
 
@@ -48,10 +48,10 @@ class PriceList:
             self._found[name] = self._corrected(name, self._find(name))
         return self._found[name]
 
-    def like(self, spelling: str) -> list[str]:
-        """Return the names that may be another spelling of a model's: those with all its words."""
-        words = _WORDS.findall(spelling)
-        return [name for name in self._names if all(word in name.lower() for word in words)]
+    def named_like(self, spelling: str) -> list[str]:
+        """Return the names that mean the model of a spelling, of the most exact match there is."""
+        index = self._index if "all" in self.__dict__ else _by_spelling(self._candidates(spelling))
+        return next((index[step] for step in broader(spelling) if step in index), [])
 
     @cached_property
     def all(self) -> Mapping[str, Row]:
@@ -88,6 +88,14 @@ class PriceList:
         return found
 
     @cached_property
+    def _index(self) -> dict[str, list[str]]:
+        return _by_spelling(self._names)
+
+    def _candidates(self, spelling: str) -> list[str]:
+        words = _WORDS.findall(spelling)
+        return [name for name in self._names if all(word in name.lower() for word in words)]
+
+    @cached_property
     def _names(self) -> tuple[str, ...]:
         with self._opened() as data:
             found = [name.decode() for name in _NAME.findall(data)] if data is not None else []
@@ -117,6 +125,14 @@ class PriceList:
             return
         with self._path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield data
+
+
+def _by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
+    index: dict[str, list[str]] = {}
+    for name in names:
+        for step in broader(spelled(name)):
+            index.setdefault(step, []).append(name)
+    return index
 
 
 def _row_at(data: mmap.mmap, start: int) -> object:
