@@ -1,4 +1,4 @@
-"""What Anthropic's Messages interface refuses, written down from its documentation and its error texts, not from our code.
+"""What Anthropic's Messages interface refuses, from its documentation and its error texts, not from our code.
 
 Sources: platform.claude.com/docs, "Messages", "Define tools", "Handle tool calls", "Vision", "Thinking", "Preserved
 thinking", "Prompt caching"; the wording of its 400s as public reports quote it.

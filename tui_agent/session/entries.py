@@ -269,8 +269,10 @@ class AssistantEntry(EntryBase):
     usage: Usage | None = None
     cost: float | None = None
     """US dollars; None when the price is unknown."""
-    finish: Literal["stop", "tool_calls", "length", "content_filter", "error", "interrupted"] = "stop"
+    finish: Literal["stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"] = "stop"
+    """Why it ended. ``pause``: the provider goes on with it when it is sent the conversation again."""
     error: str | None = None
+    """What went wrong, or why the provider refused to answer, in a sentence."""
     interrupted: bool = False
     estimate: int = 0
     """Tokens the program had estimated for the request; with ``usage`` it calibrates later estimates."""
