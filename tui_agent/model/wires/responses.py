@@ -45,6 +45,9 @@ _LONGEST_CACHE_KEY = 64
 _BETWEEN = "\n\n"
 """Stands between two messages of one answer, and between two parts of a reasoning summary."""
 
+_OPTIONAL = ("reasoning.summary", "reasoning.effort", "include", "prompt_cache_key", "store")
+"""Fields that a server may not know, and that can be done without."""
+
 _ECHOES = frozenset({"response.created", "response.in_progress", "response.queued"})
 """Events that repeat the request and tell nothing new."""
 
@@ -91,7 +94,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     if form.cache_key and request.session:
         body["prompt_cache_key"] = request.session[:_LONGEST_CACHE_KEY]
     body |= _thinking(request, route, form, with_reasoning=with_reasoning)
-    return Call(_PATH, {**body, **route.options})
+    return Call(_PATH, {**body, **route.options}, optional=_OPTIONAL)
 
 
 def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool) -> dict[str, Any]:
@@ -125,10 +128,17 @@ def _effort(effort: Effort, route: Route) -> str:
 
 
 def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool) -> list[dict[str, Any]]:
-    """Return the items of a conversation. Each message makes the same ones whatever follows it."""
+    """Return the items of a conversation. Each message makes the same ones whatever follows it.
+
+    Images of results come after all results of an answer where the provider takes only text in them.
+    """
     role: _Role = "developer" if form.developer else "system"
     items: list[dict[str, Any]] = []
+    moved: list[dict[str, Any]] = []
     for message in one_system_message(request.messages):
+        if moved and message.role != "tool":
+            items.append({"role": "user", "content": moved})
+            moved = []
         match message.role:
             case "system":
                 items.append({"role": role, "content": message.text})
@@ -136,13 +146,20 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
                 items.append({"role": "user", "content": _content(message, request)})
             case "assistant":
                 items.extend(_answer(message, with_reasoning=with_reasoning))
+            case "tool" if form.images_in_results:
+                items.append(_result(message, _content(message, request)))
             case "tool":
-                items.extend(_result(message, request, form))
-    return items
+                items.append(_result(message, message.text))
+                moved += [_part(part, request) for part in message.content if isinstance(part, ImageRef)]
+    return [*items, {"role": "user", "content": moved}] if moved else items
+
+
+def _result(message: Message, output: str | list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": message.call_id, "output": output}
 
 
 def _content(message: Message, request: ModelRequest) -> str | list[dict[str, Any]]:
-    if not _has_images(message):
+    if not any(isinstance(part, ImageRef) for part in message.content):
         return message.text
     return [_part(part, request) for part in message.content]
 
@@ -154,21 +171,6 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
     if url is None:
         return {"type": "input_text", "text": LOST_IMAGE}
     return {"type": "input_image", "image_url": url, "detail": "auto"}
-
-
-def _has_images(message: Message) -> bool:
-    return any(isinstance(part, ImageRef) for part in message.content)
-
-
-def _result(message: Message, request: ModelRequest, form: ResponsesFormat) -> Iterator[dict[str, Any]]:
-    """Yield a call's result; its images come after it where the provider takes only text in results."""
-    output = {"type": "function_call_output", "call_id": message.call_id}
-    if form.images_in_results:
-        yield {**output, "output": _content(message, request)}
-        return
-    yield {**output, "output": message.text}
-    if images := [_part(part, request) for part in message.content if isinstance(part, ImageRef)]:
-        yield {"role": "user", "content": images}
 
 
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
@@ -313,7 +315,7 @@ class ResponsesReader:
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         """Take a server-sent event and return what it adds to the answer."""
-        if event in _ECHOES:
+        if self.finished or event in _ECHOES:
             return []
         if data.strip() == "[DONE]":
             self.done = True
