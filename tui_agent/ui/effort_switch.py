@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
     from tui_agent.ui.services import AgentPort
 
-EFFORTS: Final = (DEFAULT_EFFORT, *Effort)
-"""What can be typed after ``/effort``."""
-
 _HELP: Final = {
     Effort.OFF: "no thinking before the answer",
     Effort.MINIMAL: "hardly any",
@@ -40,23 +37,25 @@ def choose_effort(main: "MainScreen", agent: "AgentPort") -> None:
 
     def picked(key: str | None) -> None:
         if key is not None and main.agent is agent:
-            use_effort(main, agent, key)
+            use_effort(main, agent, None if key == DEFAULT_EFFORT else Effort(key))
 
     main.app.push_screen(
         ChoiceScreen(f"How much {short_model(agent.model)} thinks", answers, details, at=str(at)), picked
     )
 
 
-def use_effort(main: "MainScreen", agent: "AgentPort", key: str) -> None:
-    """Use a level, or ``default`` for what the settings say, from the next request on."""
+def use_effort(main: "MainScreen", agent: "AgentPort", effort: Effort | None) -> None:
+    """Have models think so much from the next request on; None: as the settings say."""
     before = agent.effort.level
-    main.notice.clear()
-    agent.change_effort(None if key == DEFAULT_EFFORT else Effort(key))
+    agent.change_effort(effort)
     main.show_facts()
     now = agent.effort
-    if now.shortfall is None:
-        told = f"Effort: {now.level or DEFAULT_EFFORT}."
-        main.say(f"{told} {_reread(main, agent)}".rstrip() if now.level != before else told)
+    if now.shortfall is not None or now.level == before:
+        return
+    # The conversation shows the change itself, during a run only when the step has ended.
+    told = f"Effort {now.level or DEFAULT_EFFORT} from the next step on." if agent.running else ""
+    if said := f"{told} {_reread(main, agent)}".strip():
+        main.say(said)
 
 
 def _preset(effort: "EffortInForce") -> str:

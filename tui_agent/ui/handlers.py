@@ -89,16 +89,21 @@ async def model(main: MainScreen, argument: str) -> None:
 
 async def effort(main: MainScreen, argument: str) -> None:
     """Have the model think more or less; without a level show those it has."""
-    from tui_agent.ui.effort_switch import EFFORTS, choose_effort, use_effort
+    from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+    from tui_agent.ui.effort_switch import choose_effort, use_effort
 
     if main.agent is None:
         return
     if not argument:
         choose_effort(main, main.agent)
-    elif argument in EFFORTS:
-        use_effort(main, main.agent, argument)
+        return
+    try:
+        chosen = None if argument == DEFAULT_EFFORT else Effort(argument)
+    except ValueError:
+        known = ", ".join((DEFAULT_EFFORT, *Effort))
+        main.say(f"There is no effort “{one_line(argument, 40)}”; there are {known}.", "warning")
     else:
-        main.say(f"There is no effort “{one_line(argument, 40)}”; there are {', '.join(EFFORTS)}.", "warning")
+        use_effort(main, main.agent, chosen)
 
 
 async def choose_model(main: MainScreen, name: str) -> bool:
