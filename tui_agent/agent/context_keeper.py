@@ -18,14 +18,14 @@ from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
-from tui_agent.context.cache import CacheState, cache_state
+from tui_agent.context.cache import CacheState, cache_state, cache_ttl
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.reports import complaint, is_silent_overflow
-from tui_agent.context.request import ImageRef, ModelRequest
+from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
@@ -188,6 +188,7 @@ class ContextKeeper:
             max_output_tokens=self._room_for_answer(),
             effort=self.effort.level,
             session=self._session.id,
+            cache_ttl=self._cache_ttl(self._ports.clock()),
             blobs=self._images(request),
         )
 
@@ -401,7 +402,13 @@ class ContextKeeper:
         """Return whether the provider can be expected to remember the last request."""
         last = self._last_answer()
         used = last.created_at if last is not None and last.model == self.model else None
-        return cache_state(used, self._ports.clock(), self.settings().cache)
+        return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self._cache_ttl())
+
+    def _cache_ttl(self, now: int | None = None) -> CacheTtl:
+        """Return how long the request made now asks the provider to keep it; without ``now``, what the last one did."""
+        if not self._ports.directory.traits(self.model).hour_cache:
+            return "5m"
+        return cache_ttl(self._session.active_path(), self.settings().cache, now)
 
     def _cache_cold(self) -> bool:
         return not self.cache_state().warm

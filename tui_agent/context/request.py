@@ -12,6 +12,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema, Usage
 
 __all__ = [
+    "CacheTtl",
     "ContentText",
     "Effort",
     "ImageRef",
@@ -24,6 +25,10 @@ __all__ = [
     "wire_message",
     "wire_tool",
 ]
+
+
+CacheTtl = Literal["5m", "1h"]
+"""How long a cache mark asks a provider to keep what stands before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class ModelRequest:
     tool_choice: Literal["auto", "none"] = "auto"
     effort: Effort | None = None
     session: str | None = None
-    cache_ttl: Literal["5m", "1h"] = "5m"
+    cache_ttl: CacheTtl = "5m"
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
 
