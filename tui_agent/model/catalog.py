@@ -168,7 +168,7 @@ class Catalog:
     def models(self, *, today: date | None = None) -> list[ModelInfo]:
         """Return the models one can chat with, the user's own first, then by name.
 
-        Of a provider whose server was asked those are what it said it has. What is out of service ``today`` is left out.
+        Of a provider whose server was asked those are what it said it has. What is out of service is left out.
         """
         day = (today or datetime.now(UTC).date()).isoformat()
         answered = {
@@ -190,8 +190,12 @@ class Catalog:
     def _chatting(self, models: Mapping[str, ServedModel]) -> Iterator[str]:
         """Yield the names one can chat with: neither server nor file says otherwise."""
         for name, model in models.items():
-            if model.chats and not self._rows.is_closed(name):
+            if model.chats and self.can_chat(name):
                 yield name
+
+    def can_chat(self, name: str) -> bool:
+        """Tell whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
+        return not self._rows.is_closed(name)
 
     def knows(self, model: str) -> bool:
         """Tell whether anything is known of a model that goes by exactly this name where it is asked."""

@@ -46,6 +46,16 @@ class Keys:
                 return Key(SecretStr(value), variable)
         return None
 
+    def own(self, model: str) -> Key | None:
+        """Return the key that is set up with a model itself, None when there is none."""
+        settings = self._models.get(model)
+        if settings is None:
+            return None
+        if settings.api_key is not None and settings.api_key.get_secret_value():
+            return Key(settings.api_key, f'api_key under [models."{model}"]')
+        value = self._environ.get(settings.api_key_env) if settings.api_key_env else None
+        return None if not value else Key(SecretStr(value), str(settings.api_key_env))
+
     def advice(self, provider: Provider, model: str | None = None) -> str:
         """Return what to set so that the provider has a key."""
         named = [settings.api_key_env for _table, settings in self._tables(provider, model) if settings.api_key_env]

@@ -38,11 +38,10 @@ class PriceList:
         self._path = path or _bundled()
         self._corrections = corrections or (_CORRECTIONS if path is None else None)
         self._found: dict[str, Row | None] = {}
-        self._closed: set[str] = set()
 
     def get(self, name: str) -> Row | None:
         """Return the row of a name; None when there is none."""
-        if "all" in self.__dict__:
+        if self._is_read:
             return self.all.get(name)
         if name not in self._found:
             self._found[name] = self._corrected(name, self._find(name))
@@ -50,21 +49,25 @@ class PriceList:
 
     def named_like(self, spelling: str) -> list[str]:
         """Return the names that mean the model of a spelling, of the most exact match there is."""
-        index = self._index if "all" in self.__dict__ else _by_spelling(self._candidates(spelling))
+        index = self._index if self._is_read else _by_spelling(self._candidates(spelling))
         return next((index[step] for step in broader(spelling) if step in index), [])
 
-    @cached_property
+    @property
     def all(self) -> Mapping[str, Row]:
         """Every row by its name."""
-        data = json.loads(self._path.read_bytes()) if self._path is not None else {}
-        rows = {name: self._corrected(name, row) for name, row in {**dict.fromkeys(self._fixed), **data}.items()}
-        found = {name: row for name, row in rows.items() if row is not None}
-        self._closed = {spelled(name) for name in rows.keys() - found.keys()} - {spelled(name) for name in found}
-        return found
+        return self._split[0]
 
     def is_closed(self, name: str) -> bool:
         """Tell whether a model is known to do something else than chat: to embed, draw, hear, speak, rank or judge."""
-        return bool(self.all) and spelled(name) in self._closed
+        return spelled(name) in self._split[1]
+
+    @cached_property
+    def _split(self) -> tuple[Mapping[str, Row], set[str]]:
+        """Return the rows one can chat with, and the spellings of all the others."""
+        data = json.loads(self._path.read_bytes()) if self._path is not None else {}
+        rows = {name: self._corrected(name, row) for name, row in {**dict.fromkeys(self._fixed), **data}.items()}
+        found = {name: row for name, row in rows.items() if row is not None}
+        return found, {spelled(name) for name in rows.keys() - found.keys()} - {spelled(name) for name in found}
 
     @cached_property
     def families(self) -> list[Row]:
@@ -86,6 +89,10 @@ class PriceList:
             for name in correction["names"]:
                 found[name] = {**found.get(name, {}), **fields}
         return found
+
+    @property
+    def _is_read(self) -> bool:
+        return "_split" in self.__dict__
 
     @cached_property
     def _index(self) -> dict[str, list[str]]:
