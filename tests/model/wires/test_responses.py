@@ -9,20 +9,16 @@ from tests.support.responses_checker import check
 from tests.support.responses_runs import (
     MODEL,
     answer,
-    calls_of,
     encoded,
-    finished,
     read,
-    reasoning_of,
     route,
-    text_of,
-    usage_of,
 )
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
+from tests.support.wire_rounds import Heard
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.errors import classify
-from tui_agent.model.protocol import ErrorKind, ModelEvent, TextDelta, ToolCallDelta
+from tui_agent.model.protocol import ErrorKind, TextDelta, ToolCallDelta
 from tui_agent.model.route import Router
 from tui_agent.model.settings import ModelSettings
 from tui_agent.model.wires import responses
@@ -38,10 +34,10 @@ def user(text: str = "hello") -> Message:
     return Message("user", (ContentText(text),))
 
 
-def replayed(events: list[ModelEvent], text: str | None = None) -> list[Item]:
+def replayed(heard: Heard, text: str | None = None) -> list[Item]:
     """The items an answer goes back as; ``text`` in place of what it said."""
-    said, blob = text_of(events) if text is None else text, finished(events).reasoning_blob
-    calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in calls_of(events))
+    said, blob = heard.text if text is None else text, heard.finished.reasoning_blob
+    calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in heard.calls)
     back = Message("assistant", (ContentText(said),) if said else (), calls, reasoning=(blob,) if blob else ())
     return responses.call(ModelRequest(MODEL, (user(), back)), route()).body["input"][1:]  # type: ignore[no-any-return]
 
@@ -168,37 +164,37 @@ def test_pictures_of_parallel_results_wait_until_all_results_are_there() -> None
 
 
 def test_parts_of_a_summary_are_shown_apart_while_they_come() -> None:
-    events = answer([reasoning(1, encrypted="g", summary=["**First**", "**Then**"]), message(2, "Done.")])
+    heard = answer([reasoning(1, encrypted="g", summary=["**First**", "**Then**"]), message(2, "Done.")])
 
-    assert reasoning_of(events) == "**First**\n\n**Then**"
-    assert text_of(events) == "Done."
+    assert heard.reasoning == "**First**\n\n**Then**"
+    assert heard.text == "Done."
 
 
 def test_calls_made_at_once_come_whole_and_in_pieces() -> None:
-    events = answer([function_call(1, "read", '{"path": "a"}'), function_call(2, "read", '{"path": "b"}')])
+    heard = answer([function_call(1, "read", '{"path": "a"}'), function_call(2, "read", '{"path": "b"}')])
 
-    assert [(call.call_id, call.tool, call.arguments) for call in calls_of(events)] == [
+    assert [(call.call_id, call.tool, call.arguments) for call in heard.calls] == [
         ("call_1", "read", '{"path": "a"}'),
         ("call_2", "read", '{"path": "b"}'),
     ]
-    pieces = [event for event in events if isinstance(event, ToolCallDelta)]
+    pieces = [event for event in heard.events if isinstance(event, ToolCallDelta)]
     assert "".join(piece.arguments for piece in pieces if piece.index == 1) == '{"path": "b"}'
-    assert finished(events).reason == "tool_calls"
+    assert heard.finished.reason == "tool_calls"
 
 
 def test_a_call_id_that_was_used_before_becomes_another() -> None:
     before = Message("assistant", (), (RequestToolCall("call_1", "read", "{}"),))
 
-    events = answer([function_call(1, "read", "{}")], ModelRequest(MODEL, (user(), before)))
+    heard = answer([function_call(1, "read", "{}")], ModelRequest(MODEL, (user(), before)))
 
-    assert calls_of(events)[0].call_id == "call_1_2"
+    assert heard.calls[0].call_id == "call_1_2"
 
 
 def test_a_refusal_is_shown_and_ends_as_filtered() -> None:
-    events = answer([message(1, "", refusal="I can't help with that.")])
+    heard = answer([message(1, "", refusal="I can't help with that.")])
 
-    assert text_of(events) == "I can't help with that."
-    assert finished(events).reason == "content_filter"
+    assert heard.text == "I can't help with that."
+    assert heard.finished.reason == "content_filter"
 
 
 @pytest.mark.parametrize(
@@ -206,10 +202,10 @@ def test_a_refusal_is_shown_and_ends_as_filtered() -> None:
     [("max_output_tokens", "length"), ("content_filter", "content_filter"), ("something_new", "length")],
 )
 def test_an_answer_that_was_ended_early_says_why(reason: str, finish: str) -> None:
-    events = answer([message(1, "Half an")], status="incomplete", reason=reason)
+    heard = answer([message(1, "Half an")], status="incomplete", reason=reason)
 
-    assert text_of(events) == "Half an"
-    assert finished(events).reason == finish
+    assert heard.text == "Half an"
+    assert heard.finished.reason == finish
 
 
 def test_tokens_are_counted_and_a_named_price_counts() -> None:
@@ -221,7 +217,7 @@ def test_tokens_are_counted_and_a_named_price_counts() -> None:
         "cost_in_usd_ticks": 25_000_000,
     }
 
-    report = usage_of(answer([message(1, "Hi.")], usage=usage))
+    report = answer([message(1, "Hi.")], usage=usage).usage
 
     assert report is not None
     told = report.usage
@@ -236,12 +232,12 @@ def test_sources_are_named_where_the_text_does_not() -> None:
         {"type": "file_citation", "filename": "notes.pdf", "file_id": "f"},
         {"type": "url_citation", "url": "https://a.example/x", "title": "About A"},
     ]
-    events = answer([message(1, "It is so ([B](https://b.example/y)).", annotations=notes), message(2, "And more.")])
+    heard = answer([message(1, "It is so ([B](https://b.example/y)).", annotations=notes), message(2, "And more.")])
 
-    assert text_of(events) == (
+    assert heard.text == (
         "It is so ([B](https://b.example/y)).\n\nSources:\n- [About A](https://a.example/x)\n- notes.pdf\n\nAnd more."
     )
-    assert [item["content"] for item in replayed(events)] == ["It is so ([B](https://b.example/y)).", "And more."]
+    assert [item["content"] for item in replayed(heard)] == ["It is so ([B](https://b.example/y)).", "And more."]
 
 
 def test_tools_that_run_elsewhere_and_what_is_unknown_are_never_run_here() -> None:
@@ -258,11 +254,11 @@ def test_tools_that_run_elsewhere_and_what_is_unknown_are_never_run_here() -> No
         {"id": "new_4", "type": "never_heard_of", "status": "completed"},
         message(5, "Found it."),
     ]
-    events = answer(output)
+    heard = answer(output)
 
-    assert calls_of(events) == []
-    assert text_of(events) == "Found it."
-    assert [item.get("type", "message") for item in replayed(events)] == ["web_search_call", "message"]
+    assert heard.calls == []
+    assert heard.text == "Found it."
+    assert [item.get("type", "message") for item in replayed(heard)] == ["web_search_call", "message"]
 
 
 # -- reasoning and its place ----------------------------------------------------------------------------------
@@ -293,10 +289,10 @@ def test_reasoning_goes_back_whole_between_text_and_calls() -> None:
 
 
 def test_two_messages_of_one_answer_go_back_as_two_with_their_phases() -> None:
-    events = answer([message(1, "I look.", phase="commentary"), message(2, "It is 4.", phase="final_answer")])
+    heard = answer([message(1, "I look.", phase="commentary"), message(2, "It is 4.", phase="final_answer")])
 
-    assert text_of(events) == "I look.\n\nIt is 4."
-    assert replayed(events) == [
+    assert heard.text == "I look.\n\nIt is 4."
+    assert replayed(heard) == [
         {"role": "assistant", "content": "I look.", "phase": "commentary"},
         {"role": "assistant", "content": "It is 4.", "phase": "final_answer"},
     ]
@@ -335,12 +331,12 @@ def test_a_blob_of_another_format_is_left_out() -> None:
 
 
 def test_half_characters_in_a_summary_end_nothing() -> None:
-    events = answer([reasoning(1, encrypted="g", summary=["\ud83d"]), message(2, "Hi.")])
-    blob = finished(events).reasoning_blob
+    heard = answer([reasoning(1, encrypted="g", summary=["\ud83d"]), message(2, "Hi.")])
+    blob = heard.finished.reasoning_blob
 
     assert blob is not None
     assert blob.encode("utf-8")
-    assert replayed(events)[0]["encrypted_content"] == "g"
+    assert replayed(heard)[0]["encrypted_content"] == "g"
 
 
 # -- servers that do otherwise --------------------------------------------------------------------------------
@@ -350,11 +346,11 @@ def test_what_comes_only_when_an_item_closes_is_passed_on_then() -> None:
     output = [reasoning(1, encrypted=None, plain="Think."), message(2, "I look."), function_call(3, "read", '{"a": 1}')]
     silent = [event for event in stream(response(output)) if not event["type"].endswith(".delta")]
 
-    events = read(encoded(silent), ModelRequest(MODEL, ()))
+    heard = read(encoded(silent))
 
-    assert (reasoning_of(events), text_of(events)) == ("Think.", "I look.")
-    assert [call.arguments for call in calls_of(events)] == ['{"a": 1}']
-    assert replayed(events)[0] == output[0]
+    assert (heard.reasoning, heard.text) == ("Think.", "I look.")
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+    assert replayed(heard)[0] == output[0]
 
 
 def test_arguments_that_come_only_in_their_own_last_event_count() -> None:
@@ -362,18 +358,18 @@ def test_arguments_that_come_only_in_their_own_last_event_count() -> None:
     bare = [event for event in stream(response(output)) if not event["type"].endswith((".delta", "output_item.done"))]
     bare[-1] = {**bare[-1], "response": {**bare[-1]["response"], "output": []}}
 
-    assert [call.arguments for call in calls_of(read(encoded(bare), ModelRequest(MODEL, ())))] == ['{"a": 1}']
+    assert [call.arguments for call in read(encoded(bare)).calls] == ['{"a": 1}']
 
 
 def test_a_body_without_a_stream_is_a_whole_answer() -> None:
     output = [THOUGHT, message(2, "Hi."), function_call(3, "read", "{}")]
     reader = responses.reader(ModelRequest(MODEL, ()), route())
 
-    events = [*reader.feed("", json.dumps(response(output))), *reader.end()]
+    heard = Heard((*reader.feed("", json.dumps(response(output))), *reader.end()))
 
-    assert (reasoning_of(events), text_of(events)) == ("Look first.", "Hi.")
-    assert [call.tool for call in calls_of(events)] == ["read"]
-    assert replayed(events)[0] == THOUGHT
+    assert (heard.reasoning, heard.text) == ("Look first.", "Hi.")
+    assert [call.tool for call in heard.calls] == ["read"]
+    assert replayed(heard)[0] == THOUGHT
 
 
 def test_ids_that_change_with_every_event_confuse_nothing() -> None:
@@ -386,20 +382,20 @@ def test_ids_that_change_with_every_event_confuse_nothing() -> None:
         if "item" in event:
             event["item"] = {**event["item"], "id": f"y{number}"}
 
-    got = read(encoded(events), ModelRequest(MODEL, ()))
+    heard = read(encoded(events))
 
-    assert text_of(got) == "One two three."
-    assert [call.arguments for call in calls_of(got)] == ['{"a": 1}']
+    assert heard.text == "One two three."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
 
 
 def test_items_without_numbers_are_told_by_their_ids() -> None:
     events = stream(response([message(1, "One two."), function_call(2, "read", '{"a": 1}')]))
     bare = [{name: value for name, value in event.items() if name != "output_index"} for event in events]
 
-    got = read(encoded(bare), ModelRequest(MODEL, ()))
+    heard = read(encoded(bare))
 
-    assert text_of(got) == "One two."
-    assert [call.arguments for call in calls_of(got)] == ['{"a": 1}']
+    assert heard.text == "One two."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
 
 
 def test_items_that_all_have_the_number_0_stay_apart() -> None:
@@ -408,10 +404,10 @@ def test_items_that_all_have_the_number_0_stay_apart() -> None:
     )
     same = [event | ({"output_index": 0} if "output_index" in event else {}) for event in events]
 
-    got = read(encoded(same), ModelRequest(MODEL, ()))
+    heard = read(encoded(same))
 
-    assert text_of(got) == "One two."
-    assert [call.arguments for call in calls_of(got)] == ['{"a": 1}', "{}"]
+    assert heard.text == "One two."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}', "{}"]
 
 
 def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
@@ -419,28 +415,28 @@ def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
     closed = encoded(events) + b"data: [DONE]\n\n"
     open_ = encoded(events[:-1]) + b"data: [DONE]\n\n"
 
-    assert text_of(read(closed, ModelRequest(MODEL, ()))) == "Hi."
+    assert read(closed).text == "Hi."
     with pytest.raises(WireFailure) as caught:
-        read(open_, ModelRequest(MODEL, ()))
+        read(open_)
     assert caught.value.failure.cause == "closed"
 
 
 def test_what_breaks_after_the_answer_is_no_failure_of_it() -> None:
     body = encoded(stream(response([message(1, "Hi.")]))) + b"data: {nonsense\n\n"
 
-    assert text_of(read(body, ModelRequest(MODEL, ()), size=64)) == "Hi."
+    assert read(body, size=64).text == "Hi."
 
 
 def test_an_event_nobody_knows_changes_nothing() -> None:
     events = stream(response([message(1, "Hi.")]))
     odd = [{"type": "response.something.new", "output_index": 7, "delta": {"a": 1}}, {"type": "keepalive"}, {"x": None}]
 
-    got = read(
+    heard = read(
         encoded([{**event, "type": event.get("type", "")} for event in [*odd, *events]]), ModelRequest(MODEL, ())
     )
 
-    assert text_of(got) == "Hi."
-    assert [event for event in got if isinstance(event, TextDelta)]
+    assert heard.text == "Hi."
+    assert [event for event in heard.events if isinstance(event, TextDelta)]
 
 
 # -- failures -------------------------------------------------------------------------------------------------
@@ -449,7 +445,7 @@ def test_an_event_nobody_knows_changes_nothing() -> None:
 def _failure(*events: Item) -> WireFailure:
     start = stream(response([message(1, "Half an")]))[:5]
     with pytest.raises(WireFailure) as caught:
-        read(encoded([*start, *events]), ModelRequest(MODEL, ()))
+        read(encoded([*start, *events]))
     return caught.value
 
 
@@ -508,7 +504,7 @@ def test_an_error_in_a_body_without_a_stream_is_told() -> None:
 
 def test_an_event_that_is_no_json_is_a_broken_answer() -> None:
     with pytest.raises(WireFailure) as caught:
-        read(b"data: {nonsense\n\n" + encoded(stream(response([message(1, "Hi.")]))), ModelRequest(MODEL, ()))
+        read(b"data: {nonsense\n\n" + encoded(stream(response([message(1, "Hi.")]))))
     assert caught.value.failure.cause == "broken"
 
 

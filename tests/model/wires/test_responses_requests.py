@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.entry_strategies import Growing, arguments, images, texts
 from tests.support.responses_checker import check
-from tests.support.responses_runs import MODEL, calls_of, encoded, finished, read, reasoning_of, route, text_of
+from tests.support.responses_runs import MODEL, encoded, read, route
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
+from tests.support.wire_rounds import Heard
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.wires import responses
@@ -23,7 +24,6 @@ from tui_agent.session.entries import (
     ReasoningPart,
     SystemEntry,
     TextPart,
-    ToolCallPart,
     ToolResultEntry,
     ToolSchema,
     ToolStatus,
@@ -124,16 +124,9 @@ def _answer(draw: st.DrawFn, talk: Talk) -> None:
     if cut is not None:
         _cut_short(talk, events[:cut])
         return
-    read_events = read(encoded(events), talk.request())
-    blob = finished(read_events).reasoning_blob
-    thought = reasoning_of(read_events)
-    parts: list[Any] = [ReasoningPart(text=thought, blob=blob, model=MODEL)] if thought or blob else []
-    if text := text_of(read_events):
-        parts.append(TextPart(text=text))
-    calls = calls_of(read_events)
-    parts += [ToolCallPart(call_id=call.call_id, tool=call.tool, arguments=call.arguments) for call in calls]
-    talk.path.append(AssistantEntry, parts=tuple(parts), model=MODEL, finish=finished(read_events).reason)
-    for call in calls:
+    heard = read(encoded(events), talk.request())
+    talk.path.entries.append(heard.entry(MODEL, len(talk.path.entries) + 1))
+    for call in heard.calls:
         if draw(st.integers(0, 5)):
             shown = tuple(draw(st.lists(images, max_size=1)))
             fields = {"status": draw(st.sampled_from(ToolStatus)), "output": draw(texts), "attachments": shown}
@@ -143,9 +136,9 @@ def _answer(draw: st.DrawFn, talk: Talk) -> None:
 def _cut_short(talk: Talk, events: list[Item]) -> None:
     """Keep of an answer that was interrupted what the program does: what had come, and nothing to send back."""
     reader = responses.reader(talk.request(), route())
-    got = [event for one in events for event in reader.feed(one["type"], json.dumps(one))]
-    parts: list[Any] = [ReasoningPart(text=thought, model=MODEL)] if (thought := reasoning_of(got)) else []
-    parts += [TextPart(text=text)] if (text := text_of(got)) else []
+    heard = Heard(tuple(event for one in events for event in reader.feed(one["type"], json.dumps(one))))
+    parts: list[Any] = [ReasoningPart(text=heard.reasoning, model=MODEL)] if heard.reasoning else []
+    parts += [TextPart(text=heard.text)] if heard.text else []
     talk.path.append(AssistantEntry, parts=tuple(parts), model=MODEL, interrupted=True, finish="interrupted")
 
 
