@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.model_client import ask, collect
 from tests.support.model_server import Call, Fault, ModelServer, Turn
-from tui_agent.model.client import HostClient
+from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind, Finished
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 MODEL = "gemini/gemini-2.5-pro"
 
 
-async def test_an_answer_is_whole_when_gemini_says_why_it_ended(client: HostClient, server: ModelServer) -> None:
+async def test_an_answer_is_whole_when_gemini_says_why_it_ended(client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn("Hello there.", usage={"input": 100, "output": 30, "cache_read": 40, "reasoning": 20}))
 
     answer = await collect(client, ask(MODEL))
@@ -25,7 +25,7 @@ async def test_an_answer_is_whole_when_gemini_says_why_it_ended(client: HostClie
     assert (usage.input, usage.output, usage.cache_read, usage.reasoning) == (100, 30, 40, 20)
 
 
-async def test_calls_of_gemini_arrive(client: HostClient, server: ModelServer) -> None:
+async def test_calls_of_gemini_arrive(client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn("", tool_calls=(Call("read", {"path": "a"}), Call("read", {"path": "b"}))))
 
     answer = await collect(client, ask(MODEL, tools=True))
@@ -37,7 +37,7 @@ async def test_calls_of_gemini_arrive(client: HostClient, server: ModelServer) -
     ]
 
 
-async def test_a_cut_answer_of_gemini_is_noticed(client: HostClient, server: ModelServer) -> None:
+async def test_a_cut_answer_of_gemini_is_noticed(client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn("Hello there.", fault=Fault("cut", after=1)))
 
     answer = await collect(client, ask(MODEL))
@@ -46,7 +46,7 @@ async def test_a_cut_answer_of_gemini_is_noticed(client: HostClient, server: Mod
     assert answer.error.kind is ErrorKind.NETWORK
 
 
-async def test_an_answer_of_gemini_that_just_ends_is_not_whole(client: HostClient, server: ModelServer) -> None:
+async def test_an_answer_of_gemini_that_just_ends_is_not_whole(client: ProviderClient, server: ModelServer) -> None:
     half = {"candidates": [{"content": {"parts": [{"text": "Hel"}], "role": "model"}, "index": 0}]}
     server.play(Turn(events=[half]))
 
@@ -56,7 +56,9 @@ async def test_an_answer_of_gemini_that_just_ends_is_not_whole(client: HostClien
     assert answer.error.kind is ErrorKind.NETWORK
 
 
-async def test_usage_after_the_end_of_an_answer_of_geminis_is_counted(client: HostClient, server: ModelServer) -> None:
+async def test_usage_after_the_end_of_an_answer_of_geminis_is_counted(
+    client: ProviderClient, server: ModelServer
+) -> None:
     content = {"parts": [{"text": "Hello."}], "role": "model"}
     whole = {"candidates": [{"content": content, "index": 0, "finishReason": "STOP"}]}
     server.play(Turn(events=[whole, {"usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 5}}]))
@@ -68,7 +70,7 @@ async def test_usage_after_the_end_of_an_answer_of_geminis_is_counted(client: Ho
     assert (answer.usage.usage.input, answer.usage.usage.output) == (40, 5)
 
 
-async def test_a_prompt_gemini_blocks_is_filtered(client: HostClient, server: ModelServer) -> None:
+async def test_a_prompt_gemini_blocks_is_filtered(client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn(events=[{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}}]))
 
     answer = await collect(client, ask(MODEL))

@@ -7,8 +7,8 @@ from typing import Literal
 
 from tui_agent.session.effort import Effort
 
-WireName = Literal["chat", "responses", "messages", "gemini"]
-"""The formats spoken without a library: chat completions, OpenAI Responses, Anthropic Messages, Google's Gemini."""
+WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
+"""The formats spoken without a library: chat completions, OpenAI's Responses, Anthropic's, Google's and Ollama's."""
 
 Parameters = dict[str, tuple[str, ...]]
 """Parameters of litellm and the environment variables, in order, that they come from."""
@@ -142,6 +142,8 @@ class Provider:
     model_name: Callable[[str], str] | None = None
     """Makes the name the provider knows a model by, where it is not what stands behind the slash."""
     empty_body_is_overflow: bool = False
+    lists_models: bool = False
+    """Its list of models says windows and prices, of many more than any file knows."""
 
     @property
     def variables(self) -> Parameters:
@@ -274,7 +276,10 @@ _TABLE = (
         wire="chat",
         url="https://openrouter.ai/api/v1",
         url_variables=("OPENROUTER_API_BASE",),
-        chat=ChatFormat(effort="reasoning", reasoning_back="details", fields={"usage": {"include": True}}),
+        lists_models=True,
+        chat=ChatFormat(
+            effort="reasoning", reasoning_back="details", cache_key="session_id", fields={"usage": {"include": True}}
+        ),
     ),
     Provider(
         "mistral",
@@ -474,6 +479,7 @@ _TABLE = (
         wire="chat",
         url="https://ai-gateway.vercel.sh/v1",
         url_variables=("VERCEL_AI_GATEWAY_API_BASE",),
+        lists_models=True,
         chat=ChatFormat(effort="reasoning", reasoning_back="details", reasoning_apart="^google/"),
     ),
     Provider(
@@ -497,7 +503,14 @@ _TABLE = (
         wire="chat",
         url_variables=("LITELLM_PROXY_API_BASE",),
     ),
-    Provider("ollama", "Ollama", url_variables=("OLLAMA_API_BASE",), local_url="http://127.0.0.1:11434"),
+    Provider(
+        "ollama",
+        "Ollama",
+        ("OLLAMA_API_KEY",),
+        local_url="http://127.0.0.1:11434",
+        wire="ollama",
+        url_variables=("OLLAMA_API_BASE",),
+    ),
     Provider(
         "lm_studio",
         "LM Studio",

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from tui_agent.model.addresses import Addresses
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.errors import Target, missing_key
 from tui_agent.model.keys import Key, Keys
@@ -44,6 +45,8 @@ class Route:
     """The key is a bearer token, whatever the provider's keys are."""
     is_small_server: bool = False
     """An OpenAI-compatible server of the user's own choice, not held to every word of the format."""
+    is_elsewhere: bool = False
+    """The user named an address: it may not be the provider who answers there."""
     wire: WireName | None = None
     name: str = ""
     """What the provider calls the model."""
@@ -88,18 +91,23 @@ class Router:
         self._models = dict(models or {})
         self._providers = dict(providers or {})
         self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+        self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
         """Know models and providers from now on as the user set them up, while the program runs."""
         self._models, self._providers = dict(models), dict(providers)
         self._catalog.use(models, providers)
-        self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+        self._find_again()
 
     def add(self, model: str, settings: ModelSettings) -> None:
         """Know a model from now on as the user set it up, while the program runs."""
         self._models[model] = settings
         self._catalog.add(model, settings)
+        self._find_again()
+
+    def _find_again(self) -> None:
         self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+        self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def wire(self, model: str) -> WireName | None:
         """Return the format a model is spoken to in, None when litellm does it."""
@@ -122,8 +130,8 @@ class Router:
         common = self._providers.get(provider.id, ProviderSettings())
         environment = self.keys.parameters(provider)
         options = settings.options
-        own_url = _text(options.get("api_base") or options.get("base_url")) or settings.base_url or common.base_url
-        url = own_url or environment.get("api_base")
+        place = self._addresses.of(provider, model)
+        url = _text(options.get("api_base") or options.get("base_url")) or (place.url if place.source else None)
         key = self.keys.find(provider, model)
         target = Target(
             model=model,
@@ -132,7 +140,11 @@ class Router:
             key=key.source if key is not None else self.keys.advice(provider, model),
             empty_body_is_overflow=provider.empty_body_is_overflow,
         )
-        self._require(provider, own_url, key, target)
+        # A company's or one's own server may want no key; a provider's always does.
+        keyless = url is not None and (
+            "api_base" not in provider.required or place.source not in provider.url_variables
+        )
+        self._require(provider, url, key, target, keyless=keyless)
         secret = key.secret if key is not None else None
         if secret is None and (url or provider.local_url):
             secret = SecretStr(NO_KEY)
@@ -142,7 +154,8 @@ class Router:
             target,
             key=secret,
             bearer=key is not None and key.source in provider.bearer_keys,
-            is_small_server=provider.local_url is not None or (provider.id == "openai" and url is not None),
+            is_small_server=provider.local_url is not None or (url is not None and provider.chat_elsewhere is not None),
+            is_elsewhere=url is not None,
             wire=self.wire(model),
             headers={**provider.headers, **common.headers, **settings.headers},
         )
@@ -150,12 +163,14 @@ class Router:
             return replace(route, parameters=_for_litellm(route, settings, {**environment, "api_base": url}))
         return _native(route, settings, common, {**environment, "api_base": url})
 
-    def _require(self, provider: Provider, base_url: str | None, key: Key | None, target: Target) -> None:
+    def _require(
+        self, provider: Provider, base_url: str | None, key: Key | None, target: Target, *, keyless: bool
+    ) -> None:
         missing = self.keys.missing_parameters(provider)
         if missing and base_url is None and (key is None or provider.id != "bedrock"):
             raise ModelError(ErrorKind.AUTH, f"{provider.name} needs {' and '.join(missing)} to be set.")
         wants_key = bool(provider.keys) and provider.id != "bedrock" and not provider.local_url
-        if key is None and base_url is None and wants_key:
+        if key is None and wants_key and not keyless:
             raise missing_key(target)
 
 
@@ -190,7 +205,7 @@ def _native(
 
 
 _VERSIONED = re.compile(r"/v\d+\w*$")
-_PATHS = ("/chat/completions", "/responses", "/messages")
+_PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 
 
 def _base(url: str, wire: WireName | None) -> str:
@@ -201,6 +216,8 @@ def _base(url: str, wire: WireName | None) -> str:
     url = url.rstrip("/")
     for path in _PATHS:
         url = url.removesuffix(path)
+    if wire == "ollama":
+        return url.removesuffix("/v1").removesuffix("/api")
     return f"{url}/v1" if wire == "messages" and not _VERSIONED.search(url) else url
 
 

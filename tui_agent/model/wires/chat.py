@@ -59,7 +59,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 _OPTIONAL = (
     "stream_options", "reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget",
-    "chat_template_kwargs", "prompt_cache_key", "tool_choice", "usage",
+    "chat_template_kwargs", "prompt_cache_key", "session_id", "tool_choice", "usage",
 )  # fmt: skip
 
 
@@ -78,7 +78,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
             body["tool_choice"] = request.tool_choice
     if request.max_output_tokens is not None:
         body[chat.max_tokens] = request.max_output_tokens
-    body |= _effort(request.effort, route)
+    if with_reasoning:
+        body |= _effort(request.effort, route)
     if chat.cache_key and request.session:
         body[chat.cache_key] = request.session
     headers = {chat.cache_key_header: request.session} if chat.cache_key_header and request.session else {}

@@ -1,4 +1,4 @@
-"""Cuts a body of server-sent events into events, however the bytes were cut on their way."""
+"""Cuts a body into events, however the bytes were cut on their way."""
 
 
 class EventDecoder:
@@ -42,3 +42,27 @@ class EventDecoder:
                     self._data.clear()
                 self._event = ""
         return events
+
+
+class DocumentDecoder:
+    """Decodes JSON: one document a line, as Ollama sends them, or a single one of many lines."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[str, str]]:
+        """Take bytes and return the documents that are complete now, without a name."""
+        self._rest += data
+        if b"\n" not in data:
+            return []
+        *lines, rest = bytes(self._rest).split(b"\n")
+        # The first line of a document of many is never a whole one.
+        if not all(line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines if line.strip()):
+            return []
+        self._rest = bytearray(rest)
+        return [("", line.decode("utf-8", "replace")) for line in lines if line.strip()]
+
+    def end(self) -> list[tuple[str, str]]:
+        """Return what was not followed by the end of a line."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        return [("", rest.decode("utf-8", "replace"))] if rest.strip() else []

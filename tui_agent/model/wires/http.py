@@ -22,7 +22,7 @@ from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, Tool
 from tui_agent.model.redaction import redact
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
-from tui_agent.model.wires.events import EventDecoder
+from tui_agent.model.wires.events import DocumentDecoder, EventDecoder
 from tui_agent.model.wires.wire import Call, Reader, WireFailure
 
 _ERROR_BODY = 64 << 10
@@ -161,18 +161,15 @@ def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSetti
 
 async def _feed(response: httpx.Response, reader: Reader, limits: HostSettings, arrivals: _Arrivals) -> None:
     """Feed an answer's body to its reader until it is whole or its connection ends."""
-    body, decoder = response.aiter_bytes(), EventDecoder()
-    begun = False
-    whole: bytearray | None = None
+    body = response.aiter_bytes()
+    decoder: EventDecoder | DocumentDecoder | None = None
     wait, cause = limits.first_byte_timeout, "timeout"
     try:
         while not reader.done and (data := await _within(wait, cause, anext(body, b""))):
             wait, cause = limits.stall_timeout, "stalled"
-            if not begun and (first := data.lstrip()[:1]):
-                begun, whole = True, _document(first)
-            if whole is not None:
-                whole += data
+            if decoder is None and not (data := data.lstrip()):
                 continue
+            decoder = decoder or _decoder(data[:1])
             events: list[ModelEvent] = []
             for name, text in decoder.feed(data):
                 events += reader.feed(name, text)
@@ -181,22 +178,20 @@ async def _feed(response: httpx.Response, reader: Reader, limits: HostSettings, 
         # What breaks after the answer is complete doesn't make it incomplete.
         if not reader.finished:
             raise
-    if whole is not None:
-        await arrivals.put(reader.feed("", whole.decode("utf-8", "replace")), 0)
-    elif not reader.done:
+    if decoder is not None and not reader.done:
         await arrivals.put(_last(decoder, reader), 0)
     await arrivals.put(reader.end(), 0)
     await _linger(body)
 
 
-def _document(first: bytes) -> bytearray | None:
-    """Return where to collect a body that is one document, by its first byte; None for a stream."""
+def _decoder(first: bytes) -> EventDecoder | DocumentDecoder:
+    """Return what decodes a body, by its first byte: some answer with one document where a stream was asked for."""
     if first == b"<":
         raise WireFailure(Failure("it answers with a web page", status=httpx.codes.NOT_FOUND))
-    return bytearray() if first in {b"{", b"["} else None
+    return DocumentDecoder() if first in {b"{", b"["} else EventDecoder()
 
 
-def _last(decoder: EventDecoder, reader: Reader) -> list[ModelEvent]:
+def _last(decoder: EventDecoder | DocumentDecoder, reader: Reader) -> list[ModelEvent]:
     """Feed what the last event had when the connection ended; half of one is nothing."""
     events: list[ModelEvent] = []
     for name, text in decoder.end():

@@ -341,10 +341,7 @@ class ResponsesReader:
     def _take(self, event: str, value: dict[str, Any]) -> None:
         delta = value.get("delta")
         match value.get("type") or event:
-            case "response.output_text.delta":
-                self._text(self._item(value, "message"), _part_of(value, "text"), delta)
-            case "response.refusal.delta":
-                self._refused = True
+            case "response.output_text.delta" | "response.refusal.delta":
                 self._text(self._item(value, "message"), _part_of(value, "text"), delta)
             case "response.function_call_arguments.delta":
                 self._arguments(self._item(value, "function_call"), delta)
