@@ -410,6 +410,71 @@ def test_items_that_all_have_the_number_0_stay_apart() -> None:
     assert [call.arguments for call in heard.calls] == ['{"a": 1}', "{}"]
 
 
+def test_calls_written_at_once_are_told_by_their_ids_where_there_are_no_numbers() -> None:
+    calls = [function_call(1, "read", '{"a": 1}'), function_call(2, "read", '{"b": 2}')]
+    start, echo, *events = stream(response(calls))
+    bare = [{name: value for name, value in event.items() if name != "output_index"} for event in events]
+    half = (len(bare) - 1) // 2
+    mixed = [event for pair in zip(bare[:half], bare[half:-1], strict=True) for event in pair]
+
+    heard = read(encoded([start, echo, *mixed, bare[-1]]))
+
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}', '{"b": 2}']
+
+
+def test_items_that_close_only_with_the_whole_response_are_taken_from_it() -> None:
+    output = [THOUGHT, message(2, "One two three."), function_call(3, "read", '{"a": 1}')]
+    events = stream(response(output))
+    unclosed = [event for event in events if not event["type"].endswith((".done", "arguments.delta"))]
+
+    heard = read(encoded(unclosed))
+
+    assert heard.text == "One two three."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+    assert replayed(heard)[0] == THOUGHT
+
+
+def test_an_item_that_closes_twice_counts_once() -> None:
+    note = {"type": "url_citation", "url": "https://a.example/x", "title": "A"}
+    events = stream(response([message(1, "Hi.", annotations=[note])]))
+    closing = next(event for event in events if event["type"] == "response.output_item.done")
+
+    heard = read(encoded([*events[:-1], closing, events[-1]]))
+
+    assert heard.text == "Hi.\n\nSources:\n- [A](https://a.example/x)"
+
+
+def test_what_an_item_is_said_to_hold_at_last_is_not_added_to_something_else() -> None:
+    events = stream(response([message(1, "One two three.")]))
+    other = [
+        event | ({"item": message(1, "Something else.")} if event["type"].endswith("item.done") else {})
+        for event in events
+    ]
+
+    assert read(encoded(other)).text == "One two three."
+
+
+def test_arguments_of_which_a_piece_was_lost_are_those_of_the_whole_call() -> None:
+    events = stream(response([function_call(1, "read", '{"path": "a"}')]))
+    lost = next(event for event in events if event["type"].endswith("arguments.delta"))
+
+    assert [call.arguments for call in read(encoded(e for e in events if e is not lost)).calls] == ['{"path": "a"}']
+
+
+def test_texts_of_two_messages_that_come_mixed_are_all_shown() -> None:
+    output = [THOUGHT, message(2, "One two."), message(3, "Three four.")]
+    events = stream(response(output), pieces=2)
+    first = [event for event in events if event.get("output_index") == 1]
+    second = [event for event in events if event.get("output_index") == 2]
+    mixed = [event for pair in zip(first, second, strict=True) for event in pair]
+    others = [event for event in events if event not in first + second]
+
+    heard = read(encoded([*others[:-1], *mixed, others[-1]]))
+
+    assert heard.text.split() == ["One", "Three", "two.", "four."]
+    assert [item.get("type", "message") for item in replayed(heard)] == ["message"]
+
+
 def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
     events = stream(response([message(1, "Hi.")]))[:-1]
     closed = encoded(events) + b"data: [DONE]\n\n"
@@ -422,9 +487,11 @@ def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
 
 
 def test_what_breaks_after_the_answer_is_no_failure_of_it() -> None:
-    body = encoded(stream(response([message(1, "Hi.")]))) + b"data: {nonsense\n\n"
+    reader = responses.reader(ModelRequest(MODEL, ()), route())
+    events = [event for one in stream(response([message(1, "Hi.")])) for event in reader.feed("", json.dumps(one))]
 
-    assert read(body, size=64).text == "Hi."
+    assert reader.feed("", "{nonsense") == []
+    assert Heard((*events, *reader.end())).text == "Hi."
 
 
 def test_an_event_nobody_knows_changes_nothing() -> None:
