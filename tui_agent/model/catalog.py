@@ -203,6 +203,10 @@ class Catalog:
             return True
         return self._is_passed_on(model) and self._related(model) is not None
 
+    def is_set_up(self, model: str) -> bool:
+        """Tell whether the settings have a table for a model."""
+        return model in self._settings
+
     def is_own_server(self, model: str) -> bool:
         """Tell whether a model runs on a server of the user's, which alone knows its names."""
         return provider_of(self.provider(model)).local_url is not None or bool(self.place(model).source)
@@ -268,7 +272,7 @@ class Catalog:
     def _is_passed_on(self, model: str) -> bool:
         """Tell whether a model may be another's than its provider's: at a host of many, or behind a gateway."""
         provider = self.provider(model)
-        return provider not in _OWN_ONLY or bool(self.place(model).source)
+        return (provider in PROVIDERS and provider not in _OWN_ONLY) or bool(self.place(model).source)
 
     def _row(self, model: str) -> Row | None:
         """Return the row of a model, completed with what is known of it elsewhere."""

@@ -76,7 +76,7 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
         if place.url and place.url not in found:
             found[place.url] = Server(provider, place, _headers(provider, place, keys, model))
 
-    for model in models:
+    for model in filter(None, models):
         provider = provider_of(model.partition("/")[0])
         place = addresses.of(provider, model)
         if place.is_own:

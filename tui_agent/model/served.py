@@ -67,6 +67,11 @@ class ServedModels:
         answer = self.answer(url)
         return "" if answer is None else ago(self._now() - answer.asked)
 
+    def is_fresh(self, url: str) -> bool:
+        """Tell whether the server at an address said something within a day."""
+        answer = self.answer(url)
+        return answer is not None and self._now() - answer.asked < _DAY
+
     def keep(self, url: str, models: Mapping[str, ServedModel]) -> None:
         """Keep what a server said just now."""
         known = dict(self._known())

@@ -84,7 +84,7 @@ async def model(main: MainScreen, argument: str) -> None:
     if argument:
         chosen(argument)
     elif main.agent is not None:
-        main.app.push_screen(ModelPicker(main.services.models, main.agent.model), chosen)
+        main.app.push_screen(ModelPicker(main.services, main.agent.model), chosen)
 
 
 async def effort(main: MainScreen, argument: str) -> None:

@@ -41,6 +41,13 @@ def _switch(main: "MainScreen", model: str) -> None:
         main.agent.change_model(model)
         main.services.save_setting("model", model)
         main.show_facts()
+        main.run_soon(_learn_of(main, model))
+
+
+async def _learn_of(main: "MainScreen", model: str) -> None:
+    """Ask the server of a model how large its window is, where only that knows; nothing waits for it."""
+    if await main.services.ask_servers(model):
+        main.show_facts()
 
 
 async def _ask(main: "MainScreen", agent: SwitchingAgent, model: str, ahead: "SwitchAhead") -> str | None:
