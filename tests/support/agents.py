@@ -113,7 +113,7 @@ def make_agent(
     store = Store(tmp_path / "sessions.db")
     if keeps_files:
         ports.setdefault("checkpoints", Keeping(store.put_blob, store.blob))
-    directory = FixedDirectory(window)
+    directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate)
     agent = Agent(

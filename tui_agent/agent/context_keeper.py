@@ -46,6 +46,8 @@ from tui_agent.session.session import Session
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
+ROUGH_SHARE = 0.3
+"""Share of the window up to which tokens by a rule of thumb will do: some text has three times as many."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
 
@@ -120,12 +122,14 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load the model's encoding and what files tell; in a thread, because the first time takes a moment."""
+        """Load what files tell, and the model's encoding where it is wanted; in a thread, because it takes a moment."""
         await asyncio.to_thread(self._ports.knowledge.load)
         if problem := self._ports.knowledge.take_problems():
             self._channel.emit(Notice(problem, "warning"))
         if self.model not in self._warmed:
-            await asyncio.to_thread(self._ports.directory.counter(self.model).warm)
+            counter = self._ports.directory.counter(self.model)
+            if counter.exact:
+                await asyncio.to_thread(counter.warm)
             self._warmed.add(self.model)
 
     async def gather_tools(self) -> None:
@@ -209,6 +213,7 @@ class ContextKeeper:
         """
         self._overflows = 0
         self._prune_images()
+        await self._count_well()
         await self.compact_as_asked()
         await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
@@ -217,6 +222,12 @@ class ContextKeeper:
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{describe_full(size)} {Hold.OFF.value}")
         self.ensure_head()
+
+    async def _count_well(self) -> None:
+        """Load the encoding where a rule of thumb may be wrong about whether there is room."""
+        counter, size = self._ports.directory.counter(self.model), self.size()
+        if counter.is_rough and size.total > ROUGH_SHARE * (size.window - size.reserve):
+            await asyncio.to_thread(counter.warm)
 
     async def compact_as_asked(self) -> None:
         """Carry out the compaction that was asked for during the run, if one was."""
@@ -312,7 +323,8 @@ class ContextKeeper:
     async def after_run(self) -> None:
         """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
         answer = newest_report(self._session.active_path())
-        if answer is not None and answer.usage is not None:
+        rough = self._ports.directory.counter(self.model).is_rough
+        if answer is not None and answer.usage is not None and not rough:
             self._ports.directory.learn(answer.model, estimate=answer.estimate, reported=answer.usage.prompt)
         self._prune_images()
         if self.settings().prune.when == "run_end":

@@ -38,6 +38,7 @@ class CatalogDirectory:
     """The ``ModelDirectory`` the real program uses.
 
     ``path`` None keeps what is learnt in memory only. ``wire_of`` says which format a model is spoken to in.
+    Without ``exact_counts`` no encoding is loaded as long as a rule of thumb will do.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class CatalogDirectory:
         templates: Templates | None = None,
         *,
         wire_of: Callable[[str], WireName | None] = lambda _model: None,
+        exact_counts: bool = True,
     ) -> None:
         self._templates = templates or Templates()
         self._catalog = catalog
         self._path = path
         self._wire_of = wire_of
+        self._exact_counts = exact_counts
         self._learnt = _load(path)
         self._counters: dict[str, TokenCounter] = {}
 
@@ -84,7 +87,7 @@ class CatalogDirectory:
         counter = self._counters.get(model)
         if counter is None:
             factor = self._learnt.factors.get(model, initial_factor(model))
-            counter = self._counters[model] = TokenCounter(model, factor, self._templates)
+            counter = self._counters[model] = TokenCounter(model, factor, self._templates, self._exact_counts)
         return counter
 
     def learn(self, model: str, *, estimate: int, reported: int) -> None:
