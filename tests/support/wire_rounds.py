@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from tui_agent.context.projection import ModelTraits, project
@@ -16,7 +17,9 @@ from tui_agent.model.protocol import (
     ToolCallReady,
     UsageReport,
 )
+from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.route import Route, Router
+from tui_agent.model.settings import ModelSettings
 from tui_agent.model.wires.events import EventDecoder
 from tui_agent.model.wires.wire import Reader, Wire
 from tui_agent.session.entries import (
@@ -33,15 +36,21 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 
-KEYS = {"ANTHROPIC_API_KEY": "sk-ant-x", "OPENAI_API_KEY": "sk-x", "OPENROUTER_API_KEY": "sk-or-x", "XAI_API_KEY": "x"}
+KEYS = {"ANTHROPIC_API_KEY": "sk-ant-x"} | {key: "x" for row in PROVIDERS.values() for key in row.keys[:1]}
 READ = ToolSchema(name="read", description="Read a file.", parameters={"type": "object", "properties": {}})
 
 
 def route_to(model: str, **settings: Any) -> Route:
     """Return the route of a model as the user's settings make it."""
-    from tui_agent.model.settings import ModelSettings
+    return _route(model, {model: ModelSettings(**settings)}) if settings else _plain_route(model)
 
-    models = {model: ModelSettings(**settings)} if settings else {}
+
+@cache
+def _plain_route(model: str) -> Route:
+    return _route(model, {})
+
+
+def _route(model: str, models: dict[str, ModelSettings]) -> Route:
     return Router(Catalog(models), KEYS, models=models).route(model)
 
 

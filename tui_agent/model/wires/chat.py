@@ -444,6 +444,7 @@ class _Tags:
     def __init__(self) -> None:
         self._held = ""
         self._state: str = "before"
+        self._shown = False
         self._parts: list[str] = []
 
     @property
@@ -484,9 +485,9 @@ class _Tags:
             keep = _overlap(thought)
             self._held = thought[len(thought) - keep :]
             thought = thought[: len(thought) - keep]
-        begun = len(self._parts) > 1
         self._parts.append(thought + closed)
-        shown = thought if begun else thought.lstrip()
+        shown = thought if self._shown else thought.lstrip()
+        self._shown = self._shown or bool(shown)
         events: list[ModelEvent] = [ReasoningDelta(shown)] if shown else []
         if closed:
             self._state = "behind"
