@@ -27,7 +27,8 @@ async def test_text_usage_and_price_arrive(client: ProviderClient, server: Model
     assert answer.usage is not None
     usage = answer.usage.usage
     assert (usage.input, usage.output, usage.cache_read) == (1000, 200, 500)
-    assert answer.usage.cost == pytest.approx(0.00615 if provider is Provider.ANTHROPIC else 0.005125)
+    prices = {Provider.ANTHROPIC: 0.00615, Provider.RESPONSES: 0.005625}
+    assert answer.usage.cost == pytest.approx(prices.get(provider, 0.005125))
 
 
 async def test_the_openai_request_holds_what_was_asked_and_nothing_else(
@@ -259,12 +260,14 @@ async def test_images_are_sent_inline(client: ProviderClient, server: ModelServe
     answer = await collect(client, ask(provider.model, messages=(message,), blobs={"abc": pixels}))
 
     assert answer.error is None
-    part = server.requests[0].json["messages"][0]["content"][1]
+    body = server.requests[0].json
+    part = (body.get("messages") or body["input"])[0]["content"][1]
     data = base64.b64encode(pixels).decode()
-    if provider is not Provider.ANTHROPIC:
-        assert part["image_url"]["url"] == f"data:image/png;base64,{data}"
-    else:
+    if provider is Provider.ANTHROPIC:
         assert part["source"] == {"type": "base64", "media_type": "image/png", "data": data}
+    else:
+        url = part["image_url"] if provider is Provider.RESPONSES else part["image_url"]["url"]
+        assert url == f"data:image/png;base64,{data}"
 
 
 async def test_requests_run_side_by_side(client: ProviderClient, server: ModelServer) -> None:

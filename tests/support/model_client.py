@@ -42,6 +42,7 @@ class Provider(StrEnum):
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
+    RESPONSES = "responses"
     HOSTED = "hosted"
 
     @property
@@ -51,19 +52,23 @@ class Provider(StrEnum):
                 return "openai/gpt-4o"
             case Provider.ANTHROPIC:
                 return "anthropic/claude-sonnet-4-5"
+            case Provider.RESPONSES:
+                return "openai/gpt-5.4"
             case Provider.HOSTED:
                 return HOSTED_MODEL
 
     @property
     def refused_model(self) -> str:
         """A model at an address where nobody answers."""
-        return "openai/hosted-refused" if self is Provider.HOSTED else f"{self}/refused"
+        models = {Provider.HOSTED: "openai/hosted-refused", Provider.RESPONSES: "openai/gpt-5.4-refused"}
+        return models.get(self, f"{self}/refused")
 
 
 def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str = OPENAI_KEY) -> Router:
     models = {
         "openai/refused": ModelSettings(base_url=f"{refused}/v1"),
         "anthropic/refused": ModelSettings(base_url=refused),
+        "openai/gpt-5.4-refused": ModelSettings(base_url=f"{refused}/v1"),
         "openai/unresolved": ModelSettings(base_url="http://nowhere.invalid/v1"),
         "openai/gpt-4o-mini": ModelSettings(reasoning_effort="high", options={"temperature": 0.5}),
         "anthropic/claude-opus-4-5": ModelSettings(reasoning_effort="low", headers={"x-team": "blue"}),

@@ -71,15 +71,15 @@ def response(
     }
 
 
-def stream(end: Item, *, pieces: int = 3) -> list[Item]:
-    """The events that bring a response, each item's text in so many pieces."""
+def stream(end: Item, *, pieces: int = 3, pieces_of: Mapping[str, int] | None = None) -> list[Item]:
+    """The events that bring a response, each item's text in so many pieces, some items' by their ids in others."""
     start = {**end, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
     events: list[Item] = [
         {"type": "response.created", "response": start},
         {"type": "response.in_progress", "response": start},
     ]
     for index, item in enumerate(end["output"]):
-        events += _item_events(index, item, pieces)
+        events += _item_events(index, item, (pieces_of or {}).get(item["id"], pieces))
     events.append({"type": f"response.{end['status']}", "response": end})
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
@@ -182,5 +182,8 @@ def responses_answer(turn: Turn, _request: Recorded, number: int) -> dict[str, A
 
 def responses_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]:
     pieces = turn.chunks if isinstance(turn.chunks, int) else max(1, len(turn.pieces()))
-    for event in stream(responses_answer(turn, request, number), pieces=pieces):
+    end = responses_answer(turn, request, number)
+    ids = [item["id"] for item in end["output"] if item["type"] == "function_call"]
+    calls = {own: call.pieces for own, call in zip(ids, turn.tool_calls, strict=True)}
+    for event in stream(end, pieces=pieces, pieces_of=calls):
         yield event["type"], event
