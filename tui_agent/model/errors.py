@@ -60,8 +60,13 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
 """What providers' own names for errors mean. Names that several kinds share (``invalid_request_error``,
 ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) say nothing; there status and wording decide."""
 
-_UNUSABLE_SAMPLE = frozenset({"toolusefailed", "outputparsefailed", "jsonvalidatefailed"})
-"""Groq's names for what its model wrote and it could not read itself. Asked again, the model writes something else."""
+_UNUSABLE_SAMPLE = frozenset({
+    "toolusefailed", "outputparsefailed", "jsonvalidatefailed",
+    "malformedfunctioncall", "unexpectedtoolcall", "malformedresponse",
+})  # fmt: skip
+"""Groq's and Google's names for what their model wrote and they could not read themselves.
+
+Asked again, the model writes something else."""
 
 _QUOTA = re.compile(
     r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance is too low|billing"

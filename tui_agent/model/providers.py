@@ -239,7 +239,15 @@ _TABLE = (
         chat_elsewhere=ChatFormat(),
         own_names=r"(?i)^(?:gpt-\d|chatgpt|o\d|codex|computer-use)",
     ),
-    Provider("gemini", "Google Gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    Provider(
+        "gemini",
+        "Google Gemini",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        wire="gemini",
+        url="https://generativelanguage.googleapis.com/v1beta",
+        url_variables=("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
+        auth="x-goog-api-key",
+    ),
     Provider(
         "vertex_ai",
         "Google Vertex AI",
