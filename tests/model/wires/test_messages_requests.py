@@ -13,7 +13,8 @@ from tests.support.messages_rules import check
 from tests.support.wire_rounds import first_path, request_of, route_to
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest, RequestToolCall
-from tui_agent.model.providers import provider_of
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.route import Router
 from tui_agent.model.wires import messages
 from tui_agent.model.wires.wire import Call
 from tui_agent.session.entries import (
@@ -345,9 +346,10 @@ def test_a_blob_that_cannot_be_read_is_passed_over(reasoning: tuple[str, ...]) -
 
 def test_thinking_that_was_refused_or_turned_off_stays_away() -> None:
     conversation = (say(), answer(THOUGHT, {"type": "text", "chars": 4}, text="Yes."), say())
-    again = messages.call(asked(OPUS, *conversation), route_to(OPUS), with_reasoning=False)
+    again = messages.call(asked(OPUS, *conversation, effort=Effort.LOW), route_to(OPUS), with_reasoning=False)
     assert kinds(again.body["messages"][1]) == ["text"]
-    assert "block_binding" not in again.body["thinking"]
+    assert not {"thinking", "output_config"} & set(again.body)
+    assert set(again.headers) == {"anthropic-version"}
     assert kinds(body(asked(HAIKU, *conversation, effort=Effort.OFF))["messages"][1]) == ["text"]
 
 
@@ -430,6 +432,11 @@ def test_the_users_own_fields_are_laid_over_and_tools_of_the_provider_added() ->
     assert (sent["temperature"], sent["thinking"]) == (1, {"type": "adaptive"})
 
 
-def test_anthropics_row_sends_its_own_kind_of_key() -> None:
-    assert provider_of("anthropic").wire == "messages"
-    assert route_to(OPUS).secret_headers() == {"x-api-key": "sk-ant-x"}
+@pytest.mark.parametrize(
+    ("variable", "header"),
+    [("ANTHROPIC_API_KEY", ("x-api-key", "secret")), ("ANTHROPIC_AUTH_TOKEN", ("authorization", "Bearer secret"))],
+)
+def test_a_key_and_a_token_are_sent_each_in_its_own_way(variable: str, header: tuple[str, str]) -> None:
+    route = Router(Catalog(), {variable: "secret"}).route(OPUS)
+    assert route.wire == "messages"
+    assert tuple(route.secret_headers().items()) == (header,)

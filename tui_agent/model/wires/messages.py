@@ -59,7 +59,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     model = claude(route.name)
     thinking = _thinking(request, route, model)
     if not with_reasoning:
-        thinking.field.pop("block_binding", None)
+        thinking.field, thinking.effort = {}, ""
     turns = _turns(request, route, keep_thinking=with_reasoning and not thinking.is_off, signed=model is not None)
     if model is not None and model.style == "budget" and not _may_think_on(turns):
         thinking.field.clear()
@@ -80,7 +80,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["thinking"] = thinking.field
     if thinking.effort:
         body["output_config"] = {"effort": thinking.effort}
-    return Call("/messages", {**body, **options}, _headers(route, model, thinking.field, has_tools=bool(tools)))
+    headers = _headers(route, model, thinking.field, has_tools=bool(tools))
+    return Call("/messages", {**body, **options}, headers, optional=("output_config",) if thinking.effort else ())
 
 
 @dataclass(slots=True)
