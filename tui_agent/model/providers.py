@@ -21,10 +21,11 @@ is enabled or disabled, and OpenAI's field beside it. ``enable_thinking``: a swi
 the arguments of the model's chat template, and OpenAI's field beside it.
 """
 
-ReasoningBack = Literal["none", "reasoning_content", "reasoning", "details", "as_received"]
+ReasoningBack = Literal["none", "reasoning_content", "reasoning", "details", "as_received", "with_tags"]
 """In what field a model's reasoning goes back with its answer.
 
-``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in, or the tags.
+``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in; ``with_tags``
+also the tags in the text, where it came in those.
 """
 
 _LEVELS: Mapping[Effort, str] = {
@@ -160,6 +161,10 @@ class Provider:
         """Return the format a model of the provider is spoken to in."""
         return next((wire for pattern, wire in self.wires if re.search(pattern, name)), self.wire)
 
+    def speaks(self, wire: WireName) -> bool:
+        """Tell whether some of the provider's models are spoken to in a format."""
+        return wire in {self.wire, *(other for _, other in self.wires)}
+
 
 def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Address:
     """Azure has one address for all deployments since 2025, and one for each under a dated version."""
@@ -212,6 +217,11 @@ _OPENAI_CHAT = ChatFormat(
 )
 _TO_MAX: Mapping[Effort, str] = {**_LEVELS, Effort.MAX: "max"}
 _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
+_OWN_SERVER = ChatFormat(reasoning_back="as_received")
+"""Templates of models that think between calls of tools want it back; others leave it out."""
+_MISTRAL = ChatFormat(
+    levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"}, asks_for_usage=False, short_call_ids=True
+)
 
 _TABLE = (
     Provider(
@@ -236,7 +246,7 @@ _TABLE = (
         url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         responses=_OPENAI_RESPONSES,
         chat=_OPENAI_CHAT,
-        chat_elsewhere=ChatFormat(),
+        chat_elsewhere=_OWN_SERVER,
         own_names=r"(?i)^(?:gpt-\d|chatgpt|o\d|codex|computer-use)",
     ),
     Provider(
@@ -296,7 +306,7 @@ _TABLE = (
         wire="chat",
         url="https://api.mistral.ai/v1",
         url_variables=("MISTRAL_API_BASE",),
-        chat=ChatFormat(asks_for_usage=False, short_call_ids=True),
+        chat=_MISTRAL,
     ),
     Provider(
         "codestral",
@@ -305,7 +315,7 @@ _TABLE = (
         wire="chat",
         url="https://codestral.mistral.ai/v1",
         url_variables=("CODESTRAL_API_BASE",),
-        chat=ChatFormat(asks_for_usage=False, short_call_ids=True),
+        chat=_MISTRAL,
     ),
     Provider(
         "groq",
@@ -323,7 +333,7 @@ _TABLE = (
         wire="chat",
         url="https://api.deepseek.com",
         url_variables=("DEEPSEEK_API_BASE",),
-        chat=_THINKING_BACK,
+        chat=replace(_THINKING_BACK, reasoning_required=True),
     ),
     Provider(
         "xai",
@@ -350,6 +360,7 @@ _TABLE = (
         wire="chat",
         url="https://api.fireworks.ai/inference/v1",
         url_variables=("FIREWORKS_API_BASE",),
+        chat=ChatFormat(reasoning_back="reasoning_content"),
         model_name=_fireworks,
     ),
     Provider(
@@ -377,7 +388,7 @@ _TABLE = (
         wire="chat",
         url="https://api.moonshot.ai/v1",
         url_variables=("MOONSHOT_API_BASE",),
-        chat=_THINKING_BACK,
+        chat=replace(_THINKING_BACK, reasoning_required=True, cache_key="prompt_cache_key"),
     ),
     Provider(
         "minimax",
@@ -386,7 +397,7 @@ _TABLE = (
         wire="chat",
         url="https://api.minimax.io/v1",
         url_variables=("MINIMAX_API_BASE",),
-        chat=ChatFormat(effort="none", reasoning_back="reasoning_content"),
+        chat=ChatFormat(effort="none", reasoning_back="with_tags"),
     ),
     Provider(
         "zai",
@@ -395,7 +406,8 @@ _TABLE = (
         wire="chat",
         url="https://api.z.ai/api/paas/v4",
         url_variables=("ZAI_API_BASE",),
-        chat=_THINKING_BACK,
+        # Kept reasoning of earlier turns is what it advises for coding, and keeps its cache.
+        chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
     ),
     Provider(
         "xiaomi_mimo",
@@ -510,6 +522,7 @@ _TABLE = (
         required=("api_base",),
         wire="chat",
         url_variables=("LITELLM_PROXY_API_BASE",),
+        chat=_OWN_SERVER,
     ),
     Provider(
         "ollama",
@@ -525,6 +538,7 @@ _TABLE = (
         local_url="http://127.0.0.1:1234/v1",
         wire="chat",
         url_variables=("LM_STUDIO_API_BASE",),
+        chat=_OWN_SERVER,
     ),
     Provider(
         "hosted_vllm",
@@ -532,6 +546,7 @@ _TABLE = (
         local_url="http://127.0.0.1:8000/v1",
         wire="chat",
         url_variables=("HOSTED_VLLM_API_BASE",),
+        chat=replace(_OWN_SERVER, effort="chat_template"),
     ),
     Provider(
         "llamafile",
@@ -539,6 +554,7 @@ _TABLE = (
         local_url="http://127.0.0.1:8080/v1",
         wire="chat",
         url_variables=("LLAMAFILE_API_BASE",),
+        chat=replace(_OWN_SERVER, effort="chat_template"),
     ),
 )
 

@@ -115,7 +115,9 @@ class Router:
         settings = self._models.get(model, ModelSettings())
         chosen = settings.wire or self._providers.get(provider.id, ProviderSettings()).wire
         if chosen is None:
-            return provider.wire_of(_name(model))
+            wire = provider.wire_of(_name(model))
+            only = wire == "chat" and provider.speaks("responses") and self._catalog.info(model).responses_only
+            return "responses" if only else wire
         return None if chosen == "litellm" else chosen
 
     def route(self, model: str) -> Route:

@@ -499,7 +499,7 @@ def test_an_event_nobody_knows_changes_nothing() -> None:
     odd = [{"type": "response.something.new", "output_index": 7, "delta": {"a": 1}}, {"type": "keepalive"}, {"x": None}]
 
     heard = read(
-        encoded([{**event, "type": event.get("type", "")} for event in [*odd, *events]]), ModelRequest(MODEL, ())
+        b": keep-alive\n\ndata:\n\n" + encoded([{**event, "type": event.get("type", "")} for event in [*odd, *events]])
     )
 
     assert heard.text == "Hi."
@@ -592,6 +592,7 @@ def test_an_event_that_is_no_json_is_a_broken_answer() -> None:
         "openai/o4-mini",
         "openai/codex-mini-latest",
         "openai/ft:o4-mini-2025-04-16:org",
+        "openai/gpt-daybreak-red-latest",
         "gpt-5.4",
         "azure/my-gpt-5-deployment",
         "azure/gpt5-mini",

@@ -315,7 +315,7 @@ class ResponsesReader:
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         """Take a server-sent event and return what it adds to the answer."""
-        if self.finished or event in _ECHOES:
+        if self.finished or event in _ECHOES or not data.strip():
             return []
         if data.strip() == "[DONE]":
             self.done = True
