@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.context.request import (
+    ContentText,
+    Effort,
+    ImageRef,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    ToolSchema,
+)
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -76,17 +84,10 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         "stream": True,
         "store": False,
     }
-    if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-                "strict": False,
-            }
-            for tool in request.tools
-        ]
+    options = dict(route.options)
+    own = options.pop("tools", [])
+    if tools := [*map(_tool, request.tools), *(own if isinstance(own, list) else [])]:
+        body["tools"] = tools
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
     if request.max_output_tokens is not None:
@@ -94,7 +95,17 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     if form.cache_key and request.session:
         body["prompt_cache_key"] = request.session[:_LONGEST_CACHE_KEY]
     body |= _thinking(request, route, form, with_reasoning=with_reasoning)
-    return Call(_PATH, {**body, **route.options}, optional=_OPTIONAL)
+    return Call(_PATH, {**body, **options}, optional=_OPTIONAL)
+
+
+def _tool(tool: ToolSchema) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,
+    }
 
 
 def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool) -> dict[str, Any]:
