@@ -38,6 +38,8 @@ class _Learnt:
     """It refuses to be asked for reasoning."""
     blobs: set[int] = field(default_factory=set)
     """Reasoning it refused to take back."""
+    takes_none_back: bool = False
+    """It refused reasoning again and again, so it isn't a single one that is wrong."""
     fields: set[str] = field(default_factory=set)
     """Fields of the body it doesn't know."""
     wire: WireName | None = None
@@ -53,10 +55,6 @@ class _Attempt:
     with_reasoning: bool
     optional: tuple[str, ...] = ()
     failure: Failure | None = None
-
-    @property
-    def blobs(self) -> set[int]:
-        return {hash(blob) for message in self.request.messages for blob in message.reasoning}
 
 
 class ProviderClient:
@@ -134,6 +132,8 @@ class ProviderClient:
         learnt = self._learnt.get(_place(route), _Learnt())
         if learnt.wire is not None:
             route = replace(route, wire=learnt.wire)
+        if learnt.takes_none_back:
+            learnt.blobs |= _blobs(request)
         if learnt.blobs:
             request = replace(request, messages=tuple(_without(message, learnt.blobs) for message in request.messages))
         return _Attempt(request, route, with_reasoning and not learnt.reasoning)
@@ -195,7 +195,8 @@ class ProviderClient:
         if not attempt.with_reasoning or not concerns_reasoning(error):
             return False
         attempt.with_reasoning = False
-        if blobs := attempt.blobs:
+        if blobs := _blobs(attempt.request):
+            learnt.takes_none_back = bool(learnt.blobs)
             learnt.blobs |= blobs
         else:
             learnt.reasoning = True
@@ -209,6 +210,10 @@ def _import() -> None:
 def _place(route: Route) -> tuple[str, str]:
     """Return what a server's refusals belong to: they may differ from model to model."""
     return route.base_url, route.info.id
+
+
+def _blobs(request: ModelRequest) -> set[int]:
+    return {hash(blob) for message in request.messages for blob in message.reasoning}
 
 
 def _without(message: Message, refused: set[int]) -> Message:

@@ -184,10 +184,11 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
                 wire["reasoning_details"] = details
             elif plain:
                 wire["reasoning"] = plain
-        case "as_received":
+        case "as_received" | "with_tags":
             for blob in kept:
                 wire |= {key: value for key, value in blob.items() if key in _KEPT_FIELDS}
-                if isinstance(prefix := blob.get("thinking"), str) and isinstance(wire["content"], str | None):
+                prefix = blob.get("thinking") if form == "with_tags" else None
+                if isinstance(prefix, str) and isinstance(wire["content"], str | None):
                     wire["content"] = prefix + (wire["content"] or "")
 
 
