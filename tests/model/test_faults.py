@@ -180,6 +180,8 @@ async def test_an_empty_answer_ends_without_anything(
 async def test_unknown_tools_and_invalid_arguments_are_passed_on(
     client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
+    if provider is Provider.GEMINI:
+        pytest.skip("its arguments are objects, not text")
     server.play(Turn(tool_calls=[Call("no_such_tool", '{"x": nope'), Call("no_such_tool", call_id="")]))
 
     answer = await collect(client, ask(provider.model, tools=True))
@@ -194,7 +196,9 @@ async def test_unknown_tools_and_invalid_arguments_are_passed_on(
 async def test_a_refusal_is_told(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
     server.play(Turn("I can't.", finish="content_filter"))
 
-    assert (await collect(client, ask(provider.model))).finished == Finished("content_filter")
+    finished = (await collect(client, ask(provider.model))).finished
+    assert finished is not None
+    assert finished.reason == "content_filter"
 
 
 async def test_an_answer_without_a_reason_for_its_end_is_whole_only_from_a_small_server(

@@ -43,6 +43,7 @@ class Provider(StrEnum):
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
     RESPONSES = "responses"
+    GEMINI = "gemini"
     HOSTED = "hosted"
 
     @property
@@ -54,6 +55,8 @@ class Provider(StrEnum):
                 return "anthropic/claude-sonnet-4-5"
             case Provider.RESPONSES:
                 return "openai/gpt-5.4"
+            case Provider.GEMINI:
+                return "gemini/gemini-2.5-pro"
             case Provider.HOSTED:
                 return HOSTED_MODEL
 
@@ -68,6 +71,7 @@ def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str
     models = {
         "openai/refused": ModelSettings(base_url=f"{refused}/v1"),
         "anthropic/refused": ModelSettings(base_url=refused),
+        "gemini/refused": ModelSettings(base_url=refused),
         "openai/gpt-5.4-refused": ModelSettings(base_url=f"{refused}/v1"),
         "openai/unresolved": ModelSettings(base_url="http://nowhere.invalid/v1"),
         "openai/gpt-4o-mini": ModelSettings(reasoning_effort="high", options={"temperature": 0.5}),

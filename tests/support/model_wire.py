@@ -246,14 +246,14 @@ def gemini_parts(turn: Turn) -> Iterator[dict[str, Any]]:
 
 def gemini_events(turn: Turn, _request: Recorded, number: int) -> Iterator[Event]:
     usage = _usage_of(turn)
-    cached = {"cachedContentTokenCount": usage["cache_read"]} if usage.get("cache_read") else {}
-    thoughts = {"thoughtsTokenCount": usage["reasoning"]} if usage.get("reasoning") else {}
+    numbers = all(isinstance(value, int) for value in usage.values())
     counts = {
-        "promptTokenCount": usage.get("input", 0) + usage.get("cache_read", 0),
-        "candidatesTokenCount": usage.get("output", 0) - usage.get("reasoning", 0),
-        **cached,
-        **thoughts,
+        "promptTokenCount": usage.get("input", 0) + usage.get("cache_read", 0) if numbers else usage.get("input"),
+        "candidatesTokenCount": usage.get("output", 0) - usage.get("reasoning", 0) if numbers else usage.get("output"),
     }
+    for name, key in (("cachedContentTokenCount", "cache_read"), ("thoughtsTokenCount", "reasoning")):
+        if usage.get(key):
+            counts[name] = usage[key]
     parts = list(gemini_parts(turn)) or [{"text": ""}]
     for part in parts:
         candidate: dict[str, Any] = {"content": {"parts": [part], "role": "model"}, "index": 0}
