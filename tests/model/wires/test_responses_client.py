@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.model_client import Answer, ask, collect, user
+from tests.support.model_client import PATIENT, Answer, ask, collect, user
 from tests.support.model_server import Call, Fault, ModelServer, Turn, status
 from tests.support.model_wire import error_body
 from tests.support.responses_checker import check
 from tests.support.responses_wire import Item, function_call, message, output, reasoning, response, stream
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
+from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind
+from tui_agent.model.route import Router
+from tui_agent.model.settings import ModelSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -206,3 +209,37 @@ async def test_an_organisation_that_may_have_no_summaries_keeps_its_reasoning(
     assert "summary" not in body(server, 1).get("reasoning", {})
     assert body(server, 1)["include"] == ["reasoning.encrypted_content"]
     assert body(server, 2)["input"][1]["encrypted_content"] == "gAAAAA=="
+
+
+@pytest.mark.parametrize("version", [None, "preview", "2024-10-21"])
+async def test_azure_is_asked_where_its_responses_are(server: ModelServer, version: str | None) -> None:
+    environ = {"AZURE_API_KEY": "azure-key", "AZURE_API_BASE": server.url}
+    environ |= {"AZURE_API_VERSION": version} if version else {}
+    client = ProviderClient(Router(Catalog(), environ), host=PATIENT)
+    server.play(THINKS)
+
+    answer = await collect(client, ask("azure/our-gpt-5-mini", tools=True))
+    await client.aclose()
+
+    assert (answer.error, answer.text) == (None, "I look.")
+    request = server.calls[0]
+    assert request.path.partition("?")[0] == "/openai/v1/responses"
+    assert "2024" not in request.path
+    assert request.headers["api-key"] == "azure-key"
+    assert request.json["model"] == "our-gpt-5-mini"
+    assert request.json["include"] == ["reasoning.encrypted_content"]
+
+
+async def test_a_server_of_ones_own_can_be_asked_by_responses(server: ModelServer) -> None:
+    models = {"lm_studio/qwen3": ModelSettings(base_url=server.openai_url, wire="responses")}
+    client = ProviderClient(Router(Catalog(models), {}, models=models), host=PATIENT)
+    thought = reasoning(1, encrypted=None, plain="I need the file.")
+    server.play(Turn(events=stream(response([thought, function_call(2, "read", "{}")]))), Turn("Done."))
+
+    first = await collect(client, ask("lm_studio/qwen3", tools=True))
+    second = await collect(client, after(first, "lm_studio/qwen3"))
+    await client.aclose()
+
+    assert (first.error, first.reasoning, second.text) == (None, "I need the file.", "Done.")
+    assert "include" not in body(server, 0)
+    assert body(server, 1)["input"][1] == thought
