@@ -315,7 +315,12 @@ def test_an_error_after_the_end_changes_nothing() -> None:
 def test_an_answer_without_an_end_is_not_whole() -> None:
     assert error_of(stream(begin(), *text("Hi."))).kind is ErrorKind.NETWORK
     assert error_of(b"").kind is ErrorKind.NETWORK
-    assert error_of(stream(begin(), *text("Hi."), *finish(None))).kind is ErrorKind.NETWORK
+    assert error_of(stream(begin(), *text("Hi."), finish(None)[0])).kind is ErrorKind.NETWORK
+
+
+def test_an_answer_that_is_said_to_be_over_is_whole_without_a_reason() -> None:
+    assert hear(begin(), *text("Hi."), *finish(None)).finished.reason == "stop"
+    assert hear(begin(), *call(), *finish(None)).finished.reason == "tool_calls"
 
 
 def test_what_is_no_json_cannot_be_read() -> None:

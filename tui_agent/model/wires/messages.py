@@ -423,8 +423,8 @@ class MessagesReader:
 
     @property
     def finished(self) -> bool:
-        """Whether the provider said why the answer ended."""
-        return self._stop is not None
+        """Whether the provider said that the answer ended."""
+        return self._done or self._stop is not None
 
     @property
     def done(self) -> bool:
@@ -475,7 +475,7 @@ class MessagesReader:
         """
         calls = [part for part in self._parts if part.type == "tool_use"]
         said = bool(calls or self._added or any(part.shown for part in self._parts))
-        if self._stop is None and not (
+        if not self.finished and not (
             self._route.is_small_server and said and all(is_object(part.arguments) for part in calls)
         ):
             raise WireFailure(Failure(cause="closed"))
