@@ -29,6 +29,10 @@ _NOT_THERE = {404, 405, 501}
 _REFUSED = {400, 422}
 """Statuses of a request that something in it is wrong with."""
 
+_EFFORT = re.compile(r"reasoning[._]?effort", re.IGNORECASE)
+_VALUES = re.compile(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
+"""A field is known, but not what it says."""
+
 
 @dataclass(slots=True)
 class _Learnt:
@@ -188,6 +192,9 @@ class ProviderClient:
             learnt.wire = "chat"
             return True
         text = attempt.failure.text if attempt.failure is not None and error.status in _REFUSED else ""
+        if attempt.request.effort is not None and _EFFORT.search(text) and _VALUES.search(text):
+            # The provider says which levels the model has: that is for whoever chose this one.
+            return False
         named = {name for name in attempt.optional if _names(text, name)} if text else set()
         if named:
             learnt.fields |= named

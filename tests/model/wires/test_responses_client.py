@@ -16,6 +16,7 @@ from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.route import Router
 from tui_agent.model.settings import ModelSettings
+from tui_agent.session.effort import Effort
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -191,6 +192,22 @@ async def test_a_gateway_without_responses_is_spoken_to_by_chat_completions(
     assert [answer.text for answer in answers] == ["Hello from chat."] * 2
     paths = [request.path.rpartition("/")[2] for request in server.calls]
     assert paths == ["responses", "completions", "completions"]
+
+
+async def test_a_level_a_model_lacks_is_told_with_those_it_has(client: ProviderClient, server: ModelServer) -> None:
+    words = "Unsupported value: 'minimal' is not supported with this model. Supported values are: 'low' and 'high'."
+    refusal = error_body("responses", 400, words, "unsupported_value")
+    refusal["error"]["param"] = "reasoning.effort"
+    server.play(status(400, body=json.dumps(refusal).encode()), THINKS)
+
+    first = await collect(client, ask("openai/gpt-5.2-codex", effort=Effort.MINIMAL))
+    second = await collect(client, ask("openai/gpt-5.2-codex", effort=Effort.LOW))
+
+    assert first.error is not None
+    assert "'low' and 'high'" in first.error.message
+    assert second.error is None
+    assert body(server, 1)["reasoning"] == {"effort": "low", "summary": "auto"}
+    assert body(server, 1)["include"] == ["reasoning.encrypted_content"]
 
 
 async def test_an_organisation_that_may_have_no_summaries_keeps_its_reasoning(
