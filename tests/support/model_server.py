@@ -1,4 +1,4 @@
-"""A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions, Anthropic messages, Ollama and Gemini.
+"""A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions and Responses, Anthropic, Ollama, Gemini.
 
 It plays a list of turns (or asks a function for each), records every request, and can fail in every way a provider
 fails. ``python -m tests.support.model_server --echo`` runs it as a program.

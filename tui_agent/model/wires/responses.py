@@ -69,8 +69,6 @@ _HOSTED = frozenset(
 _BARE = frozenset({"type", "chars"})
 """What a place of a message or a call holds of which nothing but the entry's text and call goes back."""
 
-_Role = Literal["system", "developer"]
-
 
 # -- the request --------------------------------------------------------------------------------------------
 
@@ -143,7 +141,7 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
 
     Images of results come after all results of an answer where the provider takes only text in them.
     """
-    role: _Role = "developer" if form.developer else "system"
+    role = "developer" if form.developer else "system"
     items: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
     for message in one_system_message(request.messages):
