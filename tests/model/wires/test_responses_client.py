@@ -21,6 +21,8 @@ from tui_agent.session.effort import Effort
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MODEL = "openai/gpt-5.4"
+OTHER = "openai/gpt-5.6"
+"""Where something is refused: the client, which all tests share, remembers that of a model."""
 THINKS = Turn("I look.", (Call("read", {"path": "a"}),), reasoning="First this.", signature="gAAAAA==")
 
 
@@ -94,9 +96,9 @@ async def test_reasoning_that_is_refused_is_left_out_and_sent_no_more(
     refused = "The encrypted content gAAA...A== could not be verified."
     server.play(THINKS, status(400, refused, code="invalid_encrypted_content"), Turn("It is 4."), Turn("Still 4."))
 
-    first = await collect(client, ask(MODEL, tools=True))
-    second = await collect(client, after(first))
-    third = await collect(client, after(first, MODEL, Message("assistant", (ContentText("It is 4."),)), user("Sure?")))
+    first = await collect(client, ask(OTHER, tools=True))
+    second = await collect(client, after(first, OTHER))
+    third = await collect(client, after(first, OTHER, Message("assistant", (ContentText("It is 4."),)), user("Sure?")))
 
     assert (second.error, second.text, third.text) == (None, "It is 4.", "Still 4.")
     kinds = [[item.get("type") for item in request.json["input"]].count("reasoning") for request in server.calls]
@@ -113,8 +115,8 @@ async def test_reasoning_that_is_refused_within_the_stream_is_left_out_too(
     thinks = Turn("I look.", reasoning="Other.", signature="gBBB")
     server.play(thinks, Turn(events=failed), Turn("It is 4."))
 
-    first = await collect(client, ask(MODEL, tools=True))
-    second = await collect(client, after(first, MODEL, user("And now?")))
+    first = await collect(client, ask("openai/gpt-5.6-terra", tools=True))
+    second = await collect(client, after(first, "openai/gpt-5.6-terra", user("And now?")))
 
     assert (second.error, second.text) == (None, "It is 4.")
     assert len(server.calls) == 3
