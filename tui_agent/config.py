@@ -31,6 +31,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.files import write_atomically
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
+from tui_agent.session.effort import Effort
 from tui_agent.theme_names import THEMES
 from tui_agent.tools.settings import FetchSettings, SandboxSettings
 
@@ -68,6 +69,9 @@ class Config(BaseModel):
 
     model: str | None = Field(default=None, description="The model, as provider/name.")
     small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")
+    effort: Effort | None = Field(
+        default=None, description="How much models think; unset leaves it to each. A level one lacks is lowered."
+    )
     mode: Literal["build", "auto-edit", "plan"] = Field(
         default="build", description="The mode of a new session: build asks, auto-edit edits unasked, plan only reads."
     )
@@ -114,6 +118,11 @@ class Config(BaseModel):
                 for name, model in self.models.items()
             },
         )
+
+    def preset_effort(self, model: str) -> Effort | None:
+        """Return how much a model is to think, None to leave it to the model."""
+        own = self.models.get(model)
+        return (own.effort or own.reasoning_effort if own is not None else None) or self.effort
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -132,6 +133,8 @@ def _choices(info: FieldInfo) -> tuple[str, ...]:
             found += ["true", "false"]
         elif get_origin(kind) is Literal:
             found += [str(choice) for choice in get_args(kind)]
+        elif isinstance(kind, type) and issubclass(kind, StrEnum):
+            found += list(kind)
         elif kind is not NoneType:
             return ()
     return tuple(found)

@@ -10,6 +10,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
 from tui_agent.agent.permissions import Action, decide
 from tui_agent.resources import prompt
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.registry import builtin_tools
@@ -32,12 +33,13 @@ def test_general_and_explore_are_always_there_and_explore_only_reads(tmp_path: P
 
 def test_a_file_says_everything_about_an_agent(tmp_path: Path) -> None:
     text = (
-        "---\ndescription: plans\nmode: primary\nmodel: openai/gpt\ntools: Read, grep*\nmax-steps: 7\n"
+        "---\ndescription: plans\nmode: primary\nmodel: openai/gpt\neffort: low\ntools: Read, grep*\nmax-steps: 7\n"
         "permissions:\n  edit: deny\n  bash:\n    git*: allow\n---\nYou plan.\n"
     )
     write(tmp_path / "config/agents/planner.md", text)
     planner = specs(tmp_path)["planner"]
     assert (planner.description, planner.model, planner.prompt) == ("plans", "openai/gpt", "You plan.")
+    assert planner.effort is Effort.LOW
     assert planner.primary
     assert not planner.subagent
     assert planner.max_steps == 7
@@ -68,6 +70,7 @@ def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(t
         ("description: d\npermissions: deny", "must be a table"),
         ("description: d\npermissions:\n  edit: maybe", "use allow, ask or deny"),
         ("description: d\nmax-steps: many", "no number"),
+        ("description: d\neffort: much", "effort “much” is none of off, minimal"),
         ("description: d\nname: plan", "cannot be an agent's name"),
     ],
 )

@@ -9,6 +9,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import CacheMissed, ToolFinished
 from tui_agent.context.cache import BreakCause
 from tui_agent.context.settings import CacheSettings, ContextSettings
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Usage
 
 LEAST = ContextSettings(cache=CacheSettings(warn_tokens=10_000))
@@ -88,6 +89,18 @@ async def test_another_model_is_no_surprise(tmp_path: Path) -> None:
     harness.agent.change_model("test/other")
     await harness.say("three")
     assert harness.of(CacheMissed) == []
+
+
+async def test_another_effort_is_no_surprise_and_the_map_names_it(tmp_path: Path) -> None:
+    harness = agent(tmp_path, FIRST, WARM, MISS)
+    for text in ("one", "two"):
+        await harness.say(text)
+    harness.agent.change_effort(Effort.HIGH)
+    await harness.say("three")
+    assert harness.of(CacheMissed) == []
+    miss = harness.agent.inspector.cache_miss
+    assert miss is not None
+    assert miss.cause is BreakCause.EFFORT
 
 
 async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_that_cooled_in_a_run_is(

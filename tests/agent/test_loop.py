@@ -97,6 +97,20 @@ async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path
     assert "missing.txt" in missing.output
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"command": "ls", "timeout": 1' + "0" * 5_000 + "}", '{"command": ' + "[" * 100_000],
+    ids=["digits", "nesting"],
+)
+async def test_arguments_nobody_can_hold_are_told_to_the_model(tmp_path: Path, arguments: str) -> None:
+    client = ScriptedClient([Reply(calls=(Call("bash", arguments),)), Reply("I see.")])
+    harness = make_agent(tmp_path, client)
+    ended = await harness.say("go")
+    assert ended.reason == "done"
+    assert "not valid JSON" in results(harness)[0].output
+    assert len(client.requests) == 2
+
+
 async def test_a_refused_call_tells_the_model_why(tmp_path: Path) -> None:
     client = ScriptedClient([Reply(calls=(call("bash", command="touch x"),)), Reply("All right.")])
     harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.DENY, "use make"))

@@ -2,13 +2,16 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
 from tui_agent.cli.sessions import open_store
+from tui_agent.paths import data_dir
 from tui_agent.session.entries import (
     AssistantEntry,
     ModelChangeEntry,
@@ -300,6 +303,60 @@ def test_doctor_tells_what_is_missing_and_where_settings_come_from(
     assert "ANTHROPIC_API_KEY" in shown
     assert "secret-value" not in shown
     assert all(json.loads(line)["ok"] for line in printed(capsys, "doctor", "--json").splitlines())
+
+
+@pytest.fixture
+def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[ListServer]:
+    """A gateway the environment names, which has four models."""
+    rows = [
+        {"id": "claude-sonnet-4-5"},
+        {"id": "team-model", "max_model_len": 65_536},
+        {"id": "text-embedding-3-large"},
+        {"id": "whisper-1"},
+    ]
+    with ListServer({"/v1/models": {"data": rows}}) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-gateway-secret")
+        yield server
+
+
+def test_models_of_a_gateway_are_asked_for_and_kept(capsys: pytest.CaptureFixture[str], gateway: ListServer) -> None:
+    assert run(["models", "openai/", "--json"]) == 0
+    shown = capsys.readouterr()
+    rows = {row["id"]: row for row in map(json.loads, shown.out.splitlines())}
+    assert set(rows) == {"openai/claude-sonnet-4-5", "openai/team-model"}
+    assert (rows["openai/claude-sonnet-4-5"]["context_window"], rows["openai/team-model"]["context_window"]) == (
+        200_000,
+        65_536,
+    )
+    assert rows["openai/team-model"]["window_origin"] == "server"
+    assert f"127.0.0.1:{gateway.port} (OPENAI_BASE_URL): 4 models, asked just now" in shown.err
+    assert gateway.asked[0][1]["authorization"] == "Bearer sk-gateway-secret"
+
+    gateway.answers["/v1/models"] = 500
+    assert run(["models", "openai/"]) == 0
+    shown = capsys.readouterr()
+    assert "openai/team-model" in shown.out
+    assert "says 500; what it said just now is shown" in shown.err
+    assert not [path for path in data_dir().rglob("*") if path.is_file() and b"sk-gateway" in path.read_bytes()]
+
+
+def test_doctor_shows_where_requests_go_and_asks_nobody(
+    capsys: pytest.CaptureFixture[str], gateway: ListServer
+) -> None:
+    printed(capsys, "config", "set", "model", "openai/team-model")
+
+    shown = printed(capsys, "doctor")
+
+    assert f"OpenAI at http://127.0.0.1:{gateway.port}/v1, from OPENAI_BASE_URL" in shown
+    assert "openai/team-model, window 32,768 tokens (assumed)" in shown
+    assert "sk-gateway" not in shown
+    assert gateway.asked == []
+    run(["models"])
+    capsys.readouterr()
+    shown = printed(capsys, "doctor")
+    assert "from OPENAI_BASE_URL, models asked just now" in shown
+    assert "openai/team-model, window 65,536 tokens (as its server said)" in shown
 
 
 def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

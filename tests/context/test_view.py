@@ -5,10 +5,12 @@ from hypothesis import given, settings
 from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import active, paths
 from tui_agent.context.view import EntryState, resolve
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
+    EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
     PinnedText,
@@ -99,6 +101,14 @@ def test_the_last_head_model_and_mode_count():
     later = resolve([*path, SystemEntry(id=5, blocks=("b",), model="three", mode="plan")])
     assert (later.system.id, later.model, later.mode) == (5, "three", "plan")
     assert (resolve([]).system, resolve([]).model, resolve([]).mode) == (None, None, None)
+
+
+def test_the_effort_chosen_last_counts_whatever_head_and_model_follow():
+    path = [user(1), EffortChangeEntry(id=2, effort=Effort.HIGH), user(3)]
+
+    assert resolve(path[:1]).effort is None
+    assert resolve([*path, SystemEntry(id=4, blocks=(), model="m")]).effort.effort is Effort.HIGH
+    assert resolve([*path, EffortChangeEntry(id=4, effort=None)]).effort.effort is None
 
 
 def test_the_latest_edit_of_a_target_wins():

@@ -191,6 +191,13 @@ async def test_modes_and_models_are_chosen(place: Place) -> None:
         await agent.set_session_mode(session_id=session.session_id, mode_id="plan")
         answer = await agent.set_config_option(config_id="model", session_id=session.session_id, value="demo")
         assert answer.config_options[0].current_value == "demo"
+        answer = await agent.set_config_option(config_id="effort", session_id=session.session_id, value="high")
+        assert [(option.id, option.current_value) for option in answer.config_options] == [
+            ("model", "demo"),
+            ("effort", "high"),
+        ]
+        with pytest.raises(RequestError, match="an effort that it has"):
+            await agent.set_config_option(config_id="effort", session_id=session.session_id, value="much")
         with pytest.raises(RequestError, match="no mode"):
             await agent.set_session_mode(session_id=session.session_id, mode_id="magic")
     assert editor.of("current_mode_update")[-1].current_mode_id == "plan"

@@ -1,4 +1,4 @@
-"""One scripted provider and one model host for the whole run: litellm's import is what costs."""
+"""One scripted provider and one client for the whole run: litellm's import is what costs."""
 
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from tests.support.model_client import Provider, host_client
 from tests.support.model_server import ModelServer
-from tui_agent.model.client import HostClient
+from tui_agent.model.client import ProviderClient
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +32,8 @@ def host_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def session_client(session_server: ModelServer, refused: str, host_log: Path) -> AsyncIterator[HostClient]:
+async def session_client(session_server: ModelServer, refused: str, host_log: Path) -> AsyncIterator[ProviderClient]:
     client = host_client(session_server, log_path=host_log, refused=refused)
-    await client.wait_warm()
     yield client
     await client.aclose()
 
@@ -46,10 +45,11 @@ def server(session_server: ModelServer) -> ModelServer:
 
 
 @pytest.fixture
-def client(session_client: HostClient, server: ModelServer) -> HostClient:
+def client(session_client: ProviderClient, server: ModelServer) -> ProviderClient:
     return session_client
 
 
-@pytest.fixture(params=["openai", "anthropic"])
+@pytest.fixture(params=list(Provider))
 def provider(request: pytest.FixtureRequest) -> Provider:
-    return Provider(request.param)
+    found: Provider = request.param
+    return found

@@ -9,13 +9,14 @@ import pytest
 from tests.support.model_client import ANTHROPIC_KEY, OPENAI_KEY, Provider, ask, collect, user
 from tests.support.model_server import Call, Fault, ModelServer, Turn, status
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
-from tui_agent.model.client import HostClient
+from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import Finished, TextDelta, ToolCallReady
+from tui_agent.session.effort import Effort
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_text_usage_and_price_arrive(client: HostClient, server: ModelServer, provider: Provider) -> None:
+async def test_text_usage_and_price_arrive(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
     server.play(Turn("Hello, wörld 👋.", usage={"input": 1000, "output": 200, "cache_read": 500}))
 
     answer = await collect(client, ask(provider.model))
@@ -26,11 +27,12 @@ async def test_text_usage_and_price_arrive(client: HostClient, server: ModelServ
     assert answer.usage is not None
     usage = answer.usage.usage
     assert (usage.input, usage.output, usage.cache_read) == (1000, 200, 500)
-    assert answer.usage.cost == pytest.approx(0.005125 if provider is Provider.OPENAI else 0.00615)
+    prices = {Provider.ANTHROPIC: 0.00615, Provider.RESPONSES: 0.005625, Provider.GEMINI: 0.0033125}
+    assert answer.usage.cost == pytest.approx(prices.get(provider, 0.005125))
 
 
 async def test_the_openai_request_holds_what_was_asked_and_nothing_else(
-    client: HostClient, server: ModelServer
+    client: ProviderClient, server: ModelServer
 ) -> None:
     server.play(Turn("ok"))
 
@@ -38,14 +40,15 @@ async def test_the_openai_request_holds_what_was_asked_and_nothing_else(
 
     request = server.requests[0]
     assert request.headers["authorization"] == f"Bearer {OPENAI_KEY}"
-    assert set(request.json) == {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "max_tokens"}
+    fields = {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "max_completion_tokens"}
+    assert set(request.json) == fields
     assert request.json["model"] == "gpt-4o"
-    assert request.json["max_tokens"] == 77
+    assert request.json["max_completion_tokens"] == 77
     assert request.json["tool_choice"] == "none"
     assert request.json["messages"] == [{"role": "user", "content": "hello"}]
 
 
-async def test_what_a_model_does_not_take_is_left_out(client: HostClient, server: ModelServer) -> None:
+async def test_what_a_model_does_not_take_is_left_out(client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn("ok"))
 
     answer = await collect(client, ask("openai/gpt-4o-mini"))
@@ -55,16 +58,16 @@ async def test_what_a_model_does_not_take_is_left_out(client: HostClient, server
     assert server.requests[0].json["temperature"] == 0.5
 
 
-async def test_a_models_settings_reach_the_provider(client: HostClient, server: ModelServer) -> None:
+async def test_a_models_settings_reach_the_provider(client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn("ok"))
 
-    await collect(client, ask("anthropic/claude-opus-4-5"))
+    await collect(client, ask("anthropic/claude-opus-4-5", effort=Effort.LOW))
 
     assert server.requests[0].headers["x-team"] == "blue"
     assert server.requests[0].json["thinking"]["type"] in {"enabled", "adaptive"}
 
 
-async def test_cache_marks_reach_anthropic(client: HostClient, server: ModelServer) -> None:
+async def test_cache_marks_reach_anthropic(client: ProviderClient, server: ModelServer) -> None:
     head = (Message("system", (ContentText("one"),), cache=True), Message("system", (ContentText("two"),), cache=True))
     call = Message("assistant", tool_calls=(RequestToolCall("toolu_1", "read", '{"path":"a"}'),), cache=True)
     result = Message("tool", (ContentText("content"),), call_id="toolu_1", cache=True)
@@ -87,7 +90,7 @@ async def test_cache_marks_reach_anthropic(client: HostClient, server: ModelServ
 
 
 async def test_no_marks_and_one_system_message_for_providers_without_them(
-    client: HostClient, server: ModelServer
+    client: ProviderClient, server: ModelServer
 ) -> None:
     head = (Message("system", (ContentText("one"),), cache=True), Message("system", (ContentText("two"),), cache=True))
     server.play(Turn("ok"))
@@ -101,7 +104,7 @@ async def test_no_marks_and_one_system_message_for_providers_without_them(
     ]
 
 
-async def test_signed_thinking_goes_back_byte_for_byte(client: HostClient, server: ModelServer) -> None:
+async def test_signed_thinking_goes_back_byte_for_byte(client: ProviderClient, server: ModelServer) -> None:
     thought = 'I should “read” it\n\tfirst… {"x": "\\u0041 é 👋"} '
     signature = "EqQBCkgIARABGAIiQL/+=="
     server.play(
@@ -131,7 +134,7 @@ async def test_signed_thinking_goes_back_byte_for_byte(client: HostClient, serve
 
 
 async def test_reasoning_a_provider_refuses_is_left_out_and_the_request_sent_again(
-    client: HostClient, server: ModelServer
+    client: ProviderClient, server: ModelServer
 ) -> None:
     blob = json.dumps({"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "old"}]})
     messages = (user("hello"), Message("assistant", (ContentText("hi"),), reasoning=(blob,)), user("again"))
@@ -144,7 +147,7 @@ async def test_reasoning_a_provider_refuses_is_left_out_and_the_request_sent_aga
     assert b"thinking" not in server.requests[1].body
 
 
-async def test_tool_calls_stream_and_end_whole(client: HostClient, server: ModelServer, provider: Provider) -> None:
+async def test_tool_calls_stream_and_end_whole(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
     arguments = json.dumps({"path": "src/größe.py", "lines": [1, 2, 3]}, ensure_ascii=False)
     server.play(Turn("Let me look.", tool_calls=[Call("read", arguments, pieces=5), Call("ls", pieces=1)], delay=0.001))
 
@@ -152,9 +155,11 @@ async def test_tool_calls_stream_and_end_whole(client: HostClient, server: Model
 
     assert [(call.tool, call.arguments) for call in answer.calls] == [("read", arguments), ("ls", "{}")]
     assert "".join(delta.arguments for delta in answer.deltas if delta.index == 0) == arguments
-    assert len([delta for delta in answer.deltas if delta.index == 0]) > 1
+    # Gemini's calls come whole.
+    assert len([delta for delta in answer.deltas if delta.index == 0]) > 1 or provider is Provider.GEMINI
     assert {delta.call_id for delta in answer.deltas} == {call.call_id for call in answer.calls}
-    assert answer.finished == Finished("tool_calls")
+    assert answer.finished is not None
+    assert answer.finished.reason == "tool_calls"
 
 
 def _piece(index: object = None, **fields: object) -> dict[str, object]:
@@ -200,7 +205,7 @@ _NUMBERINGS = {
 
 @pytest.mark.parametrize("pieces", _NUMBERINGS.values(), ids=_NUMBERINGS.keys())
 async def test_calls_are_told_apart_however_a_server_numbers_them(
-    client: HostClient, server: ModelServer, pieces: list[dict[str, object]]
+    client: ProviderClient, server: ModelServer, pieces: list[dict[str, object]]
 ) -> None:
     server.play(Turn(events=[*pieces, _END]))
 
@@ -213,7 +218,7 @@ async def test_calls_are_told_apart_however_a_server_numbers_them(
     assert answer.finished == Finished("tool_calls")
 
 
-async def test_a_call_id_of_an_earlier_answer_is_not_used_again(client: HostClient, server: ModelServer) -> None:
+async def test_a_call_id_of_an_earlier_answer_is_not_used_again(client: ProviderClient, server: ModelServer) -> None:
     called = Message("assistant", tool_calls=(RequestToolCall("call_0", "read", "{}"),))
     messages = (user("hello"), called, Message("tool", (ContentText("x"),), call_id="call_0"))
     server.play(Turn(tool_calls=[Call("read", call_id="call_0")]))
@@ -224,8 +229,10 @@ async def test_a_call_id_of_an_earlier_answer_is_not_used_again(client: HostClie
 
 
 async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
-    client: HostClient, server: ModelServer, provider: Provider
+    client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
+    if provider is Provider.GEMINI:
+        pytest.skip("its calls come whole or not at all")
     server.play(Turn(tool_calls=[Call("read", '{"path": "src/a', pieces=2)], finish="length"))
 
     answer = await collect(client, ask(provider.model, tools=True))
@@ -235,7 +242,7 @@ async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
 
 
 async def test_reasoning_without_signature_is_shown_and_only_returned_to_those_who_want_it(
-    client: HostClient, server: ModelServer
+    client: ProviderClient, server: ModelServer
 ) -> None:
     server.play(Turn("4", reasoning="two and two"), Turn("ok"))
     first = await collect(client, ask("openai/gpt-4o"))
@@ -249,7 +256,7 @@ async def test_reasoning_without_signature_is_shown_and_only_returned_to_those_w
     assert b"two and two" not in server.requests[1].body
 
 
-async def test_images_are_sent_inline(client: HostClient, server: ModelServer, provider: Provider) -> None:
+async def test_images_are_sent_inline(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
     pixels = bytes(range(256)) * 400
     message = Message("user", (ContentText("What is it?"), ImageRef("abc", "image/png")))
     server.play(Turn("A gradient."))
@@ -257,15 +264,20 @@ async def test_images_are_sent_inline(client: HostClient, server: ModelServer, p
     answer = await collect(client, ask(provider.model, messages=(message,), blobs={"abc": pixels}))
 
     assert answer.error is None
-    part = server.requests[0].json["messages"][0]["content"][1]
+    body = server.requests[0].json
     data = base64.b64encode(pixels).decode()
-    if provider is Provider.OPENAI:
-        assert part["image_url"]["url"] == f"data:image/png;base64,{data}"
-    else:
+    if provider is Provider.GEMINI:
+        assert body["contents"][0]["parts"][1] == {"inlineData": {"mimeType": "image/png", "data": data}}
+        return
+    part = (body.get("messages") or body["input"])[0]["content"][1]
+    if provider is Provider.ANTHROPIC:
         assert part["source"] == {"type": "base64", "media_type": "image/png", "data": data}
+    else:
+        url = part["image_url"] if provider is Provider.RESPONSES else part["image_url"]["url"]
+        assert url == f"data:image/png;base64,{data}"
 
 
-async def test_requests_run_side_by_side(client: HostClient, server: ModelServer) -> None:
+async def test_requests_run_side_by_side(client: ProviderClient, server: ModelServer) -> None:
     def script(request: object) -> Turn:
         slow = "slow" in request.prompt  # type: ignore[attr-defined]
         return Turn("slow " * 5 if slow else "quick", delay=0.02 if slow else 0)
@@ -285,7 +297,7 @@ async def test_requests_run_side_by_side(client: HostClient, server: ModelServer
 
 
 async def test_cancelling_closes_the_connection_at_the_provider(
-    client: HostClient, server: ModelServer, provider: Provider
+    client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
     server.play(Turn("word " * 1000, delay=0.01), Turn("still here"))
 
@@ -300,7 +312,7 @@ async def test_cancelling_closes_the_connection_at_the_provider(
 
 
 async def test_a_cancelled_task_closes_the_connection_before_the_first_byte(
-    client: HostClient, server: ModelServer, provider: Provider
+    client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
     server.play(Turn(fault=Fault("silent")))
     task = asyncio.create_task(collect(client, ask(provider.model)))
@@ -313,7 +325,7 @@ async def test_a_cancelled_task_closes_the_connection_before_the_first_byte(
         await task
 
 
-async def test_a_reader_that_pauses_loses_nothing(client: HostClient, server: ModelServer) -> None:
+async def test_a_reader_that_pauses_loses_nothing(client: ProviderClient, server: ModelServer) -> None:
     text = "".join(f"{number:07d} " for number in range(500_000))
     server.play(Turn(text, chunks=400), Turn("other"))
 
@@ -329,7 +341,7 @@ async def test_a_reader_that_pauses_loses_nothing(client: HostClient, server: Mo
 
 @pytest.mark.parametrize("size", [1, 1_000_000])
 async def test_chunks_of_any_size_are_read(
-    client: HostClient, server: ModelServer, provider: Provider, size: int
+    client: ProviderClient, server: ModelServer, provider: Provider, size: int
 ) -> None:
     text = "ä🙂" * (20 if size == 1 else 250_000)
     server.play(Turn(text, chunks=3 if size == 1 else 1, wire_bytes=1 if size == 1 else None))
@@ -337,7 +349,7 @@ async def test_chunks_of_any_size_are_read(
     assert (await collect(client, ask(provider.model))).text == text
 
 
-async def test_a_hundred_equal_chunks_are_no_error(client: HostClient, server: ModelServer) -> None:
+async def test_a_hundred_equal_chunks_are_no_error(client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn("-----" * 300, chunks=["-----"] * 300))
 
     answer = await collect(client, ask("openai/gpt-4o"))
@@ -346,7 +358,7 @@ async def test_a_hundred_equal_chunks_are_no_error(client: HostClient, server: M
     assert answer.text == "-----" * 300
 
 
-async def test_ollama_is_told_the_window_and_calls_tools(client: HostClient, server: ModelServer) -> None:
+async def test_ollama_is_told_the_window_and_calls_tools(client: ProviderClient, server: ModelServer) -> None:
     calls = [Call("read", {"path": "a"}), Call("read", {"path": "b"})]
     server.play(Turn("Looking.", reasoning="hm", tool_calls=calls, usage={"input": 30, "output": 7}), Turn("done"))
 

@@ -3,11 +3,16 @@
 import json
 import subprocess
 import sys
+import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from tui_agent.model import price_list
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
+from tui_agent.model.model_names import maker_of, spelled
+from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.entries import Usage
 
@@ -103,26 +108,199 @@ def test_settings_win_over_the_catalog(path: Path) -> None:
     assert info.cost(Usage(input=1_000_000, output=1_000_000)) == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("where", ["model", "provider"])
-def test_a_name_on_ones_own_server_says_nothing_of_the_window(path: Path, where: str) -> None:
+@pytest.mark.parametrize("where", ["model", "provider", "variable"])
+def test_a_known_model_keeps_what_is_known_of_it_behind_a_gateway(path: Path, where: str) -> None:
+    url = "https://llm.example.com"
+    catalog = {
+        "model": Catalog({"anthropic/claude-x": ModelSettings(base_url=url)}, path=path),
+        "provider": Catalog(providers={"anthropic": ProviderSettings(base_url=url)}, path=path),
+        "variable": Catalog(environ={"ANTHROPIC_BASE_URL": url}, path=path),
+    }[where]
+
+    info = catalog.info("anthropic/claude-x")
+
+    assert (info.context_window, info.max_output, info.origin) == (200_000, 64_000, "catalog")
+    assert info.vision
+    assert info.reasoning
+    assert info.cost(Usage(input=1_000_000 // 10)) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("name", ["claude-x", "anthropic/claude-x", "us.anthropic.claude-x-20260101-v1:0", "Claude-X"])
+def test_a_gateway_that_speaks_another_format_has_the_makers_model(path: Path, name: str) -> None:
+    catalog = Catalog(providers={"openai": ProviderSettings(base_url="https://llm.example.com/v1")}, path=path)
+
+    info = catalog.info(f"openai/{name}")
+
+    assert (info.context_window, info.origin) == (200_000, "catalog")
+    assert info.prices
+    assert catalog.knows(f"openai/{name}")
+
+
+def test_without_a_gateway_a_provider_serves_its_own_models_only(catalog: Catalog) -> None:
+    assert not catalog.knows("openai/claude-x")
+    assert not catalog.knows("anthropic/gpt-x")
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8080/v1", "http://192.168.1.5:8000/v1", "http://gpu-box:8000/v1"])
+def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, url: str) -> None:
+    path.write_text(json.dumps({**ROWS, "dashscope/qwen9-32b": {
+        "mode": "chat", "litellm_provider": "dashscope", "max_input_tokens": 1_000_000, "max_output_tokens": 64_000,
+        "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6, "supports_vision": True,
+        "supports_function_calling": True,
+    }}))  # fmt: skip
+    catalog = Catalog(providers={"openai": ProviderSettings(base_url=url)}, path=path)
+
+    info = catalog.info("openai/Qwen/Qwen9-32B")
+
+    assert (info.context_window, info.max_output, info.origin) == (ASSUMED_WINDOW, None, "assumed")
+    assert info.vision
+    assert info.prices == ()
+    assert catalog.info("openai/claude-x").context_window == 200_000
+
+
+def test_a_local_server_is_not_believed_to_have_a_models_whole_window(catalog: Catalog) -> None:
+    assert (catalog.info("ollama/llama-x").context_window, catalog.info("ollama/llama-x").origin) == (8_192, "assumed")
+    assert catalog.info("hosted_vllm/claude-x").context_window == ASSUMED_WINDOW
+
+
+def test_what_a_server_said_counts_before_the_file_and_after_the_settings(path: Path) -> None:
     url = "http://localhost:8080/v1"
-    catalog = (
-        Catalog({"openai/gpt-x": ModelSettings(base_url=url)}, path=path)
-        if where == "model"
-        else Catalog(providers={"openai": ProviderSettings(base_url=url)}, path=path)
+    served = ServedModels()
+    told = ServedModel(name="gpt-x", window=65_536, vision=True, input_price=1e-6, output_price=2e-6)
+    served.keep(f"{url}/", {"gpt-x": told})
+    settings = ModelSettings(base_url=url)
+    catalog = Catalog({"openai/gpt-x": settings}, served=served, path=path)
+    limited = Catalog(
+        {"openai/gpt-x": settings.model_copy(update={"context_window": 16_384})}, served=served, path=path
     )
 
-    assert catalog.info("openai/gpt-x").origin == "assumed"
-    assert catalog.info("openai/gpt-x").context_window == ASSUMED_WINDOW
-    assert catalog.info("ollama/llama-x").origin == "assumed"
+    info = catalog.info("openai/gpt-x")
+
+    assert (info.context_window, info.origin, info.vision) == (65_536, "server", True)
+    assert info.cost(Usage(input=1_000_000, output=1_000_000)) == pytest.approx(3.0)
+    assert (limited.info("openai/gpt-x").context_window, limited.info("openai/gpt-x").origin) == (16_384, "config")
 
 
-def test_those_who_pass_requests_on_have_the_makers_window_but_not_its_price(catalog: Catalog) -> None:
+def test_those_who_pass_requests_on_have_the_makers_window_and_price(catalog: Catalog) -> None:
     info = catalog.info("openrouter/anthropic/claude-x:beta")
 
     assert info.context_window == 200_000
     assert info.cache_marks
+    assert info.cost(Usage(input=1_000_000 // 10)) == pytest.approx(0.3)
+
+
+def test_a_host_has_prices_of_its_own(catalog: Catalog) -> None:
+    info = catalog.info("huggingface/anthropic/claude-x")
+
+    assert info.context_window == 200_000
     assert info.prices == ()
+
+
+def test_what_is_served_for_nothing_costs_nothing(catalog: Catalog) -> None:
+    assert catalog.info("openrouter/anthropic/claude-x:free").cost(Usage(input=1_000, output=1_000)) == 0.0
+
+
+def test_a_subscription_does_not_say_how_large_a_model_is_elsewhere(path: Path) -> None:
+    copilot = {"mode": "chat", "litellm_provider": "github_copilot", "max_input_tokens": 64_000}
+    path.write_text(json.dumps({"github_copilot/claude-x": copilot, **ROWS}))
+    catalog = Catalog(path=path)
+
+    assert catalog.info("github_copilot/claude-x").context_window == 64_000
+    assert catalog.info("openrouter/anthropic/claude-x").context_window == 200_000
+
+
+def test_where_only_hosts_have_a_model_half_of_them_agree_on_its_window(path: Path) -> None:
+    windows = {"together_ai": 8_000, "deepinfra": 32_000, "novita": 131_072, "nebius": 131_072}
+    rows = {
+        f"{host}/team/unheard-of-7b": {
+            "mode": "chat", "litellm_provider": host, "max_input_tokens": window, "input_cost_per_token": 1e-6,
+        }
+        for host, window in windows.items()
+    }  # fmt: skip
+    path.write_text(json.dumps({**ROWS, **rows}))
+
+    info = Catalog(path=path).info("openrouter/team/unheard-of-7b")
+
+    assert info.context_window == 32_000
+    assert info.prices == ()
+
+
+def test_an_answer_as_long_as_the_window_is_no_limit(path: Path) -> None:
+    row = {"mode": "chat", "litellm_provider": "xai", "max_input_tokens": 500_000, "max_output_tokens": 500_000}
+    path.write_text(json.dumps({**ROWS, "xai/grok-x": row}))
+
+    assert Catalog(path=path).info("xai/grok-x").max_output is None
+
+
+def test_a_claude_newer_than_the_file_has_what_every_claude_has() -> None:
+    info = Catalog().info("anthropic/claude-opus-99")
+
+    assert (info.context_window, info.max_output, info.origin) == (200_000, 32_000, "assumed")
+    assert info.vision
+    assert info.tools
+    assert not Catalog().knows("anthropic/claude-opus-99")
+
+
+MAKERS = {
+    "anthropic": "anthropic", "openai": "openai", "gemini": "google", "xai": "x-ai", "deepseek": "deepseek",
+    "zai": "z-ai", "moonshot": "moonshotai", "minimax": "minimax", "dashscope": "qwen",
+}  # fmt: skip
+"""Makers, and what OpenRouter calls them."""
+
+
+def test_every_model_of_a_maker_has_its_window_through_openrouter() -> None:
+    catalog = Catalog()
+    own = [info for info in catalog.models() if info.provider in MAKERS and info.origin == "catalog"]
+    theirs = {info.id for info in own if (maker := maker_of(spelled(info.name))) and maker.provider == info.provider}
+
+    wrong = [
+        (info.id, info.context_window, passed.context_window)
+        for info in own
+        if info.id in theirs
+        and (passed := catalog.info(f"openrouter/{MAKERS[info.provider]}/{info.name.lower()}:nitro")).context_window
+        != info.context_window
+    ]
+
+    assert len(theirs) > 150
+    assert wrong == []
+
+
+def test_the_list_holds_nothing_that_cannot_chat() -> None:
+    listed = [info.name.lower() for info in Catalog().models()]
+
+    assert len(listed) > 1_000
+    for word in ("embed", "whisper", "dall-e", "lyria", "moderation", "rerank", "-tts"):
+        assert not [name for name in listed if word in name]
+
+
+def test_what_is_out_of_service_is_not_listed(path: Path) -> None:
+    path.write_text(json.dumps({**ROWS, "gpt-old": {**ROWS["gpt-x"], "deprecation_date": "2026-03-01"}}))
+    catalog = Catalog(path=path)
+
+    assert "openai/gpt-old" in [info.id for info in catalog.models(today=date(2026, 3, 1))]
+    assert "openai/gpt-old" not in [info.id for info in catalog.models(today=date(2026, 3, 2))]
+
+
+def test_what_a_server_has_beside_chat_models_is_not_listed() -> None:
+    served = ServedModels()
+    names = ("gpt-5.6", "text-embedding-3-large", "whisper-1", "dall-e-3", "team-model", "drawer")
+    models = {name: ServedModel(name=name, chats=name != "drawer") for name in names}
+    served.keep("https://llm.example.com/v1", models)
+    catalog = Catalog(environ={"OPENAI_BASE_URL": "https://llm.example.com/v1/"}, served=served)
+
+    assert [info.id for info in catalog.models() if info.provider == "openai"] == [
+        "openai/gpt-5.6",
+        "openai/team-model",
+    ]
+
+
+def test_each_correction_names_its_source_and_day() -> None:
+    table = tomllib.loads(Path(price_list.__file__).with_name("corrections.toml").read_text())
+
+    assert table["row"]
+    for entry in [*table["row"], *table["family"]]:
+        assert entry["source"].startswith("https://")
+        assert entry["checked"]
 
 
 def test_the_list_holds_chat_models_once_and_the_users_first(path: Path) -> None:

@@ -1,37 +1,336 @@
-"""Servers on this machine, found when asked for."""
+"""Servers are asked for their models, when somebody lists or picks models."""
 
+import json
 import socket
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
-from tui_agent.model.discovery import Place, discover
-from tui_agent.model.settings import ModelSettings
+from tui_agent.model.addresses import Addresses, Place, is_private, plain_url
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.discovery import (
+    Port,
+    Server,
+    SilentServerError,
+    ask,
+    discover,
+    refresh,
+    servers,
+)
+from tui_agent.model.keys import Keys
+from tui_agent.model.providers import provider_of
+from tui_agent.model.served import ServedModel, ServedModels, ago
+from tui_agent.model.settings import ModelSettings, ProviderSettings
+
+PATIENT = 20.0
+OPENAI = provider_of("openai")
+
+
+async def asked(answers: dict[str, Any], provider: str = "openai", path: str = "/v1") -> dict[str, ServedModel]:
+    with ListServer(answers) as server:
+        return await ask(Server(provider_of(provider), Place(f"{server.url}{path}")), seconds=PATIENT)
+
+
+# -- what they say ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "window"),
+    [
+        ({"max_model_len": 40_960}, 40_960),
+        ({"context_length": 131_072}, 131_072),
+        ({"context_window": 131_072}, 131_072),
+        ({"max_context_length": 131_072, "loaded_context_length": 4_096}, 4_096),
+        ({"meta": {"n_ctx_train": 32_768}}, 32_768),
+        ({"max_input_tokens": 200_000}, 200_000),
+        ({"context_length": 1_000_000, "top_provider": {"context_length": 262_144}}, 262_144),
+        ({"context_length": "a lot"}, None),
+        ({"context_length": True}, None),
+        ({}, None),
+    ],
+)
+async def test_windows_in_every_form(row: dict[str, Any], window: int | None) -> None:
+    models = await asked({"/v1/models": {"data": [{"id": "m", **row}]}})
+
+    assert models["m"].window == window
+
+
+async def test_openrouters_list_tells_windows_prices_and_abilities() -> None:
+    row = {
+        "id": "z-ai/glm-5",
+        "context_length": 202_752,
+        "architecture": {"input_modalities": ["text", "image"], "output_modalities": ["text"]},
+        "top_provider": {"context_length": 202_752, "max_completion_tokens": 131_072},
+        "pricing": {"prompt": "0.000001", "completion": "0.0000032", "input_cache_read": "0.0000002"},
+        "supported_parameters": ["tools", "reasoning", "max_tokens"],
+    }
+    drawer = {"id": "black/flux", "architecture": {"output_modalities": ["image"]}, "supported_parameters": []}
+    auto = {"id": "openrouter/auto", "pricing": {"prompt": "-1", "completion": "-1"}, "supported_parameters": []}
+
+    models = await asked({"/v1/models": {"data": [row, drawer, auto]}})
+
+    assert models["z-ai/glm-5"] == ServedModel(
+        name="z-ai/glm-5", window=202_752, max_output=131_072, vision=True, tools=True, reasoning=True,
+        input_price=1e-6, output_price=3.2e-6, cache_read_price=2e-7,
+    )  # fmt: skip
+    assert not models["black/flux"].chats
+    assert models["openrouter/auto"].input_price is None
+    assert models["openrouter/auto"].tools is False
+
+
+async def test_vercels_list_tells_windows_prices_and_abilities() -> None:
+    row = {
+        "id": "anthropic/claude-sonnet-5", "type": "language", "context_window": 1_000_000, "max_tokens": 128_000,
+        "tags": ["tool-use", "reasoning", "vision"], "pricing": {"input": "0.000003", "output": "0.000015"},
+    }  # fmt: skip
+    embedder = {"id": "openai/text-embedding-3-small", "type": "embedding", "context_window": 8_192}
+
+    models = await asked({"/v1/models": {"data": [row, embedder]}})
+
+    known = models["anthropic/claude-sonnet-5"]
+    assert (known.window, known.max_output, known.input_price) == (1_000_000, 128_000, 3e-6)
+    assert (known.vision, known.tools, known.reasoning, known.chats) == (True, True, True, True)
+    assert not models["openai/text-embedding-3-small"].chats
+
+
+async def test_llama_cpp_says_elsewhere_what_it_was_started_with() -> None:
+    answers = {
+        "/v1/models": {"data": [{"id": "qwen.gguf"}]},
+        "/props": {"default_generation_settings": {"n_ctx": 16_384}},
+    }
+
+    assert (await asked(answers))["qwen.gguf"].window == 16_384
+
+
+async def test_lm_studio_says_elsewhere_what_is_loaded() -> None:
+    answers = {
+        "/v1/models": {"data": [{"id": "qwen"}, {"id": "nomic"}]},
+        "/api/v0/models": {
+            "data": [
+                {"id": "qwen", "type": "vlm", "loaded_context_length": 8_192, "max_context_length": 131_072},
+                {"id": "nomic", "type": "embeddings", "max_context_length": 2_048},
+            ]
+        },
+    }
+
+    models = await asked(answers)
+
+    assert (models["qwen"].window, models["qwen"].vision) == (8_192, True)
+    assert not models["nomic"].chats
+
+
+@pytest.mark.parametrize(("provider", "path"), [("ollama", ""), ("openai", "/v1")])
+async def test_ollama_is_asked_for_each_of_its_models(provider: str, path: str) -> None:
+    info = {"general.architecture": "qwen3", "qwen3.context_length": 262_144}
+    answers = {
+        "/v1/models": {"data": [{"id": "qwen3:8b"}, {"id": "small"}, {"id": "nomic"}]},
+        "/api/tags": {"models": [{"name": "qwen3:8b"}, {"name": "small"}, {"name": "nomic"}]},
+        "/api/show#qwen3:8b": {"model_info": info, "capabilities": ["completion", "tools", "thinking"]},
+        "/api/show#small": {"parameters": "temperature 1\nnum_ctx 4096", "capabilities": ["completion", "vision"]},
+        "/api/show#nomic": {"model_info": {"bert.context_length": 2_048}, "capabilities": ["embedding"]},
+    }
+
+    models = await asked(answers, provider, path)
+
+    assert (models["qwen3:8b"].window, models["qwen3:8b"].tools, models["qwen3:8b"].reasoning) == (32_768, True, True)
+    assert (models["small"].window, models["small"].tools, models["small"].vision) == (4_096, False, True)
+    assert not models["nomic"].chats
+
+
+async def test_an_address_without_a_version_is_asked_with_one() -> None:
+    models = await asked({"/v1/models": {"data": [{"id": "claude-x", "type": "model"}]}}, "anthropic", "")
+
+    assert models["claude-x"].chats
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ({"/v1/models": 401}, "wants a key"),
+        ({"/v1/models": 500}, "says 500"),
+        ({"/v1/models": 302}, "points elsewhere|answers something else|says 302"),
+        ({"/v1/models": {"hello": "world"}}, "answers something else"),
+        ({}, "has no list of models"),
+    ],
+)
+async def test_a_server_that_says_nothing_of_use_is_told_in_a_word(answers: dict[str, Any], words: str) -> None:
+    with pytest.raises(SilentServerError, match=words):
+        await asked(answers)
+
+
+# -- whom to ask --------------------------------------------------------------------------------------------------
+
+
+def who(environ: dict[str, str], **settings: Any) -> dict[str, dict[str, str]]:
+    """Return the servers that are asked, with what they are told."""
+    models, providers = settings.get("models", {}), settings.get("providers", {})
+    keys = Keys(environ, models=models, providers=providers)
+    found = servers(Addresses(environ, models, providers), keys, [*models, *settings.get("in_use", ())])
+    return {server.place.url: dict(server.headers) for server in found}
+
+
+def test_nobody_is_asked_who_was_not_set_up() -> None:
+    assert who({"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2"}) == {}
+
+
+def test_gateways_to_others_models_are_asked_when_there_is_a_key() -> None:
+    assert who({"OPENROUTER_API_KEY": "sk-or"}) == {
+        "https://openrouter.ai/api/v1": {"authorization": "Bearer sk-or"},
+    }
+
+
+def test_addresses_of_the_environment_and_the_settings_are_asked_with_their_keys() -> None:
+    environ = {
+        "OPENAI_BASE_URL": "https://llm.example.com/v1", "OPENAI_API_KEY": "sk-1",
+        "ANTHROPIC_API_KEY": "sk-ant", "TEAM_KEY": "sk-team",
+    }  # fmt: skip
+    providers = {"anthropic": ProviderSettings(base_url="https://claude.example.com", api_key_env="TEAM_KEY")}
+
+    found = who(environ, providers=providers)
+
+    assert found["https://llm.example.com/v1"] == {"authorization": "Bearer sk-1"}
+    assert found["https://claude.example.com"]["x-api-key"] == "sk-team"
+
+
+def test_the_key_of_the_environment_does_not_go_to_one_models_own_address() -> None:
+    models = {
+        "openai/here": ModelSettings(base_url="http://localhost:8080/v1"),
+        "openai/there": ModelSettings(base_url="https://gpu.example.com/v1", api_key_env="GPU_KEY"),
+    }
+
+    found = who({"OPENAI_API_KEY": "sk-1", "GPU_KEY": "sk-gpu"}, models=models)
+
+    assert found == {
+        "http://localhost:8080/v1": {},
+        "https://gpu.example.com/v1": {"authorization": "Bearer sk-gpu"},
+    }
+
+
+def test_a_local_server_is_asked_when_one_of_its_models_is_in_use() -> None:
+    assert who({}) == {}
+    assert who({}, in_use=["ollama/qwen3"]) == {"http://127.0.0.1:11434": {}}
+
+
+async def test_a_key_is_sent_to_its_server_and_follows_nobody_elsewhere() -> None:
+    with ListServer({"/v1/models": 302}) as server:
+        with pytest.raises(SilentServerError):
+            await ask(Server(OPENAI, Place(f"{server.url}/v1"), {"authorization": "Bearer sk-1"}), seconds=PATIENT)
+        paths = [(path, headers["authorization"]) for path, headers in server.asked]
+
+    assert paths == [("/v1/models", "Bearer sk-1")]
+
+
+@pytest.mark.parametrize(
+    ("url", "private"),
+    [
+        ("http://localhost:1/v1", True),
+        ("http://127.0.0.1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://10.0.0.5:4000", True),
+        ("http://gpu-box:8000/v1", True),
+        ("http://nas.local/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("https://8.8.8.8/v1", False),
+        ("", False),
+    ],
+)
+def test_what_is_of_ones_own_network(url: str, private: bool) -> None:
+    assert is_private(url) is private
+
+
+# -- what is kept -------------------------------------------------------------------------------------------------
+
+
+async def test_answers_are_kept_with_their_age_and_without_secrets(tmp_path: Path) -> None:
+    clock = [1_000_000.0]
+    path = tmp_path / "servers.json"
+    served = ServedModels(path, now=lambda: clock[0])
+    with ListServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 9_000}]}}) as server:
+        url = f"http://user:hidden@127.0.0.1:{server.port}/v1?token=hidden"
+        place = Server(OPENAI, Place(url, "providers.openai"), {"authorization": "Bearer hidden"})
+        outcomes = await refresh([Server(OPENAI, Place(f"{server.url}/v1"), place.headers)], served, seconds=PATIENT)
+        served.keep(url, {"m": ServedModel(name="m", window=9_000)})
+    clock[0] += 3 * 86_400 + 5
+
+    again = ServedModels(path, now=lambda: clock[0])
+
+    assert [outcome.problem for outcome in outcomes] == [""]
+    assert again.age(url) == "3 days ago"
+    found = again.find(f"{server.url}/v1/", "m")
+    assert found is not None
+    assert found.window == 9_000
+    assert "hidden" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_silent_server_is_told_and_what_it_said_before_stays() -> None:
+    served = ServedModels()
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
+        served.keep(url, {"m": ServedModel(name="m", window=9_000)})
+        outcomes = await refresh([Server(OPENAI, Place(url))], served, seconds=PATIENT)
+
+    assert [outcome.problem for outcome in outcomes] == ["not reachable"]
+    assert served.find(url, "m") is not None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"http://a": 5}', '{"http://a": {"models": {}}}'])
+def test_answers_that_cannot_be_read_are_asked_for_anew(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text(text)
+
+    assert ServedModels(path).answer("http://a") is None
+
+
+def test_ages_are_spoken() -> None:
+    assert [ago(seconds) for seconds in (5, 60, 7_300, 86_400, 200_000)] == [
+        "just now", "1 minute ago", "2 hours ago", "1 day ago", "2 days ago",
+    ]  # fmt: skip
+    assert ServedModels().age("http://a") == ""
+
+
+def test_addresses_are_kept_plainly() -> None:
+    assert plain_url("HTTPS://Me:Secret@LLM.example.com/v1/?key=1#x") == "https://llm.example.com/v1"
+
+
+# -- servers nobody named -----------------------------------------------------------------------------------------
 
 
 async def test_servers_and_their_windows_are_found() -> None:
     models = {"qwen3:8b": 40_960, "nomic-embed-text": 2_048}
     with ModelServer(models=models) as server, socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        places = [
-            Place("Ollama", server.port),
-            Place("vLLM", server.port),
-            Place("LM Studio", server.port),
-            Place("llama.cpp", nobody.getsockname()[1]),
+        ports = [
+            Port("Ollama", server.port, "ollama"),
+            Port("vLLM", server.port),
+            Port("llama.cpp", nobody.getsockname()[1]),
         ]
-        found = await discover(places, seconds=5)
+        found = await discover(ports, seconds=PATIENT)
 
     by_id = {(model.server, model.id): model.settings for model in found}
     assert by_id["Ollama", "ollama/qwen3:8b"].context_window == 32_768
     assert by_id["Ollama", "ollama/qwen3:8b"].base_url == f"http://127.0.0.1:{server.port}"
     assert by_id["vLLM", "openai/qwen3:8b"].context_window == 40_960
-    assert by_id["LM Studio", "openai/qwen3:8b"].base_url == f"http://127.0.0.1:{server.port}/v1"
-    assert not [
-        model for model in found if model.server == "llama.cpp" or ("embed" in model.id and model.server != "Ollama")
-    ]
+    assert not [model for model in found if model.server == "llama.cpp"]
+
+
+async def test_what_only_embeds_is_not_found(tmp_path: Path) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"nomic-embed": {"mode": "embedding", "litellm_provider": "ollama"}}))
+    with ModelServer(models={"nomic-embed": 2_048, "qwen3:8b": 40_960}) as server:
+        found = await discover([Port("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT)
+
+    assert [model.id for model in found] == ["openai/qwen3:8b"]
 
 
 async def test_somebody_else_on_the_port_is_no_server() -> None:
     with ModelServer() as server:
-        assert await discover([Place("Ollama", server.port), Place("vLLM", server.port)], seconds=5) == []
+        ports = [Port("Ollama", server.port, "ollama"), Port("vLLM", server.port)]
+        assert await discover(ports, seconds=PATIENT) == []
 
 
 async def test_a_server_of_the_settings_is_asked_at_its_address_and_named_as_there() -> None:
@@ -40,5 +339,5 @@ async def test_a_server_of_the_settings_is_asked_at_its_address_and_named_as_the
         here = ModelSettings(base_url=f"http://127.0.0.1:{server.port}/v1", context_window=9_000)
         gone = ModelSettings(base_url=f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
         own = {"openai/qwen3:8b": here, "openai/gone": gone, "openai/known": ModelSettings(context_window=5_000)}
-        found = await discover([Place("vLLM", server.port)], own=own, seconds=5)
+        found = await discover([Port("vLLM", server.port)], own=own, seconds=PATIENT)
     assert [(model.id, model.settings) for model in found] == [("openai/qwen3:8b", here)]

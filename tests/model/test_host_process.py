@@ -1,34 +1,31 @@
-"""The host's process: killed, hung, orphaned, shared. Each test starts its own."""
+"""The host's process: killed, hung, orphaned. Each test starts its own."""
 
 import asyncio
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.support.model_client import OPENAI_KEY, PATIENT, ask, collect, host_client
+from tests.support.model_client import HOSTED_MODEL, OPENAI_KEY, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
-from tui_agent.model import lines, meeting
-from tui_agent.model.client import HostClient
-from tui_agent.model.link import host_environment
-from tui_agent.model.meeting import listen, socket_path
+from tui_agent.model.client import ProviderClient
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.link import host_environment
 from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta
 
-MODEL = "openai/gpt-4o"
+MODEL = HOSTED_MODEL
 
 
 @pytest.fixture
-async def own_client(server: ModelServer, tmp_path: Path) -> AsyncIterator[HostClient]:
-    settings = PATIENT.model_copy(update={"answer_timeout": 0.7})
+async def own_client(server: ModelServer, tmp_path: Path) -> AsyncIterator[ProviderClient]:
+    settings = PATIENT.model_copy(update={"answer_timeout": 3})
     client = host_client(server, log_path=tmp_path / "host.log", host=settings)
     yield client
     await client.aclose()
@@ -46,7 +43,7 @@ async def _gone(pid: int) -> None:
     await asyncio.to_thread(poll)
 
 
-async def _until_error(client: HostClient, signal_number: int) -> tuple[int, list[object], ModelError]:
+async def _until_error(client: ProviderClient, signal_number: int) -> tuple[int, list[object], ModelError]:
     """Send the host a signal in the middle of an answer; return its pid, what came, and how it failed."""
     taken: list[object] = []
     pid = 0
@@ -54,14 +51,14 @@ async def _until_error(client: HostClient, signal_number: int) -> tuple[int, lis
         async for event in client.stream(ask(MODEL)):
             taken.append(event)
             if not pid:
-                pid = client.pid or 0
+                pid = client.hosted.pid or 0
                 os.kill(pid, signal_number)
     except ModelError as error:
         return pid, taken, error
     raise AssertionError("the answer did not fail")
 
 
-async def test_killed_in_an_answer_and_killed_idle(own_client: HostClient, server: ModelServer) -> None:
+async def test_killed_in_an_answer_and_killed_idle(own_client: ProviderClient, server: ModelServer) -> None:
     """The request fails as one that can be tried again; another process takes over without being asked."""
     server.play(Turn("word " * 500, delay=0.01), Turn("again"), Turn("and again"))
 
@@ -71,15 +68,15 @@ async def test_killed_in_an_answer_and_killed_idle(own_client: HostClient, serve
     assert error.kind is ErrorKind.HOST
     assert (await collect(own_client, ask(MODEL))).text == "again"
 
-    second = own_client.pid
+    second = own_client.hosted.pid
     assert second not in {None, first}
     os.kill(second, signal.SIGKILL)
     await _gone(second)
     assert (await collect(own_client, ask(MODEL))).text == "and again"
-    assert own_client.pid not in {None, second}
+    assert own_client.hosted.pid not in {None, second}
 
 
-async def test_hung_in_an_answer_and_hung_idle(own_client: HostClient, server: ModelServer) -> None:
+async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, server: ModelServer) -> None:
     """A host that gives no sign of life is ended; a request it had not taken up yet goes to the next one."""
     server.play(Turn("word " * 500, delay=0.01), Turn("again"))
 
@@ -88,8 +85,8 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: HostClient, server: M
     assert error.kind is ErrorKind.HOST
     await _gone(first)
 
-    await own_client.wait_warm()
-    second = own_client.pid
+    await own_client.hosted.wait_warm()
+    second = own_client.hosted.pid
     assert second not in {None, first}
     os.kill(second, signal.SIGSTOP)
     async with asyncio.timeout(40):
@@ -97,11 +94,11 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: HostClient, server: M
     await _gone(second)
 
 
-async def test_closing_ends_the_host_and_what_it_was_asked(own_client: HostClient, server: ModelServer) -> None:
+async def test_closing_ends_the_host_and_what_it_was_asked(own_client: ProviderClient, server: ModelServer) -> None:
     server.play(Turn("word " * 500, delay=0.01))
     stream = aiter(own_client.stream(ask(MODEL)))
     await anext(stream)
-    pid = own_client.pid
+    pid = own_client.hosted.pid
     assert pid is not None
 
     await own_client.aclose()
@@ -117,7 +114,7 @@ async def test_a_host_that_cannot_start_says_why(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = (sys.executable, "-c", "import sys; sys.exit('no module of that name')")
-    monkeypatch.setattr("tui_agent.model.link._command", lambda: command)
+    monkeypatch.setattr("tui_agent.model.hosted.link._command", lambda: command)
     client = host_client(server, log_path=tmp_path / "host.log")
 
     error = (await collect(client, ask(MODEL))).error
@@ -134,7 +131,7 @@ async def test_a_host_of_another_version_is_not_spoken_to(
 ) -> None:
     """A program that runs while it is updated would start the new version's."""
     later = f'print(\'[0, [["ready", {{"version": {lines.VERSION + 1}, "pid": 1}}]]]\', flush=True); input()'
-    monkeypatch.setattr("tui_agent.model.link._command", lambda: (sys.executable, "-c", later))
+    monkeypatch.setattr("tui_agent.model.hosted.link._command", lambda: (sys.executable, "-c", later))
     client = host_client(server, log_path=tmp_path / "host.log")
 
     error = (await collect(client, ask(MODEL))).error
@@ -147,9 +144,9 @@ async def test_a_host_of_another_version_is_not_spoken_to(
 
 PARENT = """
 import asyncio, sys
-from tui_agent.model.link import start_private
+from tui_agent.model.hosted.link import start
 async def main():
-    link = await start_private({}, None)
+    link = await start({}, None)
     print(link.pid, flush=True)
     if sys.argv[1] == "ready":
         await link.wait_ready()
@@ -186,9 +183,9 @@ async def test_the_host_gets_no_secrets_and_no_working_directory(
     server.play(Turn("fine"))
 
     answer = await collect(client, ask(MODEL))
-    assert client.pid is not None
-    environment = psutil.Process(client.pid).environ()
-    directory = psutil.Process(client.pid).cwd()
+    assert client.hosted.pid is not None
+    environment = psutil.Process(client.hosted.pid).environ()
+    directory = psutil.Process(client.hosted.pid).cwd()
     await client.aclose()
 
     assert answer.text == "fine"
@@ -218,85 +215,9 @@ def test_the_environment_keeps_locale_proxies_and_certificates() -> None:
     assert not {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "LITELLM_LOG"} & set(kept)
 
 
-@pytest.fixture
-def short_path() -> Iterator[Path]:
-    """A directory whose path leaves room for a socket's, which may have about 100 characters."""
-    with tempfile.TemporaryDirectory(prefix="ta-") as name:
-        yield Path(name)
-
-
-async def test_programs_share_a_warm_host_over_a_private_socket(
-    server: ModelServer, tmp_path: Path, short_path: Path
-) -> None:
-    run = short_path / "run"
-    settings = PATIENT.model_copy(update={"keep_warm": 6.0})
-    server.play(Turn("one"), Turn("two"), Turn("three"), Turn("four"), Turn("five"))
-    first = host_client(server, host=settings, runtime_dir=run, log_path=tmp_path / "host.log")
-    second = host_client(server, host=settings, runtime_dir=run, key="of the second")
-
-    one, two = await asyncio.gather(collect(first, ask(MODEL)), collect(second, ask(MODEL)))
-    pid = first.pid
-
-    assert (one.error, two.error) == (None, None)
-    assert pid is not None
-    assert second.pid == pid
-    used = {request.headers["authorization"] for request in server.requests}
-    assert used == {f"Bearer {OPENAI_KEY}", "Bearer of the second"}
-    assert stat.S_IMODE(run.stat().st_mode) == 0o700
-    (path,) = run.glob("*.sock")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-    os.kill(pid, signal.SIGKILL)
-    await _gone(pid)
-    three, four = await asyncio.gather(collect(first, ask(MODEL)), collect(second, ask(MODEL)))
-    assert (three.error, four.error) == (None, None)
-    assert second.pid not in {None, pid}
-    assert first.pid == second.pid
-    pid = first.pid
-    assert pid is not None
-
-    await first.aclose()
-    assert (await collect(second, ask(MODEL))).text == "five"
-    await second.aclose()
-    await _gone(pid)
-
-
-def test_a_directory_others_may_enter_is_not_used_for_sharing(short_path: Path) -> None:
-    short_path.chmod(0o755)
-    assert socket_path(short_path, {}) is None
-
-    short_path.chmod(0o700)
-    path = socket_path(short_path, {})
-    assert path is not None
-    assert socket_path(short_path, {"HTTPS_PROXY": "http://other"}) != path
-
-
-def test_another_versions_files_are_another_host(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where an installer gives every file the same time."""
-    installed = short_path / "meeting.py"
-    monkeypatch.setattr(meeting, "__file__", str(installed))
-    paths = []
-    for text in ("one = 1", "one = 1 + 1"):
-        installed.write_text(text)
-        os.utime(installed, ns=(0, 0))
-        paths.append(socket_path(short_path, {}))
-    assert None not in paths
-    assert paths[0] != paths[1]
-
-
-def test_a_socket_has_one_host(tmp_path: Path) -> None:
-    path = tmp_path / "s.sock"
-    path.touch()
-
-    with listen(path) as first:
-        assert first is not None
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert listen(path) is None
-
-
 async def test_stray_output_of_libraries_does_not_reach_the_lines(server: ModelServer, tmp_path: Path) -> None:
     """The host's own stdout is not where its lines go."""
-    script = "import tui_agent.model.host as host\nhost.load = lambda: print('stray')\nhost.main()\n"
+    script = "import tui_agent.model.hosted.host as host\nhost.load = lambda: print('stray')\nhost.main()\n"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",

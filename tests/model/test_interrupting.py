@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from tests.support.model_client import ask, collect, host_client
+from tests.support.model_client import HOSTED_MODEL, ask, collect, host_client
 from tests.support.model_server import ModelServer
-from tui_agent.model import lines
-from tui_agent.model.link import Inbox
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.link import Inbox
 
 
 class SilentLink:
@@ -40,8 +40,8 @@ async def test_an_interrupt_that_comes_with_words_is_not_lost(
     async def connected() -> SilentLink:
         return link
 
-    monkeypatch.setattr(client, "_connected", connected)
-    reading = asyncio.create_task(collect(client, ask("openai/gpt-4o")))
+    monkeypatch.setattr(client.hosted, "_connected", connected)
+    reading = asyncio.create_task(collect(client, ask(HOSTED_MODEL)))
     for _ in range(20):
         await asyncio.sleep(0)
     link.inbox.put([[lines.TEXT, "a word"]])

@@ -13,7 +13,7 @@ from tests.support.model_script import Call, Recorded, Turn, status
 from tests.support.model_server import ModelServer
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.model.client import HostClient
+from tui_agent.model.client import ProviderClient
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.session.entries import AssistantEntry, CompactionEntry
 
@@ -51,7 +51,7 @@ class Provided:
         body = request.json
         size = self._size(body)
         self.sizes.append(size)
-        self.most = max(self.most, size + body["max_tokens"])
+        self.most = max(self.most, size + body.get("max_tokens", body.get("max_completion_tokens")))
         if "<length>" in request.prompt:
             return Turn(text=SUMMARY)
         self.step += 1
@@ -107,7 +107,7 @@ def check_room_was_made(harness: Harness) -> int:
 )
 async def test_hundreds_of_steps_never_overflow(
     tmp_path: Path,
-    session_client: HostClient,
+    session_client: ProviderClient,
     session_server: ModelServer,
     window: int,
     steps: int,
@@ -145,7 +145,7 @@ async def test_hundreds_of_steps_never_overflow(
 
 
 async def test_two_hundred_overflows_end_in_two_attempts_and_a_choice(
-    tmp_path: Path, session_client: HostClient, session_server: ModelServer
+    tmp_path: Path, session_client: ProviderClient, session_server: ModelServer
 ) -> None:
     text = "This model's maximum context length is 12000 tokens. However, your messages resulted in 45000 tokens."
     asked: list[str] = []

@@ -9,13 +9,13 @@ from pydantic import SecretStr
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
+from tui_agent.model.hosted.call import build_call, build_messages
 from tui_agent.model.keys import Keys
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.redaction import redact
 from tui_agent.model.route import NO_KEY, Router
 from tui_agent.model.settings import ModelSettings, ProviderSettings
-from tui_agent.model.wire import build_call, build_messages
 
 
 def router(environ: dict[str, str], **settings: object) -> Router:
@@ -65,36 +65,124 @@ def test_an_unknown_provider_is_assumed_to_have_the_usual_variable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "name"),
+    ("model", "wire", "name", "url"),
     [
-        ("openai/gpt-4o", "openai/gpt-4o"),
-        ("gpt-4o", "openai/gpt-4o"),
-        ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
-        ("ollama/qwen3", "ollama_chat/qwen3"),
-        ("together/meta-llama/x", "together_ai/meta-llama/x"),
-        ("google/gemini-2.5-pro", "gemini/gemini-2.5-pro"),
+        ("openai/gpt-4o", "chat", "gpt-4o", "https://api.openai.com/v1"),
+        ("gpt-4o", "chat", "gpt-4o", "https://api.openai.com/v1"),
+        ("claude-sonnet-4-5", "messages", "claude-sonnet-4-5", "https://api.anthropic.com/v1"),
+        ("ollama/qwen3", "ollama", "qwen3", "http://127.0.0.1:11434"),
+        ("together/meta-llama/x", "chat", "meta-llama/x", "https://api.together.xyz/v1"),
+        ("fireworks/kimi-k2", "chat", "accounts/fireworks/models/kimi-k2", "https://api.fireworks.ai/inference/v1"),
+        ("huggingface/groq/moonshotai/Kimi-K2", "chat", "moonshotai/Kimi-K2:groq", "https://router.huggingface.co/v1"),
+        ("huggingface/moonshotai/Kimi-K2", "chat", "moonshotai/Kimi-K2", "https://router.huggingface.co/v1"),
+        ("openrouter/anthropic/claude-x", "chat", "anthropic/claude-x", "https://openrouter.ai/api/v1"),
     ],
 )
-def test_names_litellm_knows(model: str, name: str) -> None:
-    environ = {key: "x" for provider in PROVIDERS.values() for key in provider.keys}
+def test_names_and_addresses_of_what_is_spoken_to_directly(model: str, wire: str, name: str, url: str) -> None:
+    route = router(_every_key()).route(model)
 
-    assert router(environ).route(model).parameters["model"] == name
+    assert (route.wire, route.name, route.base_url) == (wire, name, url)
+
+
+def test_names_litellm_knows() -> None:
+    route = router({"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "x"}).route("bedrock_converse/anthropic.claude")
+
+    assert route.wire is None
+    assert route.parameters["model"] == "bedrock/anthropic.claude"
+
+
+def _every_key() -> dict[str, str]:
+    return {key: "x" for provider in PROVIDERS.values() for key in provider.keys}
 
 
 def test_an_own_server_needs_no_key() -> None:
     models = {"openai/mine": ModelSettings(base_url="http://localhost:8080/v1/")}
     route = router({}, models=models).route("openai/mine")
 
-    assert route.call() == {"model": "openai/mine", "api_base": "http://localhost:8080/v1", "api_key": NO_KEY}
+    assert (route.base_url, route.name) == ("http://localhost:8080/v1", "mine")
+    assert route.secret_headers() == {"authorization": f"Bearer {NO_KEY}"}
     assert route.target.address == "localhost:8080"
 
 
-def test_ollama_is_told_the_window() -> None:
-    models = {"ollama/qwen3": ModelSettings(context_window=16_384)}
-    route = router({}, models=models).route("ollama/qwen3")
+@pytest.mark.parametrize(
+    ("variable", "model", "url"),
+    [
+        ("OPENAI_BASE_URL", "openai/gpt-4o", "https://gate.corp/openai/v1"),
+        ("OPENAI_API_BASE", "openai/gpt-4o", "https://gate.corp/openai/v1"),
+        ("ANTHROPIC_BASE_URL", "anthropic/claude-sonnet-4-5", "https://gate.corp/openai/v1"),
+        ("MISTRAL_API_BASE", "mistral/codestral-latest", "https://gate.corp/openai/v1"),
+    ],
+)
+def test_a_gateway_of_the_environment_gets_what_was_meant_for_it(variable: str, model: str, url: str) -> None:
+    environ = {variable: url, "OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "x", "MISTRAL_API_KEY": "x"}
 
-    assert route.parameters["num_ctx"] == 16_384
-    assert route.parameters["api_base"] == "http://127.0.0.1:11434"
+    route = router(environ).route(model)
+
+    assert route.base_url == url
+    assert route.target.provider == "gate.corp"
+
+
+@pytest.mark.parametrize("url", ["https://gate.corp/anthropic", "https://gate.corp/anthropic/v1/messages"])
+def test_anthropics_address_is_given_with_and_without_the_version(url: str) -> None:
+    route = router({"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "x"}).route("anthropic/claude-sonnet-4-5")
+
+    assert route.base_url == "https://gate.corp/anthropic/v1"
+    assert route.secret_headers() == {"x-api-key": "x"}
+
+
+def test_a_token_of_anthropic_is_a_bearers() -> None:
+    route = router({"ANTHROPIC_AUTH_TOKEN": "t"}).route("anthropic/claude-sonnet-4-5")
+
+    assert route.secret_headers() == {"authorization": "Bearer t"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "url", "query"),
+    [
+        ({"AZURE_API_BASE": "https://r.openai.azure.com/"}, "https://r.openai.azure.com/openai/v1", {}),
+        (
+            {"AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com", "AZURE_API_VERSION": "2025-01-01-preview"},
+            "https://r.openai.azure.com/openai/deployments/mine",
+            {"api-version": "2025-01-01-preview"},
+        ),
+        ({"AZURE_API_BASE": "https://r.openai.azure.com/openai/v1"}, "https://r.openai.azure.com/openai/v1", {}),
+    ],
+)
+def test_azures_two_kinds_of_addresses(environ: dict[str, str], url: str, query: dict[str, str]) -> None:
+    route = router({**environ, "AZURE_API_KEY": "k"}).route("azure/mine")
+
+    assert (route.base_url, dict(route.query)) == (url, query)
+    assert route.secret_headers() == {"api-key": "k"}
+
+
+def test_options_named_as_litellm_names_them_mean_what_they_did() -> None:
+    options = {
+        "temperature": 0.2,
+        "extra_headers": {"x-team": "blue"},
+        "extra_body": {"top_k": 5},
+        "drop_params": True,
+        "timeout": 5,
+    }
+    models = {"groq/x": ModelSettings(options=options, headers={"x-a": "b"})}
+
+    route = router({"GROQ_API_KEY": "x"}, models=models).route("groq/x")
+
+    assert dict(route.options) == {"temperature": 0.2, "top_k": 5}
+    assert dict(route.headers) == {"x-a": "b", "x-team": "blue"}
+
+
+def test_a_model_can_be_spoken_to_otherwise() -> None:
+    models = {"openai/mine": ModelSettings(base_url="http://localhost:1/v1", wire="litellm")}
+    providers = {"zai": ProviderSettings(base_url="https://api.z.ai/api/anthropic", wire="messages")}
+    found = router({"ZAI_API_KEY": "x"}, models=models, providers=providers)
+
+    assert found.route("openai/mine").call() == {
+        "model": "openai/mine",
+        "api_base": "http://localhost:1/v1",
+        "api_key": NO_KEY,
+    }
+    assert found.route("zai/glm-5").wire == "messages"
+    assert found.route("zai/glm-5").base_url == "https://api.z.ai/api/anthropic/v1"
 
 
 def test_cloud_parameters_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

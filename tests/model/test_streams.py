@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.model import lines
-from tui_agent.model.assembly import Assembly
-from tui_agent.model.lines import WINDOW, LineReader, encode, size_of
-from tui_agent.model.outlet import Outlet
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.assembly import Assembly
+from tui_agent.model.hosted.lines import WINDOW, LineReader, encode, size_of
+from tui_agent.model.hosted.outlet import Outlet
 
 
 def chunk(finish: str | None = None, **delta: object) -> SimpleNamespace:

@@ -17,7 +17,7 @@ from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import EntryAppended, RequestStarted
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.tokens import TokenCounter, count_text
-from tui_agent.model.client import HostClient
+from tui_agent.model.client import ProviderClient
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
@@ -84,7 +84,7 @@ def project_files(tmp_path: Path) -> Path:
     return project
 
 
-def make(tmp_path: Path, client: HostClient, model: str) -> Harness:
+def make(tmp_path: Path, client: ProviderClient, model: str) -> Harness:
     def open_child(title: str, entry: int | None, kind: str) -> Session:
         info = harness.store.create_session(tmp_path / "project", parent=(harness.session.id, entry), agent=kind)
         return Session(harness.store, info.id, estimate=TokenCounter(model).estimate)
@@ -116,7 +116,7 @@ def appended_before_each_request(harness: Harness) -> Iterator[set[str]]:
 
 
 async def test_each_request_extends_the_one_before_until_something_breaks_it_on_purpose(
-    tmp_path: Path, session_client: HostClient, session_server: ModelServer, provider: Provider
+    tmp_path: Path, session_client: ProviderClient, session_server: ModelServer, provider: Provider
 ) -> None:
     project = project_files(tmp_path)
     worker = Worker(steps=30)

@@ -15,6 +15,7 @@ from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.resources import prompt
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Entry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -32,12 +33,14 @@ class FixedDirectory:
     learnt: list[tuple[str, int, int]] = field(default_factory=list)
     windows: dict[str, int] = field(default_factory=dict)
     alternating: set[str] = field(default_factory=set)
+    efforts: dict[str, tuple[Effort, ...]] = field(default_factory=dict)
 
     def limits(self, model: str) -> ModelLimits:
         return ModelLimits(model, self.windows.get(model, self.window), max_output=4_000)
 
     def traits(self, model: str) -> ModelTraits:
-        return ModelTraits(model, alternating_roles=model in self.alternating)
+        levels = self.efforts.get(model, tuple(Effort))
+        return ModelTraits(model, alternating_roles=model in self.alternating, efforts=levels)
 
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)
@@ -110,7 +113,7 @@ def make_agent(
     store = Store(tmp_path / "sessions.db")
     if keeps_files:
         ports.setdefault("checkpoints", Keeping(store.put_blob, store.blob))
-    directory = FixedDirectory(window)
+    directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate)
     agent = Agent(

@@ -6,12 +6,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
+    EffortChangeEntry,
     Entry,
     FileChange,
     FilePart,
@@ -110,7 +112,9 @@ class Growing:
 
 
 @st.composite
-def entry_values(draw: st.DrawFn, kind: str, path: Growing) -> tuple[type[Any], dict[str, Any]]:
+def entry_values(  # noqa: C901 - one arm per kind of a closed union
+    draw: st.DrawFn, kind: str, path: Growing
+) -> tuple[type[Any], dict[str, Any]]:
     """Draw one entry's class and fields, fitting (or not) to the path so far."""
     tokens = draw(st.integers(0, 5_000))
     some_id = st.integers(1, len(path.entries) + 2)
@@ -162,6 +166,8 @@ def entry_values(draw: st.DrawFn, kind: str, path: Growing) -> tuple[type[Any], 
             return ModelChangeEntry, {"model": draw(st.sampled_from(MODELS))}
         case "mode_change":
             return ModeChangeEntry, {"mode": draw(st.sampled_from(["build", "plan"]))}
+        case "effort_change":
+            return EffortChangeEntry, {"effort": draw(st.sampled_from([None, *Effort]))}
         case "system":
             blocks = tuple(draw(st.lists(texts, max_size=3)))
             schema = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
@@ -233,6 +239,7 @@ KINDS = (
         "context_edit",
         "model_change",
         "mode_change",
+        "effort_change",
         "system",
         "checkpoint",
     )
@@ -264,11 +271,12 @@ def grown_paths(draw: st.DrawFn) -> tuple[list[Entry], Entry]:
 
 
 def active(path: list[Entry]) -> list[Entry]:
-    """Return the active path of a whole one: the last head, model and mode, and what the last compaction left."""
+    """Return the active path of a whole one: the last of each state, and what the last compaction left."""
     at = next((i for i in reversed(range(len(path))) if path[i].kind == "compaction"), None)
     if at is None:
         return path
     first = path[at].first_kept_id  # type: ignore[union-attr]
     start = next((i for i in range(at) if path[i].id == first), at)
-    last = {entry.kind: entry for entry in path[:start] if entry.kind in ("system", "model_change", "mode_change")}
+    states = ("system", "model_change", "mode_change", "effort_change")
+    last = {entry.kind: entry for entry in path[:start] if entry.kind in states}
     return sorted(last.values(), key=lambda entry: entry.id) + path[start:]

@@ -22,6 +22,8 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.effort import EffortInForce
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, UserPart
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
@@ -48,6 +50,7 @@ class FakeAgent(Agent):
     cost: float | None = 0.42
     failing: Exception | None = None
     on_submit: Callable[[str], None] | None = None
+    levels: tuple[Effort, ...] = tuple(Effort)
 
     def __init__(self, session: Session, model: str = "anthropic/claude-sonnet-4-5") -> None:
         super().__init__(
@@ -141,6 +144,10 @@ class FakeAgent(Agent):
         entry = ShellEntry(command=command, output=f"output of {command}", exit_code=0, excluded=excluded)
         self.append(entry)
         return entry
+
+    @property
+    def effort(self) -> EffortInForce:
+        return EffortInForce(self.model, self.levels, self._context.chosen_effort)
 
     def context_size(self) -> ContextSize:
         return self.size

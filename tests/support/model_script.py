@@ -106,8 +106,8 @@ class Recorded:
     @property
     def prompt(self) -> str:
         """Text of the last user message."""
-        for message in reversed(self.json.get("messages", [])):
-            if message["role"] == "user":
+        for message in reversed(self.json.get("messages") or self.json.get("input") or []):
+            if message.get("role") == "user":
                 content = message["content"]
                 if isinstance(content, str):
                     return content

@@ -1,4 +1,4 @@
-"""A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions, Anthropic messages and Ollama.
+"""A scripted model provider on 127.0.0.1 that speaks OpenAI chat completions and Responses, Anthropic, Ollama, Gemini.
 
 It plays a list of turns (or asks a function for each), records every request, and can fail in every way a provider
 fails. ``python -m tests.support.model_server --echo`` runs it as a program.
@@ -280,7 +280,7 @@ class ModelServer:
             scripted = error_body(wire, fault.status, fault.message, fault.code)
             body = scripted if fault.body is None else fault.body
             return await self._send_json(connection, fault.status, body, fault.headers)
-        if not request.json.get("stream"):
+        if not (request.json.get("stream") or "stream" in request.path):
             return await self._send_json(connection, 200, ANSWERS[wire](turn, request, number))
         if turn.events is not None:
             events = iter([(event.get("type"), dict(event)) for event in turn.events])

@@ -1,10 +1,11 @@
-"""How a scripted turn looks on the wire: OpenAI chat completions and Anthropic messages."""
+"""How a scripted turn looks on the wire: OpenAI chat completions and Responses, Anthropic messages, Ollama, Gemini."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.support.model_script import AUTO, STANDARD_USAGE, Recorded, Turn, cut
+from tests.support.responses_wire import responses_answer, responses_events
 
 Event = tuple[str | None, dict[str, Any]]
 """A server-sent event: its name (Anthropic names them) and its data."""
@@ -227,6 +228,57 @@ def ollama_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
     return {**last, "message": {"role": "assistant", "content": turn.text}}
 
 
+# -- Gemini ---------------------------------------------------------------------------------------------------
+
+_GEMINI_FINISH = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
+
+
+def gemini_parts(turn: Turn) -> Iterator[dict[str, Any]]:
+    for piece in cut(turn.reasoning, 3) if turn.reasoning else ():
+        yield {"text": piece, "thought": True}
+    for piece in turn.pieces():
+        yield {"text": piece}
+    for index, call in enumerate(turn.tool_calls):
+        part: dict[str, Any] = {"functionCall": {"name": call.tool, "args": json.loads(call.text)}}
+        # Of parallel calls the first carries the signature.
+        yield part | ({"thoughtSignature": turn.signature} if index == 0 else {})
+
+
+def gemini_events(turn: Turn, _request: Recorded, number: int) -> Iterator[Event]:
+    usage = _usage_of(turn)
+    numbers = all(isinstance(value, int) for value in usage.values())
+    counts = {
+        "promptTokenCount": usage.get("input", 0) + usage.get("cache_read", 0) if numbers else usage.get("input"),
+        "candidatesTokenCount": usage.get("output", 0) - usage.get("reasoning", 0) if numbers else usage.get("output"),
+    }
+    for name, key in (("cachedContentTokenCount", "cache_read"), ("thoughtsTokenCount", "reasoning")):
+        if usage.get(key):
+            counts[name] = usage[key]
+    parts = list(gemini_parts(turn)) or [{"text": ""}]
+    for part in parts:
+        candidate: dict[str, Any] = {"content": {"parts": [part], "role": "model"}, "index": 0}
+        if part is parts[-1]:
+            # The reason comes with the last piece of content, whatever that is.
+            candidate["finishReason"] = _GEMINI_FINISH.get(finish_of(turn), "STOP")
+        event = {"candidates": [candidate], "modelVersion": "scripted", "responseId": f"gemini-{number}"}
+        yield None, event | ({"usageMetadata": counts} if turn.usage is not None else {})
+
+
+def gemini_answer(turn: Turn, request: Recorded, number: int) -> dict[str, Any]:
+    *_, (_name, last) = gemini_events(turn, request, number)
+    parts = list(gemini_parts(turn))
+    return {**last, "candidates": [{**last["candidates"][0], "content": {"parts": parts, "role": "model"}}]}
+
+
+_GEMINI_ERRORS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+
 _ANTHROPIC_ERRORS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -244,12 +296,33 @@ def error_body(wire: str, status: int, message: str, code: str | None) -> dict[s
     text = message or f"scripted status {status}"
     if wire == "ollama":
         return {"error": text}
+    if wire == "gemini":
+        return {"error": {"code": status, "message": text, "status": code or _GEMINI_ERRORS.get(status, "INTERNAL")}}
     if wire == "anthropic":
         return {"type": "error", "error": {"type": code or _ANTHROPIC_ERRORS.get(status, "api_error"), "message": text}}
     return {"error": {"message": text, "type": "invalid_request_error", "param": None, "code": code}}
 
 
-EVENTS = {"openai": openai_events, "anthropic": anthropic_events, "ollama": ollama_events}
-ANSWERS = {"openai": openai_answer, "anthropic": anthropic_answer, "ollama": ollama_answer}
-PATHS = {"/chat/completions": "openai", "/messages": "anthropic", "/api/chat": "ollama"}
+EVENTS = {
+    "openai": openai_events,
+    "anthropic": anthropic_events,
+    "ollama": ollama_events,
+    "gemini": gemini_events,
+    "responses": responses_events,
+}
+ANSWERS = {
+    "openai": openai_answer,
+    "anthropic": anthropic_answer,
+    "ollama": ollama_answer,
+    "gemini": gemini_answer,
+    "responses": responses_answer,
+}
+PATHS = {
+    "/chat/completions": "openai",
+    "/responses": "responses",
+    "/messages": "anthropic",
+    "/api/chat": "ollama",
+    ":streamGenerateContent": "gemini",
+    ":generateContent": "gemini",
+}
 """How a request's path ends, and the format it is in."""

@@ -41,6 +41,7 @@ class Reply:
     reasoning: str = ""
     usage: Usage | None = HONEST
     finish: str | None = None
+    note: str = ""
     error: ModelError | None = None
     hang: bool = False
     cost: float | None = None
@@ -86,7 +87,7 @@ class ScriptedClient:
             yield ToolCallReady(call_id, call.tool, call.arguments)
         if reply.usage:
             yield UsageReport(reply.usage, reply.cost)
-        yield Finished(reply.finish or ("tool_calls" if reply.calls else "stop"))
+        yield Finished(reply.finish or ("tool_calls" if reply.calls else "stop"), note=reply.note)
 
     async def aclose(self) -> None:
         return None

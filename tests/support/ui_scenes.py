@@ -15,6 +15,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.app.services import Start
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -192,6 +193,14 @@ async def _models(stage: Stage, pilot: Any) -> None:
     await until(lambda: len(stage.app.screen.query_one("#rows").options) == 5, pilot)  # type: ignore[attr-defined]
 
 
+async def _effort(stage: Stage, pilot: Any) -> None:
+    await _conversation(stage, pilot)
+    stage.agent.levels = (Effort.OFF, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+    stage.agent.change_effort(Effort.HIGH)
+    await pilot.press("f9")
+    await until(lambda: len(stage.app.screen_stack) == 2, pilot)
+
+
 async def _welcome(stage: Stage, pilot: Any) -> None:
     await until(lambda: len(stage.app.screen_stack) == 2, pilot)
 
@@ -246,6 +255,7 @@ SCENES: dict[str, Scene] = {
     "sessions": Scene(_sessions, Start(screen="sessions")),
     "found": Scene(_found, Start(screen="sessions")),
     "models": Scene(_models),
+    "effort": Scene(_effort),
     "welcome": Scene(_welcome, Start(screen="welcome")),
     "help": Scene(_help),
     "cost": Scene(_cost),

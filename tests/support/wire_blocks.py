@@ -1,4 +1,4 @@
-"""Takes requests apart as a provider's cache sees them, in both wire formats."""
+"""Takes requests apart as a provider's cache sees them, in every wire format."""
 
 import json
 from typing import Any
@@ -9,7 +9,8 @@ def blocks(body: dict[str, Any]) -> list[str]:
     system = body.get("system", [])
     pieces = [("tools", tool) for tool in body.get("tools", [])]
     pieces += [("system", part) for part in ([system] if isinstance(system, str) else system)]
-    for message in body["messages"]:
+    pieces += [(item.get("type", "message"), item) for item in body.get("input", ())]
+    for message in body.get("messages", ()):
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
         pieces += [(message["role"], part) for part in parts]
@@ -24,12 +25,25 @@ def _unmarked(piece: Any) -> Any:
 def texts(body: dict[str, Any]) -> list[str]:
     """Return what a model reads of a request: every text, call and tool, without the JSON around them."""
     found = [json.dumps(tool, ensure_ascii=False) for tool in body.get("tools", [])]
-    for message in [*body.get("system", []), *body["messages"]]:
+    found += map(_item_text, body.get("input", ()))
+    for message in [*body.get("system", []), *body.get("messages", ())]:
         content = message.get("content") or message.get("text") or ""
         found += [content] if isinstance(content, str) else map(_text, content)
         calls = (call["function"] for call in message.get("tool_calls") or ())
         found += [f"{call['name']}{call['arguments']}" for call in calls]
     return found
+
+
+def _item_text(item: dict[str, Any]) -> str:
+    """Return what a model reads of an item of OpenAI's Responses."""
+    match item.get("type"):
+        case "function_call":
+            return f"{item['name']}{item['arguments']}"
+        case "reasoning":
+            return "".join(part["text"] for part in item["summary"])
+        case _:
+            content = item.get("output") or item.get("content") or ""
+            return content if isinstance(content, str) else "".join(map(_text, content))
 
 
 def _text(part: dict[str, Any]) -> str:

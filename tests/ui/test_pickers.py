@@ -1,12 +1,13 @@
 """The screens to pick from: sessions, models, themes, and what a first start shows."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.ui_app import HOME, Stage, make_stage, until, write
-from tui_agent.app.services import KeyStatus, LocalServer, OpenHow, OpenRequest, Start
+from tests.support.ui_app import HOME, MODELS, Stage, make_stage, until, write
+from tui_agent.app.services import KeyStatus, LocalServer, ModelRow, OpenHow, OpenRequest, Start
 from tui_agent.model.naming import Standing, Verdict
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
@@ -221,6 +222,45 @@ async def test_tab_leaves_only_the_models_that_are_ready_and_brings_the_others_b
         assert "tab shows every model" in screen_text(stage)
         await pilot.press("escape", "tab")
         await rows(stage, pilot, 5)
+
+
+async def test_servers_are_asked_while_the_list_is_shown_and_what_they_say_appears(tmp_path: Path) -> None:
+    answered = asyncio.Event()
+    listed = list(MODELS)
+
+    async def ask_servers(model: str | None) -> list[str]:
+        assert model is None
+        await answered.wait()
+        listed.append(ModelRow("openai/team-model", "openai", 64_000, has_key=True))
+        return ["llm.example.com (OPENAI_BASE_URL): 1 model, asked just now"]
+
+    stage = make_stage(tmp_path, models=lambda: listed, ask_servers=ask_servers)
+    async with stage.run((100, 24)) as pilot:
+        await pilot.press("f2")
+        await rows(stage, pilot, 5)
+        await pilot.press("down", "down")
+        before = stage.app.screen.query_one("#rows").highlighted_option.id  # type: ignore[attr-defined]
+        assert "example.com" not in screen_text(stage)
+        answered.set()
+        found = await rows(stage, pilot, 6)
+        assert any("openai/team-model" in row and "64k" in row for row in found)
+        assert "llm.example.com (OPENAI_BASE_URL): 1 model, asked just now" in screen_text(stage)
+        assert stage.app.screen.query_one("#rows").highlighted_option.id == before  # type: ignore[attr-defined]
+
+
+async def test_the_server_of_a_model_is_asked_when_it_is_picked(tmp_path: Path) -> None:
+    asked: list[str | None] = []
+
+    async def ask_servers(model: str | None) -> list[str]:
+        asked.append(model)
+        return []
+
+    stage = make_stage(tmp_path, ask_servers=ask_servers)
+    async with stage.run() as pilot:
+        assert asked == []
+        await write(pilot, "/model ollama/qwen3:4b")
+        await pilot.press("enter")
+        await until(lambda: asked == ["ollama/qwen3:4b"], pilot)
 
 
 async def test_any_model_id_can_be_typed(tmp_path: Path) -> None:

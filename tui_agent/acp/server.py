@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from acp import PROTOCOL_VERSION, RequestError, helpers
 from acp.interfaces import Client
@@ -44,6 +44,7 @@ from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import MODE_HELP
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.errors import UserFacingError
+from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 from tui_agent.session.store import Store
 
 PAGE = 50
@@ -203,11 +204,17 @@ class EditorAgent:
         value: str | bool,  # noqa: FBT001 - as the protocol has it
         **_more: Any,
     ) -> SetSessionConfigOptionResponse:
-        """Use another model."""
+        """Use another model, or have it think more or less."""
         agent = self._session(session_id).agent
-        if config_id != "model" or not isinstance(value, str) or not value:
-            raise RequestError(-32602, "Only the model can be chosen.")
-        agent.change_model(value)
+        match config_id, value:
+            case "model", str() if value:
+                agent.change_model(value)
+            case "effort", "default":
+                agent.change_effort(None)
+            case "effort", str() if value in set(Effort):
+                agent.change_effort(Effort(value))
+            case _:
+                raise RequestError(-32602, "Only a model, and an effort that it has, can be chosen.")
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
     # -- work -----------------------------------------------------------------------------------------------
@@ -258,16 +265,13 @@ class EditorAgent:
         names = dict.fromkeys([*filter(None, [agent.model]), *await self._workshop.models()])
         if not names:
             return []
-        return [
-            SessionConfigOptionSelect(
-                id="model",
-                name="Model",
-                category="model",
-                type="select",
-                current_value=agent.model or next(iter(names)),
-                options=[SessionConfigSelectOption(value=name, name=name) for name in names],
-            )
-        ]
+        options = [_select("model", "model", agent.model or next(iter(names)), names)]
+        effort = agent.effort
+        if effort.levels:
+            chosen = effort.chosen.nearest(effort.levels) if effort.chosen is not None else None
+            levels = (DEFAULT_EFFORT, *(level for level in Effort if level in effort.levels))
+            options.append(_select("effort", "thought_level", chosen or DEFAULT_EFFORT, levels))
+        return options
 
     @staticmethod
     def _advertise(opened: EditorSession) -> None:
@@ -314,3 +318,15 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
             case _:
                 raise RequestError(-32602, f"The server {server.name!r} speaks a transport that is not supported.")
     return servers
+
+
+def _select(name: str, category: Literal["model", "thought_level"], value: str, values: Iterable[str]) -> Any:
+    """Return something that can be chosen, as the protocol describes it."""
+    return SessionConfigOptionSelect(
+        id=name,
+        name=name.capitalize(),
+        category=category,
+        type="select",
+        current_value=value,
+        options=[SessionConfigSelectOption(value=one, name=one) for one in values],
+    )

@@ -1,6 +1,5 @@
 """What an editor is told of a session: events while it runs, entries when it is loaded. Nothing here waits."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.context.budget import ContextSize
+from tui_agent.json_text import loads
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -283,6 +283,6 @@ def _title(tool: str, title: str) -> str:
 
 def _arguments(text: str) -> Any:
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError:
         return text

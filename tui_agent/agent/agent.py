@@ -39,9 +39,12 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
+    EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
@@ -54,10 +57,18 @@ from tui_agent.session.session import Session
 class Agent:
     """Works in one session. Everything is called on the event loop's thread.
 
-    ``model`` and ``mode`` are those of a session that names none yet.
+    ``model``, ``mode`` and ``effort`` are those of a session that names none yet.
     """
 
-    def __init__(self, session: Session, ports: AgentPorts, *, model: str, mode: str = Mode.BUILD) -> None:
+    def __init__(
+        self,
+        session: Session,
+        ports: AgentPorts,
+        *,
+        model: str,
+        mode: str = Mode.BUILD,
+        effort: Effort | None = None,
+    ) -> None:
         self._channel = channel = EventChannel()
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
         self.session = session
@@ -65,6 +76,7 @@ class Agent:
         self._questions = Questions(channel)
         self._costs = Costs(session)
         self._context = ContextKeeper(session, ports, channel, model=model, mode=mode)
+        self._context.begin_with(effort)
         self._titles = Titles(session, ports, channel, lambda: self.model)
         self._answerer = Answerer(session, ports, channel)
         self._tools = ToolRunner(session, ports, channel, self._questions, lambda: self.mode)
@@ -112,6 +124,7 @@ class Agent:
             channel=self._channel,
             questions=self._questions,
             model=lambda: self.model,
+            effort=lambda: self._context.chosen_effort,
             mode=lambda: self.mode,
             session_rules=self._tools.session_rules,
             recorder=self.files.recorder,
@@ -156,6 +169,11 @@ class Agent:
     def model(self) -> str:
         """The model of the next request."""
         return self._context.model
+
+    @property
+    def effort(self) -> EffortInForce:
+        """How much the model of the next request is to think."""
+        return self._context.effort
 
     @property
     def mode(self) -> str:
@@ -211,6 +229,8 @@ class Agent:
         self.change_mode(name)
         if spec is not None and spec.model is not None:
             self.change_model(spec.model)
+        if spec is not None and spec.effort is not None:
+            self.change_effort(spec.effort)
         return True
 
     def take_back(self) -> str | None:
@@ -233,6 +253,13 @@ class Agent:
         """Use another model from the next request on."""
         if model != self.model:
             self._runs.append(ModelChangeEntry(model=model), lambda: setattr(self._context, "model", model))
+            self._context.tell_of_effort()
+
+    def change_effort(self, effort: Effort | None) -> None:
+        """Have models think so much from the next request on; None: as the settings say."""
+        if effort != self._context.chosen_effort:
+            self._runs.append(EffortChangeEntry(effort=effort), lambda: setattr(self._context, "chosen_effort", effort))
+            self._context.tell_of_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""

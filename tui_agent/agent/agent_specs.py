@@ -12,6 +12,7 @@ from typing import Any, Literal
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
+from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 
 PARENTS = (".tui-agent",)
@@ -25,9 +26,9 @@ AgentMode = Literal["primary", "subagent", "all"]
 class AgentSpec:
     """One kind of agent.
 
-    ``prompt`` replaces the agent prompt, None keeps it. ``model`` None is the conversation's. ``tools`` are names or
-    globs, None is every tool. ``rules`` come after the user's own; a project's agent can only deny.
-    ``max_steps`` None is the setting's.
+    ``prompt`` replaces the agent prompt, None keeps it. ``model`` and ``effort`` None are the conversation's.
+    ``tools`` are names or globs, None is every tool. ``rules`` come after the user's own; a project's agent can only
+    deny. ``max_steps`` None is the setting's.
     """
 
     name: str
@@ -35,6 +36,7 @@ class AgentSpec:
     mode: AgentMode = "subagent"
     prompt: str | None = None
     model: str | None = None
+    effort: Effort | None = None
     tools: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ()
     max_steps: int | None = None
@@ -138,6 +140,7 @@ def _spec(path: Path, files: FileCache, *, of_project: bool) -> AgentSpec | None
         mode=_mode(document),
         prompt=document.body or None,
         model=document.text("model") or None,
+        effort=_effort(document),
         tools=_tools(document),
         rules=_rules(document, of_project=of_project),
         max_steps=_steps(document),
@@ -186,6 +189,14 @@ def _patterns(value: Any) -> str | dict[str, str]:
     if isinstance(value, dict):
         return {str(pattern): str(action) for pattern, action in value.items()}
     return str(value)
+
+
+def _effort(document: Document) -> Effort | None:
+    text = document.text("effort")
+    try:
+        return Effort(text) if text else None
+    except ValueError:
+        raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
 
 
 def _steps(document: Document) -> int | None:

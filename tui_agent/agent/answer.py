@@ -88,13 +88,14 @@ class _Attempt:
         finish = (
             "interrupted" if interrupted else "error" if error else self.finished.reason if self.finished else "stop"
         )
+        note = self.finished.note if self.finished else ""
         return AssistantEntry(
             parts=tuple(parts),
             model=self.model,
             usage=self.usage,
             cost=self.cost,
             finish="tool_calls" if finish == "stop" and self.calls else finish,
-            error=error,
+            error=error or (f"The provider refused to answer: {note}" if note else None),
             interrupted=interrupted,
             estimate=self.estimate,
             started_at=self.started_at,

@@ -31,8 +31,8 @@ class CacheWatch:
     def answered(self, sent: Sent, answer: AssistantEntry, *, least: int) -> None:
         """Take in an answer to a request; a miss of at least ``least`` tokens is told, 0 tells of none.
 
-        What the user has brought about or was told before is not told again: a compaction, another model, a cache
-        that was cold when the message was sent.
+        What the user has brought about or was told before is not told again: a compaction, another model or effort,
+        a cache that was cold when the message was sent.
         """
         before, self._answered = self._answered, (sent, answer.usage)
         self.miss = self._miss(before, sent, answer) if before is not None else None
@@ -48,12 +48,14 @@ class CacheWatch:
         broken = self.prefix_break(before[0], sent.request)
         if not sent.warm and (broken is None or broken.cause is not BreakCause.MODEL):
             return CacheMiss(*found, BreakCause.COLD)
+        if broken is None and before[0].request.effort != sent.request.effort:
+            return CacheMiss(*found, BreakCause.EFFORT)
         return CacheMiss(*found, broken.cause, broken.entry_id) if broken else CacheMiss(*found, None)
 
     def _is_expected(self, miss: CacheMiss, sent: Sent) -> bool:
         if miss.cause is BreakCause.COLD:
             return not any(message.role == "tool" for message in sent.request.messages[-1:])
-        return miss.cause in {BreakCause.COMPACTION, BreakCause.MODEL}
+        return miss.cause in {BreakCause.COMPACTION, BreakCause.MODEL, BreakCause.EFFORT}
 
     def prefix_break(self, sent: Sent, new: ModelRequest) -> PrefixBreak | None:
         """Return where a request stops extending an earlier one of this session, None when it extends it."""

@@ -29,7 +29,7 @@ class ContextInspector:
         self._ports = ports
         self._context = context
         self._templates = Templates.load(ports.prompt)
-        self._made: tuple[tuple[int | None, str, SystemEntry | None], ModelRequest] | None = None
+        self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
         """Return the next request block by block."""
@@ -62,7 +62,7 @@ class ContextInspector:
 
     def next_request(self) -> ModelRequest:
         """Return the next request as it would be sent now."""
-        asked = self._session.leaf, self._context.model, self._context.preview()
+        asked = self._session.leaf, self._context.model, self._context.effort.level, self._context.preview()
         if self._made is None or self._made[0] != asked:
             self._made = asked, self._context.next_request()
         return self._made[1]
@@ -95,6 +95,17 @@ class ContextInspector:
         plan = await context.plan_prune(Moment(cache_cold=True))
         left = total - (plan.tokens_freed if plan is not None else 0)
         return left if left >= least else 0
+
+    def cached_tokens(self) -> int:
+        """Return the tokens of the next request that the provider can be expected to remember.
+
+        0 when it is cold, for a provider that never told of a cache, and below ``cache.warn_tokens``.
+        """
+        context, least = self._context, self._context.settings().cache.warn_tokens
+        if not least or not context.cache_state().warm or not ever_cached(self._session.active_path(), context.model):
+            return 0
+        total = context.size().total
+        return total if total >= least else 0
 
     def prefix_break(self) -> PrefixBreak | None:
         """Return where the next request stops extending the last one sent, None when it extends it or is the first."""

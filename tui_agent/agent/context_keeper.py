@@ -18,20 +18,23 @@ from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
-from tui_agent.context.cache import CacheState, cache_state
+from tui_agent.context.cache import CacheState, cache_state, cache_ttl
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import AfterOverflow, Hold, after_overflow, hold, is_due
+from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.reports import complaint, is_silent_overflow
-from tui_agent.context.request import ImageRef, ModelRequest
+from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.model.errors import concerns_roles
 from tui_agent.model.protocol import ModelError
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
+    EffortChangeEntry,
     Entry,
     ModeChangeEntry,
     SystemEntry,
@@ -43,6 +46,8 @@ from tui_agent.session.session import Session
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
+ROUGH_SHARE = 0.3
+"""Share of the window up to which tokens by a rule of thumb will do: some text has three times as many."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
 
@@ -59,13 +64,17 @@ class ContextKeeper:
         self._overflows = 0
         self._warmed: set[str] = set()
         self._doubted: set[str] = set()
+        self._told_of_effort: set[str] = set()
         self._known_meter: Meter | None = None
         self.compactor = Compactor(session, ports, channel)
         self._first_mode = mode
+        self._first_effort: Effort | None = None
         self.model = model
         """The model of the next request."""
         self.mode = mode
         """The mode of the next request."""
+        self.chosen_effort: Effort | None = None
+        """How much the models of this path are to think; None: as the settings say."""
         self.follow_path()
         self.pending: str | None = None
         """A compaction the user asked for during a run: its focus, "" for none."""
@@ -75,9 +84,10 @@ class ContextKeeper:
         """Tells what the provider's cache missed."""
 
     def follow_path(self) -> None:
-        """Take model and mode from the path one is on now."""
+        """Take model, effort and mode from the path one is on now."""
         view = self._view()
         self.model = view.model or self.model
+        self.chosen_effort = view.effort.effort if view.effort is not None else self._first_effort
         if view.mode != self.mode:
             self.mode = resumed_mode(view.mode, self._first_mode)
 
@@ -89,15 +99,37 @@ class ContextKeeper:
         if self._view().mode is None:
             self._append(ModeChangeEntry(mode=self.mode))
 
+    def begin_with(self, effort: Effort | None) -> None:
+        """Have models think so much where the path says nothing of it."""
+        self._first_effort = effort
+        self.follow_path()
+
+    @property
+    def effort(self) -> EffortInForce:
+        """How much the model of the next request is to think."""
+        ports, model = self._ports, self.model
+        return EffortInForce(
+            model, ports.directory.traits(model).efforts, self.chosen_effort, ports.preset_effort(model)
+        )
+
+    def tell_of_effort(self) -> None:
+        """Say once that the model lacks the effort it is asked for."""
+        problem = self.effort.shortfall
+        if problem is not None and problem not in self._told_of_effort:
+            self._told_of_effort.add(problem)
+            self._channel.emit(Notice(problem, "warning"))
+
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load the model's encoding and what files tell; in a thread, because the first time takes a moment."""
+        """Load what files tell, and the model's encoding where it is wanted; in a thread, because it takes a moment."""
         await asyncio.to_thread(self._ports.knowledge.load)
         if problem := self._ports.knowledge.take_problems():
             self._channel.emit(Notice(problem, "warning"))
         if self.model not in self._warmed:
-            await asyncio.to_thread(self._ports.directory.counter(self.model).warm)
+            counter = self._ports.directory.counter(self.model)
+            if counter.exact:
+                await asyncio.to_thread(counter.warm)
             self._warmed.add(self.model)
 
     async def gather_tools(self) -> None:
@@ -110,8 +142,10 @@ class ContextKeeper:
         self._head.tools_wanted = True
 
     def ensure_head(self) -> None:
-        """See to it that the path has the head of this model and mode; see ``Head.ensure``."""
+        """See to it that the path has the head of this model and mode, and its effort; see ``Head.ensure``."""
         self._head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
+        if self.chosen_effort is not None and self._view().effort is None:
+            self._append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
         """Return the head the first request of a session is going to have; None when the path has one.
@@ -134,6 +168,7 @@ class ContextKeeper:
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
+        self.tell_of_effort()
         request = self.next_request(tools_allowed=tools_allowed)
         self.sent = Sent(request, self._session.leaf, warm=not self._cache_cold())
         return request, self._meter().estimate_tokens(self._session.active_path())
@@ -155,6 +190,9 @@ class ContextKeeper:
             request,
             tool_choice="auto" if tools_allowed else "none",
             max_output_tokens=self._room_for_answer(),
+            effort=self.effort.level,
+            session=self._session.id,
+            cache_ttl=self._cache_ttl(self._ports.clock()),
             blobs=self._images(request),
         )
 
@@ -175,6 +213,7 @@ class ContextKeeper:
         """
         self._overflows = 0
         self._prune_images()
+        await self._count_well()
         await self.compact_as_asked()
         await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
@@ -183,6 +222,12 @@ class ContextKeeper:
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{describe_full(size)} {Hold.OFF.value}")
         self.ensure_head()
+
+    async def _count_well(self) -> None:
+        """Load the encoding where a rule of thumb may be wrong about whether there is room."""
+        counter, size = self._ports.directory.counter(self.model), self.size()
+        if counter.is_rough and size.total > ROUGH_SHARE * (size.window - size.reserve):
+            await asyncio.to_thread(counter.warm)
 
     async def compact_as_asked(self) -> None:
         """Carry out the compaction that was asked for during the run, if one was."""
@@ -278,7 +323,8 @@ class ContextKeeper:
     async def after_run(self) -> None:
         """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
         answer = newest_report(self._session.active_path())
-        if answer is not None and answer.usage is not None:
+        rough = self._ports.directory.counter(self.model).is_rough
+        if answer is not None and answer.usage is not None and not rough:
             self._ports.directory.learn(answer.model, estimate=answer.estimate, reported=answer.usage.prompt)
         self._prune_images()
         if self.settings().prune.when == "run_end":
@@ -368,7 +414,13 @@ class ContextKeeper:
         """Return whether the provider can be expected to remember the last request."""
         last = self._last_answer()
         used = last.created_at if last is not None and last.model == self.model else None
-        return cache_state(used, self._ports.clock(), self.settings().cache)
+        return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self._cache_ttl())
+
+    def _cache_ttl(self, now: int | None = None) -> CacheTtl:
+        """Return how long the request made now asks the provider to keep it; without ``now``, what the last one did."""
+        if not self._ports.directory.traits(self.model).hour_cache:
+            return "5m"
+        return cache_ttl(self._session.active_path(), self.settings().cache, now)
 
     def _cache_cold(self) -> bool:
         return not self.cache_state().warm

@@ -27,6 +27,7 @@ from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
+from tui_agent.context.view import is_message
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.session.errors import StoreError
@@ -102,15 +103,19 @@ class Loop:
         while True:
             self._append_held_back()
             self.context.ensure_head()
-            await self._take_messages()
-            if self._nothing_left():
-                await self._settle_files()
-                return RunEnded("done", steps=self.step)
-            self._tell_of_jobs()
+            if not self._is_paused():
+                await self._take_messages()
+                if self._nothing_left():
+                    await self._settle_files()
+                    return RunEnded("done", steps=self.step)
+                self._tell_of_jobs()
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
             answer = await self._answer(wrap_up=last)
+            if answer.error:
+                # What was asked for was refused; asking again would be too.
+                return RunEnded("error", answer.error, self.step)
             if last:
                 self.tools.refuse(answer.tool_calls, STEP_LIMIT_REFUSAL)
                 return RunEnded("step_limit", steps=self.step)
@@ -210,6 +215,11 @@ class Loop:
             if isinstance(entry, UserEntry | ToolResultEntry):
                 return False
         return True
+
+    def _is_paused(self) -> bool:
+        """Whether the provider wants to go on with the newest answer: nothing may be said in between."""
+        newest = next((e for e in reversed(self.session.active_path()) if is_message(e)), None)
+        return isinstance(newest, AssistantEntry) and newest.finish == "pause" and not newest.tool_calls
 
     def _is_cut_off(self) -> bool:
         """Whether the newest message is an answer that broke off after it had said something."""

@@ -6,6 +6,7 @@ which servers insist on alternating roles. All are kept in one small JSON file b
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,6 +17,8 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter, calibrate, initial_factor
 from tui_agent.files import write_atomically
 from tui_agent.model.catalog import Catalog
+from tui_agent.model.claude import claude
+from tui_agent.model.providers import WireName, provider_of
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +35,26 @@ class Learnt(BaseModel):
 
 
 class CatalogDirectory:
-    """The ``ModelDirectory`` the real program uses. ``path`` None keeps what is learnt in memory only."""
+    """The ``ModelDirectory`` the real program uses.
 
-    def __init__(self, catalog: Catalog, path: Path | None, templates: Templates | None = None) -> None:
+    ``path`` None keeps what is learnt in memory only. ``wire_of`` says which format a model is spoken to in.
+    Without ``exact_counts`` no encoding is loaded as long as a rule of thumb will do.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        path: Path | None,
+        templates: Templates | None = None,
+        *,
+        wire_of: Callable[[str], WireName | None] = lambda _model: None,
+        exact_counts: bool = True,
+    ) -> None:
         self._templates = templates or Templates()
         self._catalog = catalog
         self._path = path
+        self._wire_of = wire_of
+        self._exact_counts = exact_counts
         self._learnt = _load(path)
         self._counters: dict[str, TokenCounter] = {}
 
@@ -51,12 +68,18 @@ class CatalogDirectory:
 
     def traits(self, model: str) -> ModelTraits:
         """Return what the model and its provider take."""
-        info = self._catalog.info(model)
+        info, wire = self._catalog.info(model), self._wire_of(model)
+        responses = provider_of(info.provider).responses
+        known = claude(info.name)
         return ModelTraits(
             model,
             vision=info.vision,
             short_call_ids=info.provider == "mistral",
             alternating_roles=model in self._learnt.alternating,
+            images_in_results=wire == "messages" or (wire == "responses" and responses.images_in_results),
+            bound_reasoning=wire == "messages" and known is not None and known.bound,
+            hour_cache=wire == "messages" and info.cache_marks,
+            efforts=info.efforts,
         )
 
     def counter(self, model: str) -> TokenCounter:
@@ -64,7 +87,7 @@ class CatalogDirectory:
         counter = self._counters.get(model)
         if counter is None:
             factor = self._learnt.factors.get(model, initial_factor(model))
-            counter = self._counters[model] = TokenCounter(model, factor, self._templates)
+            counter = self._counters[model] = TokenCounter(model, factor, self._templates, self._exact_counts)
         return counter
 
     def learn(self, model: str, *, estimate: int, reported: int) -> None:

@@ -20,6 +20,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
+from tui_agent.session.effort import Effort
 from tui_agent.session.session import Session
 from tui_agent.tools.base import Tool
 from tui_agent.tools.sandbox import Sandbox
@@ -66,6 +67,7 @@ class Adjustable:
     parallel_calls: int
     small_model: str | None
     sandbox: Sandbox | None
+    preset_effort: Callable[[str], Effort | None]
 
 
 @dataclass(slots=True)
@@ -99,6 +101,8 @@ class AgentPorts:
     """Opens a session for a subagent, by title, parent entry and kind of agent; None where there are none."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
+    preset_effort: Callable[[str], Effort | None] = lambda _model: None
+    """How much a model is to think by the settings, None to leave it to the model."""
     titles: bool = False
     """Whether a model is asked for a title."""
     knowledge: Knowledge = field(default_factory=Knowledge)

@@ -18,6 +18,7 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
@@ -34,13 +35,14 @@ MAX_STEPS = 60
 
 @dataclass(slots=True)
 class Parent:
-    """What subagents take from the agent that starts them. The model and mode are asked for at each start."""
+    """What subagents take from the agent that starts them. Model, effort and mode are asked for at each start."""
 
     session: Session
     ports: AgentPorts
     channel: EventChannel
     questions: Questions
     model: Callable[[], str]
+    effort: Callable[[], Effort | None]
     mode: Callable[[], str]
     session_rules: list[Rule]
     recorder: Recorder | None = None
@@ -127,7 +129,8 @@ class Subagents:
         mode = self._parent.mode()
         if ports.knowledge.primary(mode) is not None:
             mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
-        worker = Agent(session, own, model=spec.model or self._parent.model(), mode=mode)
+        model, effort = spec.model or self._parent.model(), spec.effort or self._parent.effort()
+        worker = Agent(session, own, model=model, mode=mode, effort=effort)
         worker.share_rules(self._parent.session_rules)
         worker.share_recorder(self._parent.recorder)
         return worker

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.app import (
     context_commands,
     copying,
+    effort_commands,
     knowledge_commands,
     permission_commands,
     report_commands,
@@ -94,6 +95,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("label", "label where you are, to find it in /tree", session_commands.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", session_commands.model, "Model", key="f2", argument="[ID]"),
+    Command("effort", "how much the model thinks", effort_commands.effort, "Effort", key="f9", argument="[LEVEL]"),
     Command(
         "mode",
         "what runs unasked, from plan to yolo",

@@ -24,6 +24,7 @@ NOTABLE_DRIFT = 0.1
 
 CAUSES: dict[str, str] = {
     BreakCause.MODEL: "another model has no cache of it",
+    BreakCause.EFFORT: "another effort has no cache of it",
     BreakCause.TOOLS: "the tools changed",
     BreakCause.HEAD: "the prompt changed",
     BreakCause.COMPACTION: "the history was compacted",
@@ -89,6 +90,7 @@ def request_json(request: ModelRequest) -> str:
         "model": request.model,
         "tool_choice": request.tool_choice,
         "max_output_tokens": request.max_output_tokens,
+        "effort": request.effort,
         "tools": [wire_tool(tool) for tool in request.tools],
         "messages": [wire_message(message) for message in request.messages],
     }

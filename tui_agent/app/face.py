@@ -29,6 +29,8 @@ class Choice(Question[str]):
     question: str
     answers: Sequence[tuple[str, str]]
     details: str = ""
+    at: str | None = None
+    """The answer the cursor begins on, the first by default."""
 
 
 @dataclass(frozen=True, slots=True)

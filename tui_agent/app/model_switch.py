@@ -42,6 +42,13 @@ def _switch(desk: "Desk", model: str) -> None:
         desk.agent.change_model(model)
         desk.services.save_setting("model", model)
         desk.face.refresh_facts()
+        desk.soon(_learn_of(desk, model))
+
+
+async def _learn_of(desk: "Desk", model: str) -> None:
+    """Ask the server of a model how large its window is, where only that knows; nothing waits for it."""
+    if await desk.services.ask_servers(model):
+        desk.face.refresh_facts()
 
 
 async def _ask(desk: "Desk", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:

@@ -187,6 +187,10 @@ def _no_models() -> Sequence[ModelRow]:
     return ()
 
 
+async def _ask_nobody(_model: str | None = None) -> Sequence[str]:
+    return ()
+
+
 def _no_verdict(_model: str) -> Verdict | None:
     """Every name will do."""
     return None
@@ -246,6 +250,8 @@ class AppServices:
     """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""
     models: Callable[[], Sequence[ModelRow]] = _no_models
     """The catalog; called in a thread."""
+    ask_servers: Callable[[str | None], Awaitable[Sequence[str]]] = _ask_nobody
+    """Asks the servers of the settings, or that of one model, what they have; returns how it went, a line each."""
     judge_model: Callable[[str], Verdict | None] = _no_verdict
     """What can be said of a model's name; called in a thread."""
     reread_cost: Callable[[str, int], float | None] = _no_cost

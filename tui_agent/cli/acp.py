@@ -111,5 +111,5 @@ class WiredWorkshop:
     def _usable(self) -> tuple[str, ...]:
         wiring = self._wiring
         available, configured = wiring.router.keys.available(), wiring.loaded.config.models
-        usable = [info.id for info in wiring.catalog.models() if is_usable(info, available, configured)]
+        usable = [info.id for info in wiring.catalog.models() if is_usable(info, available, wiring.catalog)]
         return tuple(dict.fromkeys([*configured, *usable]))[:MAX_MODELS]

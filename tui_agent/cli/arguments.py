@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tui_agent import __version__
+from tui_agent.session.effort import Effort
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor", "acp")
@@ -120,6 +121,7 @@ def _run_parser() -> argparse.ArgumentParser:
     how = parser.add_argument_group("how it works")
     how.add_argument("--demo", action="store_true", help="a scripted model: no key, no network, a scratch directory")
     how.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
+    how.add_argument("--effort", type=_effort, metavar="LEVEL", help=f"how much the model thinks: {', '.join(Effort)}")
     modes = f"{', '.join(MODES)}, or the name of an agent of yours"
     how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
     how.add_argument("--trust", action="store_true", help="let this project's own settings and commands act, this once")
@@ -158,7 +160,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
     compact.add_argument("--json", action="store_true", help="with --preview")
     for sub in (context, compact):
-        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, trust=False, max_steps=None)
+        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, effort=None, trust=False, max_steps=None)
         sub.set_defaults(no_session=False, demo=False, print=None)
 
     models = commands.add_parser("models", help="models that can be used")
@@ -204,6 +206,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp = commands.add_parser("acp", help="the Agent Client Protocol over standard input and output, for editors")
     acp.add_argument("--demo", action="store_true", help="the scripted model: no key, no network")
     acp.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
+    acp.add_argument("--effort", type=_effort, metavar="LEVEL", help=f"one of {', '.join(Effort)}")
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
     acp.add_argument("--trust", action="store_true", help="let this project's own settings and commands act")
     acp.add_argument("--debug", action="store_true", help="log more")
@@ -227,6 +230,13 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     )
     importing.add_argument("--skip-damaged", action="store_true", help="leave out lines that can't be read")
     importing.add_argument("--json", action="store_true", help="one line for each session")
+
+
+def _effort(text: str) -> Effort:
+    try:
+        return Effort(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"there is no effort “{text}”; there are {', '.join(Effort)}") from None
 
 
 def _positive(text: str) -> int:

@@ -89,6 +89,7 @@ class DeskWiring:
             config_path=wiring.loaded.path,
             state_dir=data_dir(),
             models=self.models,
+            ask_servers=self.ask_servers,
             judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
             provider_keys=self.provider_keys,
@@ -204,7 +205,6 @@ class DeskWiring:
 
     def models(self) -> Sequence[ModelRow]:
         """List the models of the catalog, those that can be used first."""
-        config = self._wiring.loaded.config
         available = self._wiring.router.keys.available()
         rows = [
             ModelRow(
@@ -218,12 +218,31 @@ class DeskWiring:
                     for name, has in (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning))
                     if has
                 ),
-                has_key=is_usable(info, available, config.models),
+                has_key=is_usable(info, available, self._wiring.catalog),
             )
             for info in self._wiring.catalog.models()
         ]
         rows.append(ModelRow(DEMO_MODEL, "demo", self._wiring.catalog.info(DEMO_MODEL).context_window, has_key=True))
         return sorted(rows, key=lambda row: not row.has_key)
+
+    async def ask_servers(self, model: str | None = None) -> Sequence[str]:
+        """Ask the servers that know what the catalog can't for their models, or only the one of a model.
+
+        One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
+        """
+        from tui_agent.cli.models import told
+        from tui_agent.model.discovery import refresh, servers
+
+        wiring, in_use = self._wiring, self._agent.model if self._agent is not None else ""
+        catalog = wiring.catalog
+        names = [*wiring.loaded.config.models, in_use] if model is None else [model]
+        asked = servers(catalog.addresses, wiring.router.keys, names)
+        if model is not None:
+            url = catalog.place(model).url
+            asked = [server for server in asked if server.place.url == url and not catalog.served.is_fresh(url)]
+        outcomes = await refresh(asked, catalog.served)
+        catalog.forget()
+        return [told(outcome, catalog) for outcome in outcomes]
 
     def reread_cost(self, model: str, tokens: int) -> float | None:
         """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""
@@ -257,7 +276,7 @@ class DeskWiring:
         """Look for model servers on this machine and at the addresses of the settings."""
         from tui_agent.model.discovery import discover
 
-        found = await discover(own=self._wiring.loaded.config.models)
+        found = await discover(own=self._wiring.loaded.config.models, catalog=self._wiring.catalog)
         self._found = {model.id: model.settings for model in found}
         return [
             LocalServer(name, next(iter(models)).settings.base_url or "", tuple(model.id for model in models))

@@ -20,15 +20,23 @@ from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 from tui_agent.cli.extensions import Extensions
-from tui_agent.cli.model_choice import choose_model, own_models
+from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
-from tui_agent.model.catalog import Catalog
+from tui_agent.model.addresses import plain_url
 from tui_agent.model.keys import Keys
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.resources import prompt
 from tui_agent.session.errors import StoreError
 from tui_agent.tools.sandbox import UNPROTECTED, Sandbox
+
+ORIGINS = {
+    "catalog": "from the catalog",
+    "config": "from the settings",
+    "server": "as its server said",
+    "assumed": "assumed",
+}
+"""Where the number of a window comes from, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +111,20 @@ def _short(loaded: LoadedConfig, key: str) -> str:
 
 def _models(config: Config) -> Iterator[Finding]:
     available = Keys(os.environ, providers=config.providers, models=config.models).available()
-    for provider, source in available.items():
-        yield Finding("key", f"{provider} from {source}")
-    catalog = Catalog(config.models, config.providers)
+    for name, source in available.items():
+        yield Finding("key", f"{name} from {source}")
+    catalog = catalog_of(config)
+    for provider, place in catalog.addresses.overridden():
+        age = catalog.served.age(place.url)
+        asked = f", models asked {age}" if age else ""
+        yield Finding("address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}")
     if model := choose_model(config, available, catalog.knows):
-        info = catalog.info(model)
-        yield Finding("model", f"{model}, window {info.context_window:,} tokens ({info.origin})")
+        info, place = catalog.info(model), catalog.place(model)
+        at = f", at {plain_url(place.url)}" if place.is_own else ""
+        yield Finding("model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}")
+        if info.origin == "assumed":
+            advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
+            yield Finding("", "nothing is known of its window", advice=advice)
     elif own := own_models(config):
         advice = f"Choose one: tui-agent config set model {own[0]}"
         yield Finding("model", f"{len(own)} models are set up and none is chosen", ok=False, advice=advice)

@@ -1,20 +1,30 @@
-"""Chooses the model of a new session when no flag and no session names one."""
+"""Chooses the model of a new session when no flag and no session names one; builds what is known of models."""
 
+import os
 from collections.abc import Callable, Container
 
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.config import Config
+from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.served import ServedModels
+from tui_agent.paths import cache_dir
 
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
     "gemini/gemini-3.1-pro-preview",
     "mistral/mistral-medium-latest",
-    "deepseek/deepseek-chat",
+    "deepseek/deepseek-flash",
     "xai/grok-4.20",
     "openrouter/anthropic/claude-sonnet-5",
 )
 """What is used when no model is configured: the first whose provider has a key."""
+
+
+def catalog_of(config: Config) -> DemoCatalog:
+    """Return what is known of models under these settings and this environment."""
+    served = ServedModels(cache_dir() / "servers.json")
+    return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
 
 def own_models(config: Config) -> tuple[str, ...]:

@@ -1,24 +1,33 @@
 """``tui-agent models``: which models can be used, what they cost, and whether their provider has a key."""
 
+import asyncio
 import json
 import os
+import sys
 from argparse import Namespace
 from typing import Any
 
+from tui_agent.cli.model_choice import catalog_of
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
+from tui_agent.model.discovery import Outcome, refresh, servers
 from tui_agent.model.keys import Keys
-from tui_agent.model.providers import provider_of
 
 
 def run_models(arguments: Namespace) -> int:
-    """List models: those one can use now, or with ``--all`` every one known."""
+    """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first."""
     config = load_config().config
-    catalog = Catalog(config.models, config.providers)
-    available = Keys(os.environ, providers=config.providers, models=config.models).available()
+    catalog = catalog_of(config)
+    keys = Keys(os.environ, providers=config.providers, models=config.models)
+    asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
+    outcomes = asyncio.run(refresh(asked, catalog.served))
+    for outcome in outcomes:
+        print(told(outcome, catalog), file=sys.stderr)
+    catalog.forget()
+    available = keys.available()
     shown = 0
     for info in catalog.models():
-        usable = is_usable(info, available, config.models)
+        usable = is_usable(info, available, catalog)
         if (not usable and not arguments.all) or arguments.filter.lower() not in info.id.lower():
             continue
         shown += 1
@@ -32,9 +41,21 @@ def run_models(arguments: Namespace) -> int:
     return 0
 
 
-def is_usable(info: ModelInfo, available: dict[str, str], own: dict[str, Any]) -> bool:
+def told(outcome: Outcome, catalog: Catalog) -> str:
+    """Return in a line whether a server told its models, and how old what is known of it is."""
+    server = outcome.server
+    place = f"{server.host} ({server.place.source})" if server.place.source else server.host
+    if not outcome.problem:
+        answer = catalog.served.answer(server.place.url)
+        count = len(answer.models) if answer is not None else 0
+        return f"{place}: {count} model{'' if count == 1 else 's'}, asked just now"
+    age = catalog.served.age(server.place.url)
+    return f"{place}: {outcome.problem}{f'; what it said {age} is shown' if age else ''}"
+
+
+def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
     """Whether requests to a model can be authorised, as far as can be told without sending one."""
-    return info.provider in available or info.id in own or provider_of(info.provider).local_url is not None
+    return info.provider in available or catalog.is_set_up(info.id) or catalog.place(info.id).is_own
 
 
 def price(info: ModelInfo) -> tuple[float, float] | None:
@@ -57,6 +78,7 @@ def _as_json(info: ModelInfo, *, usable: bool) -> dict[str, Any]:
         "vision": info.vision,
         "tools": info.tools,
         "reasoning": info.reasoning,
+        "efforts": list(info.efforts),
         "usable": usable,
     }
 

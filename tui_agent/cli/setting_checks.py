@@ -60,15 +60,15 @@ def _about_name(table: str, name: str, config: Config) -> str:
 
 
 def _judged(model: str, config: Config) -> str:
-    from tui_agent.model.demo_catalog import DemoCatalog
+    from tui_agent.cli.model_choice import catalog_of
     from tui_agent.model.naming import judge
 
-    return judge(model, DemoCatalog(config.models, config.providers)).sentence
+    return judge(model, catalog_of(config)).sentence
 
 
 def _about_model(model: str, config: Config) -> str:
-    from tui_agent.model.demo_catalog import DemoCatalog
+    from tui_agent.cli.model_choice import catalog_of
     from tui_agent.model.naming import require
 
-    warning = require(model, DemoCatalog(config.models, config.providers))
+    warning = require(model, catalog_of(config))
     return f"{warning} It is saved all the same: the provider may know it." if warning else ""

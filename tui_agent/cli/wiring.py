@@ -29,13 +29,12 @@ from tui_agent.agent.trust import Answer, ProjectState, TrustStore, Untrusted, p
 from tui_agent.cli.arguments import MODES, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
-from tui_agent.cli.model_choice import choose_model
+from tui_agent.cli.model_choice import catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import ConfigError, LoadedConfig, load_config
 from tui_agent.context.templates import Templates
-from tui_agent.model.client import HostClient
+from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
-from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.naming import require
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
@@ -119,23 +118,27 @@ class Wiring:
         self._take(loaded)
         config = loaded.config
         self.router.use(config.models, config.providers)
-        self.host.settings = config.host
+        self.providers.settings = config.host
         return changed_keys(before, config)
 
     def _configure(self) -> None:
         """Read the settings that hold and build what depends on them; nothing is started."""
         self._take(self.read_config())
         config = self.loaded.config
-        self.catalog = DemoCatalog(config.models, config.providers)
+        self.catalog = catalog_of(config)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
         router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
         self.router = router
-        self.directory = CatalogDirectory(self.catalog, data_dir() / "learnt.json", Templates.load(prompt))
-        self.host = HostClient(
-            router, host=config.host, log_path=log_dir() / "model-host.log", runtime_dir=runtime_dir()
+        self.directory = CatalogDirectory(
+            self.catalog,
+            data_dir() / "learnt.json",
+            Templates.load(prompt),
+            wire_of=router.wire,
+            exact_counts=not self.headless,
         )
-        self.client = RoutedClient(self.host, DemoClient())
+        self.providers = ProviderClient(router, host=config.host, log_path=log_dir() / "model-host.log")
+        self.client = RoutedClient(self.providers, DemoClient())
 
     def _state_now(self) -> ProjectState:
         return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=self.arguments.trust)
@@ -166,7 +169,7 @@ class Wiring:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the model host and the servers, and close the sessions."""
+        """End what was started for models and servers, and close the sessions."""
         await asyncio.gather(self.client.aclose(), self.extensions.aclose())
         self.store.purge()
         self.store.close()
@@ -299,13 +302,16 @@ class Wiring:
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
         model = DEMO_MODEL if demo else self.default_model()
-        agent = Agent(session, ports, model=model, mode=wanted or config.mode)
+        effort = self.arguments.effort or (chosen.effort if chosen is not None else None)
+        agent = Agent(session, ports, model=model, mode=wanted or config.mode, effort=effort)
         if wanted and not session.read_only:
             agent.change_mode(wanted)
             if chosen is not None and chosen.model is not None and not demo:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
+        if effort is not None and not session.read_only:
+            agent.change_effort(effort)
         return agent
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:
@@ -321,6 +327,7 @@ class Wiring:
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
             sandbox=sandbox,
+            preset_effort=config.preset_effort,
         )
 
     def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:

@@ -22,7 +22,7 @@ class ModelLimits:
     model: str
     window: int
     max_output: int | None = None
-    origin: Literal["catalog", "config", "learnt", "assumed"] = "catalog"
+    origin: Literal["catalog", "config", "server", "learnt", "assumed"] = "catalog"
     vision: bool = True
 
 

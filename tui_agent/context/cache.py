@@ -6,16 +6,25 @@ model, while it remembers it.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice, pairwise
 from typing import Literal
 
-from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.context.request import CacheTtl, ContentText, Message, ModelRequest
 from tui_agent.context.settings import CacheSettings
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, ToolSchema, Usage
 
 IMAGE_CHARS = 4_000
 """Characters an image counts as when parts of a request are compared."""
+
+_FIVE_MINUTES, _HOUR = 300, 3_600
+"""Seconds a cache mark can ask for; each use begins them anew."""
+_READ, _WRITE, _HOUR_WRITE = 0.1, 1.25, 2.0
+"""What a token read from the cache costs, and one written to it for each of these times, in tokens that aren't cached
+(platform.claude.com/docs, "Prompt caching")."""
+_REQUESTS = 200
+"""Newest requests that are looked at to choose between them."""
 
 
 class BreakCause(StrEnum):
@@ -23,6 +32,8 @@ class BreakCause(StrEnum):
 
     MODEL = "model"
     """Another model has no cache of this conversation."""
+    EFFORT = "effort"
+    """OpenAI and Anthropic keep a cache for each level of thinking; others don't, so this alone breaks no prefix."""
     TOOLS = "tools"
     """The tools changed; they stand before everything else."""
     HEAD = "head"
@@ -137,12 +148,65 @@ def cached_origins(previous: ModelRequest | None, new: ModelRequest, state: Cach
     return frozenset(entry_id for message in new.messages[:end] for entry_id in message.origin)
 
 
-def cache_state(last_used_at: int | None, now: int, settings: CacheSettings) -> CacheState:
-    """Return whether a prefix used at ``last_used_at`` is still cached at ``now`` (milliseconds since the epoch)."""
+def cache_state(last_used_at: int | None, now: int, settings: CacheSettings, *, ttl: CacheTtl = "5m") -> CacheState:
+    """Return whether a prefix used at ``last_used_at`` is still cached at ``now`` (milliseconds since the epoch).
+
+    ``ttl`` is what the last request asked for.
+    """
     if last_used_at is None:
         return CacheState(warm=False, seconds_left=0)
-    left = settings.ttl_seconds - max(0, now - last_used_at) / 1_000
+    kept = _HOUR if ttl == "1h" else settings.ttl_seconds
+    left = kept - max(0, now - last_used_at) / 1_000
     return CacheState(warm=left > 0, seconds_left=max(0, round(left)))
+
+
+def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
+    """Return how long the request made at ``now`` asks the provider to keep it; without it, what the last one did.
+
+    ``auto`` takes the hour where the gaps between the requests of the path would have made it cheaper, and changes its
+    mind only after a gap that was too long for five minutes: what is still cached is never asked for in another way.
+    Times are milliseconds since the epoch.
+    """
+    if settings.ttl != "auto":
+        return settings.ttl
+    sent = _sent(path)
+    if now is not None and sent:
+        sent.append(replace(sent[-1], at=now))
+    gaps = [(after.at - before.at) / 1_000 for before, after in pairwise(sent)]
+    cold = next((index for index in reversed(range(len(gaps))) if gaps[index] > _FIVE_MINUTES), None)
+    if cold is None:
+        return "5m"
+    sent = sent[: cold + 2]
+    return "1h" if _price(sent, _HOUR, _HOUR_WRITE) < _price(sent, _FIVE_MINUTES, _WRITE) else "5m"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request that was answered: when it was sent, to which model, and how many tokens it had."""
+
+    at: int
+    model: str
+    tokens: int
+
+
+def _sent(path: Sequence[Entry]) -> list[_Sent]:
+    """Return the newest requests of a path, oldest first."""
+    answers = (entry for entry in reversed(path) if isinstance(entry, AssistantEntry))
+    newest = [
+        _Sent(entry.started_at or entry.created_at, entry.model, entry.usage.prompt if entry.usage else entry.estimate)
+        for entry in islice(answers, _REQUESTS)
+    ]
+    return newest[::-1]
+
+
+def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
+    """Return what the requests cost, in tokens that aren't cached, if each left all of it in the cache so long."""
+    price = write * sent[0].tokens
+    for before, after in pairwise(sent):
+        is_warm = before.model == after.model and (after.at - before.at) / 1_000 <= kept_seconds
+        read = min(before.tokens, after.tokens) if is_warm else 0
+        price += _READ * read + write * (after.tokens - read)
+    return price
 
 
 def ever_cached(path: Sequence[Entry], model: str) -> bool:

@@ -38,6 +38,7 @@ from tui_agent.context.rendering import (
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -49,6 +50,7 @@ from tui_agent.session.entries import (
     SystemEntry,
     ToolCallPart,
     ToolResultEntry,
+    ToolStatus,
     UserEntry,
 )
 
@@ -67,13 +69,20 @@ class ModelTraits:
     """What a model and its server take, as far as it changes a request.
 
     ``alternating_roles``: chat templates that refuse two user messages in a row. ``short_call_ids``: call ids of
-    exactly nine letters and digits (Mistral). How many system messages a server takes is the wire's to know.
+    exactly nine letters and digits (Mistral). ``images_in_results``: images may stand in the results of calls.
+    ``bound_reasoning``: reasoning that goes back is checked against everything before it. ``hour_cache``: cache marks
+    may ask for an hour. ``efforts``: the levels of thinking it has. How many system messages a server takes is the
+    wire's to know.
     """
 
     model: str
     vision: bool = True
     alternating_roles: bool = False
     short_call_ids: bool = False
+    images_in_results: bool = False
+    bound_reasoning: bool = False
+    hour_cache: bool = False
+    efforts: tuple[Effort, ...] = tuple(Effort)
 
 
 def project(
@@ -183,7 +192,7 @@ class Builder:
         if not text and not calls:
             return
         self._start_with_user()
-        untouched = shown.whole and len(calls) == len(results)
+        untouched = shown.whole and len(calls) == len(results) and not self._is_unbound(entry)
         reasoning = reasoning_blobs(entry, self.traits.model) if untouched else ()
         self.messages.append(
             Message(
@@ -196,6 +205,10 @@ class Builder:
         )
         if calls:
             self._put_results(calls, answers, entry.id)
+
+    def _is_unbound(self, entry: AssistantEntry) -> bool:
+        """Whether what stood before an answer when it was made has changed since, which its reasoning is bound to."""
+        return self.traits.bound_reasoning and any(changed < entry.id < by for changed, by in self.view.rewrites)
 
     def _calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
@@ -220,10 +233,13 @@ class Builder:
         for call, answer in zip(calls, answers, strict=True):
             if answer is None:
                 stand_in = (ContentText(INTERRUPTED_OUTPUT),)
-                self.messages.append(Message("tool", stand_in, call_id=call.call_id, origin=(entry_id,)))
+                self.messages.append(Message("tool", stand_in, call_id=call.call_id, failed=True, origin=(entry_id,)))
                 continue
             content, images = self._result_content(answer)
-            self.messages.append(Message("tool", content, call_id=call.call_id, origin=(answer.id,)))
+            if self.traits.images_in_results:
+                content, images = (*content, *(ImageRef(image.blob, image.mime) for image in images)), ()
+            failed = answer.status is not ToolStatus.COMPLETED
+            self.messages.append(Message("tool", content, call_id=call.call_id, failed=failed, origin=(answer.id,)))
             if images:
                 origin.append(answer.id)
                 for image in images:
@@ -233,7 +249,7 @@ class Builder:
             self.messages.append(Message("user", content, origin=tuple(origin)))
 
     def _result_content(self, entry: ToolResultEntry) -> tuple[Content, tuple[ImagePart, ...]]:
-        """Return a result's content, and the images that have to go into a message of their own."""
+        """Return a result's text, and the images that belong to it."""
         shown = self._shown(entry)
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):

@@ -8,10 +8,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema, Usage
 
 __all__ = [
+    "CacheTtl",
     "ContentText",
+    "Effort",
     "ImageRef",
     "Message",
     "ModelRequest",
@@ -22,6 +25,10 @@ __all__ = [
     "wire_message",
     "wire_tool",
 ]
+
+
+CacheTtl = Literal["5m", "1h"]
+"""How long a cache mark asks a provider to keep what stands before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,8 @@ class Message:
 
     ``origin`` names the entries it was made from (empty for what the program adds); it is not sent.
     ``reasoning`` holds provider blobs (JSON text) that go back byte for byte. ``cache`` asks the provider to cache
-    everything up to and including this message, where it takes such marks.
+    everything up to and including this message, where it takes such marks. ``failed`` marks the result of a call that
+    failed, for formats that have a place for it.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -63,6 +71,7 @@ class Message:
     call_id: str | None = None
     reasoning: tuple[str, ...] = ()
     cache: bool = False
+    failed: bool = False
     origin: tuple[int, ...] = ()
 
     @property
@@ -73,13 +82,20 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything a model needs for one answer. ``max_output_tokens`` None leaves it to the provider."""
+    """Everything a model needs for one answer. ``max_output_tokens`` None leaves it to the provider.
+
+    ``effort`` is a level the model has, None for its own default. ``session`` is the id of the session, by which a
+    provider finds the cache of this conversation again. ``cache_ttl`` is how long cache marks ask to be kept.
+    """
 
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...] = ()
     max_output_tokens: int | None = None
     tool_choice: Literal["auto", "none"] = "auto"
+    effort: Effort | None = None
+    session: str | None = None
+    cache_ttl: CacheTtl = "5m"
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
 

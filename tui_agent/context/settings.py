@@ -246,8 +246,11 @@ class ImageSettings(_Settings):
 class CacheSettings(_Settings):
     """What is assumed of the provider's prompt cache."""
 
+    ttl: Literal["auto", "5m", "1h"] = "auto"
+    """How long Anthropic is asked to keep a prompt prefix. An hour costs more to write and saves more when one comes
+    back late: "auto" takes it where the pauses of the conversation make it cheaper."""
     ttl_seconds: int = Field(default=300, ge=0)
-    """Seconds a prompt prefix stays cached after its last use."""
+    """Seconds a prompt prefix stays cached after its last use, where no hour was asked for."""
     warn_tokens: Tokens = 50_000
     """Tokens that a provider did not have in its cache any more from which on it is worth a word. 0: never."""
 

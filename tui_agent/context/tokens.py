@@ -61,6 +61,11 @@ EXACT_CHARS = 262_144
 """Longer texts are sampled; nothing this long gets into a request whole."""
 SAMPLES = 64
 
+ROUGH_CHARS = 16_384
+"""Longest text that is counted by a rule of thumb where that will do."""
+
+_READY: set[str] = set()
+"""The encodings that were loaded."""
 _LOADING = threading.Lock()
 """Held while an encoding is looked up, so that a thread that warms it and one that counts don't both load it."""
 _RANKS_AT_ONCE = 1 << 16
@@ -101,12 +106,14 @@ _ALONE = resolve(())
 class TokenCounter:
     """Counts in a model's tokens. ``factor`` corrects the encoding to what the provider reports.
 
-    Every method returns corrected tokens, but for ``estimate``.
+    Every method returns corrected tokens, but for ``estimate``. Without ``exact``, texts of up to ``ROUGH_CHARS`` are
+    counted by a rule of thumb until somebody loads the encoding: a run of one short answer is over in the time.
     """
 
     model: str
     factor: float = 1.0
     templates: Templates = Templates()
+    exact: bool = True
 
     def text(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -179,8 +186,17 @@ class TokenCounter:
         """Load the encoding now (about 0.2 s, on any thread) instead of with the first count."""
         _encoding(encoding_name(self.model))
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether short texts are counted by a rule of thumb now."""
+        return not self.exact and encoding_name(self.model) not in _READY
+
     def _text(self, text: str) -> int:
-        return count_text(text, encoding_name(self.model)) if text else 0
+        if not text:
+            return 0
+        if len(text) <= ROUGH_CHARS and self.is_rough:
+            return rough_count(text)
+        return count_text(text, encoding_name(self.model))
 
     def _message(self, message: Message) -> int:
         count = MESSAGE_TOKENS
@@ -318,16 +334,21 @@ def _pieces(text: str) -> Iterable[str]:
 
 def _count(text: str, name: str) -> int:
     encoding = _encoding(name)
-    if encoding is None:
-        narrow = len(text.encode("ascii", "ignore"))
-        return math.ceil(narrow / 3.6 + (len(text) - narrow) * 0.8)
-    return len(encoding.encode_ordinary(text))
+    return rough_count(text) if encoding is None else len(encoding.encode_ordinary(text))
+
+
+def rough_count(text: str) -> int:
+    """Return about how many tokens a text has, whatever the encoding; prose and code are within a fifth of it."""
+    narrow = len(text.encode("ascii", "ignore"))
+    return math.ceil(narrow / 3.6 + (len(text) - narrow) * 0.8)
 
 
 def _encoding(name: str) -> "tiktoken.Encoding | None":
     """Return an encoding, or None when its files are not there; counts are rougher then."""
     with _LOADING:
-        return _loaded(name)
+        encoding = _loaded(name)
+        _READY.add(name)
+        return encoding
 
 
 @lru_cache(maxsize=2)

@@ -4,7 +4,7 @@ Pure and linear. A path may be whole (from the root) or active (the last head, m
 the last compaction's first kept entry on); both resolve to the same view.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import zip_longest
@@ -13,6 +13,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
+    EffortChangeEntry,
     Entry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -51,12 +52,14 @@ class ContextView:
     among them. ``states`` and ``kept_chars`` (characters a prune left of an entry, instead of a placeholder) hold
     only what is not the default. ``results`` maps the id of an assistant entry that made calls to one result, or
     None, per call. ``pinned`` is what the compaction carries verbatim of pinned entries before it, less what was
-    unpinned since.
+    unpinned since. ``rewrites`` are the changes to what had been sent: the first entry each concerned and the entry
+    that brought it; what was appended between them was answered to another request than is sent now.
     """
 
     system: SystemEntry | None
     model: str | None
     mode: str | None
+    effort: EffortChangeEntry | None
     compaction: CompactionEntry | None
     entries: tuple[Entry, ...]
     states: Mapping[int, EntryState] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class ContextView:
     notes: Mapping[int, str] = field(default_factory=dict)
     results: Mapping[int, tuple[ToolResultEntry | None, ...]] = field(default_factory=dict)
     pinned: tuple[PinnedText, ...] = ()
+    rewrites: tuple[tuple[int, int], ...] = ()
 
     def state(self, entry_id: int) -> EntryState:
         """Return what the entry is in the model's view."""
@@ -102,6 +106,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         system=system,
         model=model,
         mode=mode,
+        effort=_effort(path),
         compaction=compaction,
         entries=entries,
         states=edits.states,
@@ -109,7 +114,22 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         notes=edits.notes,
         results=results,
         pinned=tuple(pin for pin in edits.carried.values()),
+        rewrites=tuple(_rewrites(entries if compaction is None else (*entries, compaction))),
     )
+
+
+def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    """Yield the first entry each change concerns and the one that brought it; a summary or a head concerns all."""
+    for entry in entries:
+        match entry:
+            case CompactionEntry() | SystemEntry():
+                yield 0, entry.id
+            case PruneEntry(targets=targets) if targets:
+                yield min(targets), entry.id
+            case ContextEditEntry(target=target):
+                yield target, entry.id
+            case _:
+                pass
 
 
 def is_message(entry: Entry) -> bool:
@@ -145,6 +165,11 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
             case _:
                 pass
     return None, model, mode
+
+
+def _effort(path: Sequence[Entry]) -> EffortChangeEntry | None:
+    """Return the last change of the effort on the path, None when there is none."""
+    return next((entry for entry in reversed(path) if isinstance(entry, EffortChangeEntry)), None)
 
 
 @dataclass(slots=True)

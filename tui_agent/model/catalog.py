@@ -1,31 +1,58 @@
-"""The catalog: windows, prices and abilities of models, from litellm's package file and the user's settings.
+"""The catalog: windows, prices and abilities of models.
 
-The file is read without importing litellm, when it is first asked for.
+What counts is, in this order: the user's settings, what the server said when it was asked, litellm's package file with
+our corrections, and what the model's family is known for. A model keeps what is known of it behind any gateway; only a
+server of one's own that runs a model others may run as well is expected to have a window of its own. The file is read
+without importing litellm, when it is first asked for.
 """
 
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
+from statistics import median_low
 from typing import Any, Literal
 
+from tui_agent.model.addresses import Addresses, Place, is_private
+from tui_agent.model.claude import claude
+from tui_agent.model.model_names import maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
-from tui_agent.model.providers import provider_of
+from tui_agent.model.providers import PROVIDERS, provider_of
+from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Usage
 
 ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""
 
+Origin = Literal["catalog", "config", "server", "assumed"]
+"""Where the number of a window comes from."""
+
 _SLIP = 0.85
 """How much a name resembles one that was mistyped: 0 not at all, 1 the same."""
+HOUR_WRITE = 2.0
+"""Times the price of what is sent that Anthropic asks for caching it for an hour."""
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
-"""Providers that pass requests on to others' models: window and abilities are those of the model's maker."""
+"""Providers that pass requests on to others' models, at their makers' prices."""
+_LIMITED = {"chatgpt", "github_copilot"}
+"""Subscriptions that cut windows: what they say of a model holds nowhere else."""
 
+_OWN_ONLY = frozenset({
+    "anthropic", "openai", "gemini", "xai", "deepseek", "mistral", "zai", "moonshot", "minimax", "cohere",
+    "xiaomi_mimo",
+})  # fmt: skip
+"""Providers that serve what they make and nothing else."""
 _MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks", *_THROUGH} - {"github_copilot"}
+_EFFORT_FLAGS = {
+    Effort.OFF: ("supports_none_reasoning_effort",),
+    Effort.MINIMAL: ("supports_minimal_reasoning_effort",),
+    Effort.MAX: ("supports_xhigh_reasoning_effort", "supports_max_reasoning_effort"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +64,8 @@ class Prices:
     cache_read: float
     cache_write: float
     over: int = 0
+    cache_write_hour: float | None = None
+    """For what the cache keeps for an hour; None where it costs the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +84,13 @@ class ModelInfo:
     tools: bool = True
     reasoning: bool = False
     cache_marks: bool = False
-    origin: Literal["catalog", "config", "assumed"] = "catalog"
+    efforts: tuple[Effort, ...] = tuple(Effort)
+    """The levels of thinking it can be told to use; of a model nothing is known of all there are."""
+    max_effort: Literal["xhigh", "max"] = "xhigh"
+    """What OpenAI's format calls its highest level."""
+    responses_only: bool = False
+    """Answers OpenAI's Responses only, not chat completions."""
+    origin: Origin = "catalog"
     deprecated_on: str | None = None
     """ISO date from which the provider doesn't serve it any more, when announced."""
 
@@ -64,43 +99,64 @@ class ModelInfo:
         """The id without the provider."""
         return self.id.partition("/")[2] or self.id
 
-    def cost(self, usage: Usage) -> float | None:
-        """Return the price of an answer in US dollars, None when prices are unknown."""
+    def cost(self, usage: Usage, *, hour_writes: int = 0) -> float | None:
+        """Return the price of an answer in US dollars, None when prices are unknown.
+
+        ``hour_writes`` are those of ``usage.cache_write`` that were cached for an hour.
+        """
         prices = next((row for row in reversed(self.prices) if usage.prompt > row.over or not row.over), None)
         if prices is None:
             return None
+        hour = prices.cache_write if prices.cache_write_hour is None else prices.cache_write_hour
         return (
             usage.input * prices.input
             + usage.output * prices.output
             + usage.cache_read * prices.cache_read
-            + usage.cache_write * prices.cache_write
+            + (usage.cache_write - hour_writes) * prices.cache_write
+            + hour_writes * hour
         )
 
 
 class Catalog:
-    """Everything known of models. ``path`` is the file to read instead of litellm's, for tests."""
+    """Everything known of models.
+
+    ``environ`` may name other addresses than the providers' own, ``served`` is what servers said. ``path`` is the file
+    to read instead of litellm's, for tests.
+    """
 
     def __init__(
         self,
         models: Mapping[str, ModelSettings] | None = None,
         providers: Mapping[str, ProviderSettings] | None = None,
         *,
+        environ: Mapping[str, str] | None = None,
+        served: ServedModels | None = None,
         path: Path | None = None,
     ) -> None:
         self._settings = dict(models or {})
         self._providers = dict(providers or {})
+        self._environ = dict(environ or {})
         self._rows = PriceList(path)
         self._infos: dict[str, ModelInfo] = {}
+        self.served = served or ServedModels()
+        """What servers said of their models; whoever adds to it calls ``forget``."""
+        self.addresses = Addresses(self._environ, self._settings, self._providers)
+        """Where requests go."""
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
         """Know models and providers from now on as the user set them up."""
         self._settings, self._providers = dict(models), dict(providers)
-        self._infos.clear()
+        self.addresses = Addresses(self._environ, self._settings, self._providers)
+        self.forget()
 
     def add(self, model: str, settings: ModelSettings) -> None:
         """Know a model from now on as the user set it up."""
         self._settings[model] = settings
         self._infos.pop(model, None)
+
+    def forget(self) -> None:
+        """Look everything up anew: a server was asked."""
+        self._infos.clear()
 
     def info(self, model: str) -> ModelInfo:
         """Return what is known of a model; one that nothing is known of gets an assumed window."""
@@ -109,24 +165,55 @@ class Catalog:
             known = self._infos[model] = self._build(model)
         return known
 
-    def models(self) -> list[ModelInfo]:
-        """Return the models one can chat with, the user's own first, then by name."""
+    def models(self, *, today: date | None = None) -> list[ModelInfo]:
+        """Return the models one can chat with, the user's own first, then by name.
+
+        Of a provider whose server was asked those are what it said it has. What is out of service is left out.
+        """
+        day = (today or datetime.now(UTC).date()).isoformat()
+        answered = {
+            provider: answer
+            for provider in dict.fromkeys((*PROVIDERS, *self._providers))
+            if (place := self.addresses.of(provider_of(provider))).url
+            and (answer := self.served.answer(place.url)) is not None
+        }
+        ids = {f"{provider}/{name}" for provider, answer in answered.items() for name in self._chatting(answer.models)}
+        for name, row in self._rows.all.items():
+            model_id = _listed_id(name, row)
+            if model_id is None or model_id.partition("/")[0] in answered:
+                continue
+            if (row.get("deprecation_date") or day) >= day:
+                ids.add(model_id)
         own = [self.info(model) for model in self._settings]
-        ids = {model_id for name, row in self._rows.all.items() if (model_id := _listed_id(name, row))}
         return own + [self.info(model_id) for model_id in sorted(ids - set(self._settings))]
 
+    def _chatting(self, models: Mapping[str, ServedModel]) -> Iterator[str]:
+        """Yield the names one can chat with: neither server nor file says otherwise."""
+        for name, model in models.items():
+            if model.chats and self.can_chat(name):
+                yield name
+
+    def can_chat(self, name: str) -> bool:
+        """Tell whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
+        return not self._rows.is_closed(name)
+
     def knows(self, model: str) -> bool:
-        """Tell whether anything is known of a model."""
-        return model in self._settings or self._row(model) is not None
+        """Tell whether anything is known of a model that goes by exactly this name where it is asked."""
+        if model in self._settings or self._served(model) is not None or self._exact(model) is not None:
+            return True
+        return self._is_passed_on(model) and self._related(model) is not None
+
+    def is_set_up(self, model: str) -> bool:
+        """Tell whether the settings have a table for a model."""
+        return model in self._settings
 
     def is_own_server(self, model: str) -> bool:
         """Tell whether a model runs on a server of the user's, which alone knows its names."""
-        provider, settings = self.provider(model), self._settings.get(model)
-        return (
-            provider_of(provider).local_url is not None
-            or (settings is not None and settings.base_url is not None)
-            or (provider in self._providers and self._providers[provider].base_url is not None)
-        )
+        return provider_of(self.provider(model)).local_url is not None or bool(self.place(model).source)
+
+    def place(self, model: str) -> Place:
+        """Return where a model's requests go."""
+        return self.addresses.of(provider_of(self.provider(model)), model)
 
     def similar(self, model: str, limit: int = 3) -> list[str]:
         """Return ids that may have been meant: those set up for the provider first, unless it is a slip of another."""
@@ -148,36 +235,95 @@ class Catalog:
             return provider_of(str(row["litellm_provider"])).id
         return provider_of(prefix if slash else "openai").id
 
-    def _row(self, model: str) -> Row | None:
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def _exact(self, model: str) -> Row | None:
+        """Return the row that a model has at its provider under this very name."""
         prefix, slash, name = model.partition("/")
-        if (row := self._rows.get(model)) is not None or not slash:
+        row = self._rows.get(model)
+        if row is not None or not slash:
             return row
         provider = provider_of(prefix).id
         row = self._rows.get(name) or self._rows.get(f"{provider}/{name}")
-        if row is not None and provider_of(str(row["litellm_provider"])).id == provider:
-            return row
-        if provider in _THROUGH:
-            return _without_prices(self._row_of_maker(name))
-        return None
+        return row if row is not None and provider_of(str(row["litellm_provider"])).id == provider else None
 
-    def _row_of_maker(self, name: str) -> Row | None:
-        maker, _slash, tail = name.partition("/")
-        plain = tail.partition(":")[0]
-        names = (name, tail, plain, plain.replace(".", "-"))
-        candidates = (self._rows.get(candidate) for candidate in (*names, f"{provider_of(maker).id}/{tail}"))
-        return next((row for row in candidates if row is not None), None)
+    def _related(self, model: str) -> Row | None:
+        """Return the row of the same model by another spelling or at another place, its maker's before all others.
+
+        Where only others have it, the window is the one that at least half of them give.
+        """
+        spelling = spelled(model)
+        found = self._rows.named_like(spelling)
+        maker = maker_of(spelling)
+        theirs = f"{maker.provider}/" if maker is not None else ""
+        rows: list[Row] = []
+        for name in sorted(found, key=lambda name: "/" in name and not (theirs and name.startswith(theirs))):
+            row = self._rows.get(name)
+            if row is None or _window(row) is None or row["litellm_provider"] in _LIMITED:
+                continue
+            if maker is not None and provider_of(row["litellm_provider"]).id == maker.provider:
+                return row
+            rows.append(row)
+        if not rows:
+            return None
+        window = median_low([_window(row) or 0 for row in rows])
+        return _without_prices(next(row for row in rows if _window(row) == window))
+
+    def _is_passed_on(self, model: str) -> bool:
+        """Tell whether a model may be another's than its provider's: at a host of many, or behind a gateway."""
+        provider = self.provider(model)
+        return (provider in PROVIDERS and provider not in _OWN_ONLY) or bool(self.place(model).source)
+
+    def _row(self, model: str) -> Row | None:
+        """Return the row of a model, completed with what is known of it elsewhere."""
+        exact = self._exact(model)
+        if exact is not None and _window(exact) is not None:
+            return exact
+        related = self._related(model)
+        if related is None:
+            return exact
+        provider, maker = self.provider(model), provider_of(related["litellm_provider"]).id
+        if provider not in {*_THROUGH, maker} and not self.place(model).source:
+            related = _without_prices(related)  # a host has prices of its own
+        if model.endswith(":free"):
+            related = {**_without_prices(related), "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+        return {**related, **{key: value for key, value in (exact or {}).items() if value is not None}}
+
+    def _served(self, model: str) -> ServedModel | None:
+        return self.served.find(self.place(model).url, model.partition("/")[2] or model)
 
     def _build(self, model: str) -> ModelInfo:
-        provider = self.provider(model)
+        provider, place = self.provider(model), self.place(model)
+        row = self._row(model)
+        info = _from_row(model, provider, row) if row is not None else self._assumed(model, provider)
+        if _has_own_window(model, provider, place):
+            info = replace(info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None)
+            info = replace(info, prices=(), origin="assumed")
+        if self._wire(model, provider) == "messages" and "claude" in model:
+            info = replace(info, cache_marks=True)
+        if (served := self._served(model)) is not None:
+            info = _with_served(info, served)
         settings = self._settings.get(model)
-        # A name on one's own server says little: the same model runs there with another window.
-        row = None if self.is_own_server(model) else self._row(model)
-        info = (
-            _from_row(model, provider, row)
-            if row is not None
-            else ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed", cache_marks=_marked(model, provider))
-        )
         return info if settings is None else _with_settings(info, settings)
+
+    def _wire(self, model: str, provider: str) -> str | None:
+        tables = (self._settings.get(model), self._providers.get(provider))
+        chosen = next((table.wire for table in tables if table is not None and table.wire), None)
+        return chosen or provider_of(provider).wire_of(model.partition("/")[2] or model)
+
+    def _assumed(self, model: str, provider: str) -> ModelInfo:
+        spelling = spelled(model)
+        family = next((row for row in self._rows.families if re.match(row["pattern"], spelling)), None)
+        if family is None:
+            marked = _marked(model, provider)
+            return ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed", cache_marks=marked)
+        return replace(_from_row(model, provider, family), tools=True, origin="assumed")
+
+
+def _has_own_window(model: str, provider: str, place: Place) -> bool:
+    """Tell whether a model runs with whatever window somebody gave it when he started it."""
+    maker = maker_of(spelled(model))
+    return is_private(place.url) and (maker is None or maker.open or provider_of(provider).local_url is not None)
 
 
 def _listed_id(name: str, row: Row) -> str | None:
@@ -190,24 +336,53 @@ def _listed_id(name: str, row: Row) -> str | None:
     return name if name.startswith(f"{provider}/") else f"{provider}/{name}"
 
 
-def _without_prices(row: Row | None) -> Row | None:
-    return None if row is None else {key: value for key, value in row.items() if "_cost_" not in key}
+def _without_prices(row: Row) -> Row:
+    return {key: value for key, value in row.items() if "_cost_" not in key}
 
 
 def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
-    window = _positive(row.get("max_input_tokens")) or _positive(row.get("max_tokens"))
+    window = _window(row)
     return ModelInfo(
         id=model,
         provider=provider,
         context_window=window or ASSUMED_WINDOW,
-        max_output=_positive(row.get("max_output_tokens")) or _positive(row.get("max_tokens")),
+        max_output=_max_output(row, window),
         prices=tuple(_prices(row)),
         vision=bool(row.get("supports_vision")),
         tools=bool(row.get("supports_function_calling")),
         reasoning=bool(row.get("supports_reasoning")),
         cache_marks=_marked(model, provider),
+        efforts=_efforts(model, row),
+        max_effort="max" if row.get("supports_max_reasoning_effort") else "xhigh",
+        responses_only=row.get("mode") == "responses",
         origin="catalog" if window else "assumed",
         deprecated_on=row.get("deprecation_date"),
+    )
+
+
+def _window(row: Row) -> int | None:
+    return _positive(row.get("max_input_tokens")) or _positive(row.get("max_tokens"))
+
+
+def _max_output(row: Row, window: int | None) -> int | None:
+    """Return the most tokens of an answer. As much as the window is no limit of answers; hosts write it so."""
+    limit = _positive(row.get("max_output_tokens")) or _positive(row.get("max_tokens"))
+    return None if limit is None or (window is not None and limit >= window) else limit
+
+
+def _efforts(model: str, row: Row) -> tuple[Effort, ...]:
+    if (known := claude(model)) is not None:
+        return known.efforts
+    if isinstance(names := row.get("reasoning_effort_levels"), list):
+        found = {Effort(name) for name in names if name in {*Effort, "none", "xhigh"}}
+        return tuple(level for level in Effort if level in found)
+    if not row.get("supports_reasoning"):
+        return ()
+    flags = [name for names in _EFFORT_FLAGS.values() for name in names]
+    if not any(name in row for name in flags):
+        return tuple(Effort)
+    return tuple(
+        level for level in Effort if any(row.get(name) for name in _EFFORT_FLAGS.get(level, ("supports_reasoning",)))
     )
 
 
@@ -219,6 +394,7 @@ def _prices(row: Row) -> Iterator[Prices]:
     if row.get("input_cost_per_token") is None:
         return
     sizes = sorted(int(match[1]) for key in row if (match := _TIER.fullmatch(key)))
+    written = "cache_creation_input_token_cost"
     for size in (0, *sizes):
         suffix = f"_above_{size}k_tokens" if size else ""
 
@@ -231,27 +407,58 @@ def _prices(row: Row) -> Iterator[Prices]:
             input=sent,
             output=price("output_cost_per_token", 0.0),
             cache_read=price("cache_read_input_token_cost", sent),
-            cache_write=price("cache_creation_input_token_cost", sent),
+            cache_write=price(written, sent),
             over=size * 1000,
+            cache_write_hour=price(f"{written}_above_1hr", HOUR_WRITE * sent) if written in row else None,
         )
+
+
+def _with_served(info: ModelInfo, served: ServedModel) -> ModelInfo:
+    def said(value: Any, otherwise: Any) -> Any:
+        return otherwise if value is None else value
+
+    reasoning = said(served.reasoning, info.reasoning)
+    return replace(
+        info,
+        context_window=said(served.window, info.context_window),
+        max_output=said(served.max_output, info.max_output),
+        prices=_served_prices(served) or info.prices,
+        vision=said(served.vision, info.vision),
+        tools=said(served.tools, info.tools),
+        reasoning=reasoning,
+        efforts=info.efforts if reasoning or served.reasoning is None else (),
+        origin=info.origin if served.window is None else "server",
+    )
+
+
+def _served_prices(served: ServedModel) -> tuple[Prices, ...]:
+    if served.input_price is None or served.output_price is None:
+        return ()
+    sent = served.input_price
+
+    def price(value: float | None) -> float:
+        return sent if value is None else value
+
+    read, write = price(served.cache_read_price), price(served.cache_write_price)
+    return (Prices(sent, served.output_price, read, write),)
 
 
 def _with_settings(info: ModelInfo, settings: ModelSettings) -> ModelInfo:
     def chosen(value: Any, otherwise: Any) -> Any:
         return otherwise if value is None else value
 
-    return ModelInfo(
-        id=info.id,
-        provider=info.provider,
+    reasoning = chosen(settings.reasoning, info.reasoning)
+    return replace(
+        info,
         context_window=chosen(settings.context_window, info.context_window),
         max_output=chosen(settings.max_output, info.max_output),
         prices=_own_prices(info.prices, settings),
         vision=chosen(settings.vision, info.vision),
         tools=chosen(settings.tools, info.tools),
-        reasoning=chosen(settings.reasoning, info.reasoning),
+        reasoning=reasoning,
+        efforts=tuple(Effort) if reasoning and not info.efforts else info.efforts,
         cache_marks=chosen(settings.cache_marks, info.cache_marks),
         origin=info.origin if settings.context_window is None else "config",
-        deprecated_on=info.deprecated_on,
     )
 
 
@@ -259,16 +466,18 @@ def _own_prices(known: tuple[Prices, ...], settings: ModelSettings) -> tuple[Pri
     if settings.input_price is None or settings.output_price is None:
         return known
     million = 1_000_000
+    sent = settings.input_price / million
 
     def price(value: float | None) -> float:
-        return (settings.input_price or 0.0) / million if value is None else value / million
+        return sent if value is None else value / million
 
     return (
         Prices(
-            input=settings.input_price / million,
+            input=sent,
             output=settings.output_price / million,
             cache_read=price(settings.cache_read_price),
             cache_write=price(settings.cache_write_price),
+            cache_write_hour=None if settings.cache_write_price is None else HOUR_WRITE * sent,
         ),
     )
 

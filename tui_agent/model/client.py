@@ -1,53 +1,68 @@
-"""The model client the program uses: requests go to the model host, whatever happens to that process."""
+"""The model client the program uses: formats it speaks itself in this process, everything else through litellm."""
 
 import asyncio
-import contextlib
-import itertools
 import logging
+import re
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tui_agent.context.request import ModelRequest
-from tui_agent.model import lines
+from tui_agent.context.request import Message, ModelRequest
 from tui_agent.model.errors import Failure, classify, concerns_reasoning
-from tui_agent.model.lines import Event, size_of
-from tui_agent.model.link import HostGoneError, Inbox, Link, join_shared, last_words, start_private
-from tui_agent.model.protocol import (
-    ErrorKind,
-    Finished,
-    ModelError,
-    ModelEvent,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallReady,
-    UsageReport,
-)
+from tui_agent.model.hosted.call import build_call
+from tui_agent.model.hosted.client import HostClient
+from tui_agent.model.protocol import ModelError, ModelEvent
+from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
-from tui_agent.model.usage import usage_of
-from tui_agent.model.wire import build_call
+
+if TYPE_CHECKING:
+    from tui_agent.model.wires.http import Http
 
 log = logging.getLogger(__name__)
 
-_ACKNOWLEDGED_AT = lines.WINDOW // 4
-_MEETINGS = 3
-"""Times a shared host is looked for before the program has one of its own."""
+_NOT_THERE = {404, 405, 501}
+"""Statuses of an address that has no such path."""
+_REFUSED = {400, 422}
+"""Statuses of a request that something in it is wrong with."""
 
-_RESTARTS = 3
-_RESTART_SPAN = 60.0
-"""Seconds in which an idle host is started anew at most ``_RESTARTS`` times before someone asks for it."""
+_EFFORT = re.compile(r"reasoning[._]?effort", re.IGNORECASE)
+_VALUES = re.compile(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
+"""A field is known, but not what it says."""
 
 
-class HostClient:
-    """Answers requests through litellm in another process.
+@dataclass(slots=True)
+class _Learnt:
+    """What a server refused of a model's requests since the program started; it isn't sent again."""
 
-    The process is started by ``warm`` or the first request, and again when it ends or hangs. ``log_path`` takes what
-    it writes; ``runtime_dir`` is where the socket of a host shared with other programs lies (``host.keep_warm``).
-    """
+    reasoning: bool = False
+    """It refuses to be asked for reasoning."""
+    blobs: set[int] = field(default_factory=set)
+    """Reasoning it refused to take back."""
+    takes_none_back: bool = False
+    """It refused reasoning again and again, so it isn't a single one that is wrong."""
+    fields: set[str] = field(default_factory=set)
+    """Fields of the body it doesn't know."""
+    wire: WireName | None = None
+    """The format it is spoken to in instead of the one it doesn't have."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One request on its way: what was made of it, and how it failed."""
+
+    request: ModelRequest
+    route: Route
+    with_reasoning: bool
+    optional: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+
+class ProviderClient:
+    """Answers requests of every provider. A process for litellm is started only where a model needs it."""
 
     def __init__(
         self,
@@ -55,238 +70,181 @@ class HostClient:
         *,
         host: HostSettings | None = None,
         log_path: Path | None = None,
-        runtime_dir: Path | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._router = router
-        self.settings = host or HostSettings()
-        """Waits count from the next request on, ``keep_warm`` from the next start of the process."""
-        self._log_path = log_path
-        self._runtime_dir = runtime_dir
         self._now = now
-        self._numbers = itertools.count(1)
-        self._link: Link | None = None
-        self._starting: asyncio.Task[Link] | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._restarts: list[float] = []
-        self._closed = False
+        self.hosted = HostClient(router.environ, settings=host, log_path=log_path, now=now)
+        """litellm's process; it isn't there before it is needed."""
+        self._http: Http | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._learnt: dict[tuple[str, str], _Learnt] = {}
 
-    # -- requests ---------------------------------------------------------------------------------------------
+    @property
+    def settings(self) -> HostSettings:
+        """Time limits; they count from the next request on."""
+        return self.hosted.settings
+
+    @settings.setter
+    def settings(self, settings: HostSettings) -> None:
+        self.hosted.settings = settings
+
+    def warm(self, model: str) -> None:
+        """Load what a request to a model needs, without waiting for it."""
+        if self._router.wire(model) is None:
+            self.hosted.warm()
+        else:
+            self._load()
+
+    async def aclose(self) -> None:
+        """Close every connection and end litellm's process."""
+        if self._loading is not None:
+            await asyncio.gather(self._loading, return_exceptions=True)
+        if self._http is not None:
+            await self._http.aclose()
+        await self.hosted.aclose()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
 
-        Reasoning that a provider refuses to take back is left out and the request sent once more, before anything
-        was answered: a conversation must not end because of a signature.
+        What a server refuses and can be done without is left out and the request sent once more, before anything was
+        answered: reasoning that is sent back (a conversation must not end because of a signature), a field it doesn't
+        know, a format it hasn't.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
         """
-        route = self._router.route(request.model)
-        with_reasoning = any(message.reasoning for message in request.messages)
-        begun = done = False
-        while not done:
-            call = build_call(request, route, with_reasoning=with_reasoning)
+        with_reasoning = True
+        while True:
+            attempt = self._prepare(request, with_reasoning=with_reasoning)
+            begun = False
             try:
-                async with aclosing(self._attempt(call, route)) as events:
+                async with aclosing(self._answer(attempt)) as events:
                     async for event in events:
                         begun = True
                         yield event
-                done = True
             except ModelError as error:
-                if begun or not with_reasoning or not concerns_reasoning(error):
+                if begun or not self._learn(error, attempt):
                     raise
-                log.warning("%s; sending again without it", error.message)
-                with_reasoning = False
+                log.warning("%s Sending again without it.", error.message)
+                with_reasoning = attempt.with_reasoning
+            else:
+                return
 
-    async def _attempt(self, call: dict[str, Any], route: Route) -> AsyncGenerator[ModelEvent, None]:
-        link, number, inbox = await self._submit(call, route)
-        last, unacknowledged = lines.ACCEPTED, 0
-        try:
-            while last not in lines.LAST:
-                event = await self._next(link, inbox)
-                last = event[0]
-                unacknowledged += size_of(event)
-                if unacknowledged >= _ACKNOWLEDGED_AT:
-                    link.send({"op": "ack", "id": number, "size": unacknowledged})
-                    unacknowledged = 0
-                if last == lines.FAILED:
-                    raise classify(Failure(**event[1]), route.target, now=self._now())
-                if (told := _told(event, route)) is not None:
-                    yield told
-        finally:
-            if last not in lines.LAST:
-                link.cancel(number)
-            link.close(number)
+    def _prepare(self, request: ModelRequest, *, with_reasoning: bool) -> _Attempt:
+        route = self._router.route(request.model)
+        learnt = self._learnt.get(_place(route), _Learnt())
+        if learnt.wire is not None:
+            route = replace(route, wire=learnt.wire)
+        if learnt.takes_none_back:
+            learnt.blobs |= _blobs(request)
+        if learnt.blobs:
+            request = replace(request, messages=tuple(_without(message, learnt.blobs) for message in request.messages))
+        return _Attempt(request, route, with_reasoning and not learnt.reasoning)
 
-    async def _submit(self, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
-        """Hand a request to the host. One that died or hung unnoticed is replaced: the provider was sent nothing."""
-        link = await self._connected()
-        try:
-            return await self._hand_over(link, call, route)
-        except ModelError as error:
-            if error.kind is not ErrorKind.HOST or self._closed:
-                raise
-        return await self._hand_over(await self._connected(), call, route)
-
-    async def _hand_over(self, link: Link, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
-        number = next(self._numbers)
-        inbox = link.open(number)
-        link.send({"op": "stream", "id": number, "call": call, "limits": self._limits(route)})
-        try:
-            await self._next(link, inbox)
-        except BaseException:
-            link.cancel(number)
-            link.close(number)
-            raise
-        return link, number, inbox
-
-    async def _next(self, link: Link, inbox: Inbox) -> Event:
-        """Return the next event. A host that says nothing for long is asked for a sign of life, then ended."""
-        while True:
-            try:
-                async with asyncio.timeout(self.settings.answer_timeout):
-                    return await inbox.get()
-            except HostGoneError as error:
-                raise self._gone(str(error)) from None
-            except TimeoutError:
-                await self._check(link)
-
-    async def _check(self, link: Link) -> None:
-        try:
-            async with asyncio.timeout(self.settings.answer_timeout):
-                await link.ping(next(self._numbers))
-        except HostGoneError as error:
-            raise self._gone(str(error)) from None
-        except TimeoutError:
-            log.warning("the model host hangs and is ended")
-            link.kill()
-            raise self._gone("it hung") from None
-
-    def _limits(self, route: Route) -> dict[str, Any]:
-        return {
-            "connect": self.settings.connect_timeout,
-            "first_byte": self.settings.first_byte_timeout,
-            "stall": self.settings.stall_timeout,
-            "lenient": route.is_small_server,
-        }
-
-    @staticmethod
-    def _gone(reason: str) -> ModelError:
-        return ModelError(ErrorKind.HOST, f"The process that talks to providers ended ({reason}); it is started anew.")
-
-    # -- the process ------------------------------------------------------------------------------------------
-
-    def warm(self) -> None:
-        """Start the host, if it isn't there, without waiting for it."""
-        if not self._closed and self._starting is None and (self._link is None or not self._link.is_alive):
-            self._starting = asyncio.create_task(self._start())
-            # A failure is told to the request that needs the host.
-            self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
-
-    async def wait_warm(self) -> None:
-        """Wait until the host takes requests, starting it if need be.
-
-        Raises:
-            ModelError: it can't start.
-        """
-        await self._connected()
-
-    @property
-    def pid(self) -> int | None:
-        """The host's process id, None while there is none."""
-        return self._link.pid if self._link is not None and self._link.is_alive else None
-
-    async def aclose(self) -> None:
-        """End the host, or leave it when it is shared."""
-        self._closed = True
-        for task in (self._starting, self._watching):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-        if self._link is not None:
-            await self._link.aclose()
-
-    async def _connected(self) -> Link:
-        if self._link is not None and self._link.is_alive:
-            return self._link
-        self.warm()
-        if self._starting is None:
-            raise ModelError(ErrorKind.HOST, "The program is ending.")
-        # One request that is given up must not stop the start that others wait for.
-        return await asyncio.shield(self._starting)
-
-    async def _start(self) -> Link:
-        try:
-            link = await self._begin()
-        except (OSError, HostGoneError, TimeoutError) as error:
-            raise self._no_start(error) from None
-        finally:
-            self._starting = None
-        self._link = link
-        self._watching = asyncio.create_task(self._watch(link))
-        return link
-
-    async def _begin(self) -> Link:
-        if self._runtime_dir is not None and self.settings.keep_warm > 0:
-            for _ in range(_MEETINGS):
-                # A shared host may be ending just when it is found.
-                with contextlib.suppress(HostGoneError):
-                    return await self._wait_ready(await self._join(self._runtime_dir))
-        return await self._wait_ready(await start_private(self._router.environ, self._log_path))
-
-    async def _join(self, directory: Path) -> Link:
-        return await join_shared(self._router.environ, self._log_path, directory, self.settings.keep_warm)
-
-    async def _wait_ready(self, link: Link) -> Link:
-        try:
-            async with asyncio.timeout(self.settings.start_timeout):
-                facts = await link.wait_ready()
-        except BaseException:
-            link.kill()
-            raise
-        if facts.get("version") != lines.VERSION:
-            await link.aclose()
-            raise ModelError(
-                ErrorKind.UNKNOWN,
-                "tui-agent was replaced by another version while this one runs: quit and start it again.",
-            )
-        return link
-
-    def _no_start(self, error: Exception) -> ModelError:
-        why = f"not ready within {self.settings.start_timeout:.0f} s" if isinstance(error, TimeoutError) else str(error)
-        words = last_words(self._log_path)
-        where = f" See {self._log_path}." if self._log_path is not None else ""
-        said = f": {words}" if words else ""
-        return ModelError(ErrorKind.HOST, f"The process that talks to providers can't start ({why}){said}.{where}")
-
-    async def _watch(self, link: Link) -> None:
-        """Start a new host when an idle one ends, so that the next request finds one."""
-        await link.ended.wait()
-        if self._closed or self._link is not link:
+    async def _answer(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
+        if attempt.route.wire is None:
+            call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)
+            async with aclosing(self.hosted.answer(call, attempt.route)) as answer:
+                async for event in answer:
+                    yield event
             return
-        now = time.monotonic()
-        self._restarts = [moment for moment in self._restarts if now - moment < _RESTART_SPAN]
-        if len(self._restarts) < _RESTARTS:
-            self._restarts.append(now)
-            self.warm()
+        from tui_agent.model.wires.wire import WireFailure
+
+        try:
+            async with aclosing(self._speak(attempt, attempt.route.wire)) as pieces:
+                async for events in pieces:
+                    for event in events:
+                        yield event
+        except WireFailure as failed:
+            attempt.failure = failed.failure
+            raise classify(failed.failure, attempt.route.target, now=self._now()) from None
+
+    async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[list[ModelEvent], None]:
+        # Giving a request up must not stop the loading that others wait for.
+        await asyncio.shield(self._load())
+        from tui_agent.model.wires import wire as wires
+
+        if self._http is None:
+            from tui_agent.model.wires.http import Http
+
+            self._http = Http(self._router.environ)
+        route, wire = attempt.route, wires.load(name)
+        call = wire.call(attempt.request, route, with_reasoning=attempt.with_reasoning)
+        learnt = self._learnt.get(_place(route), _Learnt())
+        call = replace(call, body=_left(call.body, learnt.fields))
+        attempt.optional = tuple(name for name in call.optional if name not in learnt.fields)
+        reader = wire.reader(attempt.request, route)
+        async with aclosing(self._http.answer(call, route, reader, self.settings)) as answer:
+            async for events in answer:
+                yield events
+
+    def _load(self) -> "asyncio.Task[None]":
+        """Import what sends requests, once, in a thread: it takes a tenth of a second."""
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(_import))
+        return self._loading
+
+    def _learn(self, error: ModelError, attempt: _Attempt) -> bool:
+        """Note what a server refused, for the next attempt and later ones; False where nothing can be left out."""
+        learnt = self._learnt.setdefault(_place(attempt.route), _Learnt())
+        if attempt.route.wire == "responses" and attempt.route.is_elsewhere and error.status in _NOT_THERE:
+            learnt.wire = "chat"
+            return True
+        text = attempt.failure.text if attempt.failure is not None and error.status in _REFUSED else ""
+        if attempt.request.effort is not None and _EFFORT.search(text) and _VALUES.search(text):
+            # The provider says which levels the model has: that is for whoever chose this one.
+            return False
+        named = {name for name in attempt.optional if _names(text, name)} if text else set()
+        if named:
+            learnt.fields |= named
+            return True
+        if not attempt.with_reasoning or not concerns_reasoning(error):
+            return False
+        attempt.with_reasoning = False
+        if blobs := _blobs(attempt.request):
+            learnt.takes_none_back = bool(learnt.blobs)
+            learnt.blobs |= blobs
+        else:
+            learnt.reasoning = True
+        return True
 
 
-def _told(event: Event, route: Route) -> ModelEvent | None:  # noqa: PLR0911 - one arm per event
-    """Return what an event of the host means to the program."""
-    match event:
-        case [lines.TEXT, text]:
-            return TextDelta(text)
-        case [lines.THINKING, text]:
-            return ReasoningDelta(text)
-        case [lines.CALL_DELTA, index, call_id, tool, arguments]:
-            return ToolCallDelta(index, call_id, tool, arguments)
-        case [lines.CALL, call_id, tool, arguments]:
-            return ToolCallReady(call_id, tool, arguments)
-        case [lines.USAGE, reported]:
-            usage = usage_of(reported)
-            return None if usage is None else UsageReport(usage, route.info.cost(usage))
-        case [lines.FINISHED, reason, blob]:
-            return Finished(reason, blob)
-        case _:
-            return None
+def _import() -> None:
+    import tui_agent.model.wires.http  # noqa: F401 - what is wanted is that it is there
+
+
+def _place(route: Route) -> tuple[str, str]:
+    """Return what a server's refusals belong to: they may differ from model to model."""
+    return route.base_url, route.info.id
+
+
+def _blobs(request: ModelRequest) -> set[int]:
+    return {hash(blob) for message in request.messages for blob in message.reasoning}
+
+
+def _without(message: Message, refused: set[int]) -> Message:
+    kept = tuple(blob for blob in message.reasoning if hash(blob) not in refused)
+    return message if len(kept) == len(message.reasoning) else replace(message, reasoning=kept)
+
+
+def _left(body: dict[str, Any], refused: set[str]) -> dict[str, Any]:
+    """Return a body without fields; ``a.b`` is the field b of the object a."""
+    for name in refused:
+        outer, dot, inner = name.partition(".")
+        within = body.get(outer)
+        rest = {key: value for key, value in within.items() if key != inner} if dot and isinstance(within, dict) else {}
+        body = {key: value for key, value in body.items() if key != outer or rest}
+        if rest:
+            body[outer] = rest
+    return body
+
+
+def _names(text: str, name: str) -> bool:
+    """Tell whether a refusal names a field. A word that is no field's alone has to be marked as one."""
+    if "_" in name or "." in name:
+        words = name.split("_")
+        camel = words[0] + "".join(word.title() for word in words[1:])
+        return re.search(rf"(?<![\w.])(?:{re.escape(name)}|{re.escape(camel)})(?![\w.]*\w)", text) is not None
+    marked = rf"[\"'`]{name}[\"'`]|(?:parameter|field|argument|property|supplied)s?\W{{1,3}}{name}(?![\w.]*\w)"
+    return re.search(marked, text, re.IGNORECASE) is not None

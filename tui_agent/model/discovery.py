@@ -1,37 +1,388 @@
-"""Finds model servers, when asked to.
+"""Asks model servers what they have: names, windows, abilities, prices. Only ever when the user lists or picks models.
 
-Those are Ollama, LM Studio, llama.cpp and vLLM on their usual ports of this machine, and the ones of the settings.
+Asked are the servers the user set up and the gateways whose models no file knows; the servers that usually listen on
+this machine only when he looks for some. A key goes to the host it belongs to and nowhere else; nothing else goes out.
 """
 
 import asyncio
-import http.client
-import json
 import re
-import urllib.error
-import urllib.request
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tui_agent.model.catalog import ASSUMED_WINDOW
+import httpx
+
+from tui_agent.json_text import loads
+from tui_agent.model.addresses import Addresses, Place, is_private
+from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
+from tui_agent.model.keys import Keys
+from tui_agent.model.providers import Provider, provider_of
+from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings
 
 TIMEOUT = 0.7
-"""Seconds a server gets for each answer."""
+"""Seconds a server on this machine gets for each answer."""
+REMOTE_TIMEOUT = 5.0
+"""Seconds another server gets."""
 
-_LARGEST_ANSWER = 4 << 20
+_LARGEST_ANSWER = 16 << 20
+_MOST_SHOWN = 40
+"""Models of an Ollama that are asked for one by one."""
+_SMALLEST_WINDOW = 1024
+_ANTHROPIC_VERSION = "2023-06-01"
+
+
+_Found = TypeVar("_Found", int, float)
+
+
+class SilentServerError(Exception):
+    """A server said nothing that can be used; the message is a few words for a person."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Server:
+    """A server to ask. ``headers`` hold its key, if it has one; ``source`` says who named the address."""
+
+    provider: Provider
+    place: Place
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """The host, as people say it."""
+        return urlsplit(self.place.url).netloc.rpartition("@")[2] or self.place.url
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How asking a server went: ``problem`` is "" when it answered."""
+
+    server: Server
+    problem: str = ""
+
+
+# -- whom to ask --------------------------------------------------------------------------------------------------
+
+
+def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Server]:
+    """Return the servers that know what the catalog can't: those the user set up, and gateways to others' models.
+
+    ``models`` are those of the settings and the one in use.
+    """
+    found: dict[str, Server] = {}
+
+    def add(provider: Provider, place: Place, model: str | None = None) -> None:
+        if place.url and place.url not in found:
+            found[place.url] = Server(provider, place, _headers(provider, place, keys, model))
+
+    for model in filter(None, models):
+        provider = provider_of(model.partition("/")[0])
+        place = addresses.of(provider, model)
+        if place.is_own:
+            add(provider, place, model)
+    for provider, place in addresses.overridden():
+        add(provider, place)
+    for name in keys.available():
+        if (provider := provider_of(name)).lists_models:
+            add(provider, addresses.of(provider))
+    return list(found.values())
+
+
+def _headers(provider: Provider, place: Place, keys: Keys, model: str | None) -> dict[str, str]:
+    """Return the header with the key, where the key belongs to the address.
+
+    A key from the environment is the provider's, or that of the address the environment or the provider's table names;
+    one model's own address gets only a key that is set up with it.
+    """
+    versioned = {"anthropic-version": _ANTHROPIC_VERSION} if provider.wire == "messages" else {}
+    is_models = model is not None and place.source.startswith("models.")
+    key = keys.own(model) if model is not None and is_models else keys.find(provider)
+    if key is None:
+        return versioned
+    if provider.auth == "bearer" or key.source in provider.bearer_keys:
+        return {**versioned, "authorization": f"Bearer {key.secret.get_secret_value()}"}
+    return {**versioned, provider.auth: key.secret.get_secret_value()}
+
+
+# -- asking -------------------------------------------------------------------------------------------------------
+
+
+async def refresh(asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None) -> list[Outcome]:
+    """Ask servers side by side and keep what they say; what was known of one that is silent stays."""
+
+    async def one(server: Server) -> Outcome:
+        try:
+            models = await ask(server, seconds=seconds)
+        except SilentServerError as error:
+            return Outcome(server, str(error))
+        served.keep(server.place.url, models)
+        return Outcome(server)
+
+    return list(await asyncio.gather(*(one(server) for server in asked)))
+
+
+async def ask(server: Server, *, seconds: float | None = None) -> dict[str, ServedModel]:
+    """Return the models of a server by name.
+
+    Raises:
+        SilentServerError: it can't be reached, wants a key, or answers something else.
+    """
+    private = is_private(server.place.url)
+    patience = seconds or (TIMEOUT if private else REMOTE_TIMEOUT)
+    # No proxy stands between this machine and its own network; nobody is followed elsewhere with a key.
+    async with httpx.AsyncClient(
+        headers=dict(server.headers), timeout=patience, trust_env=not private, follow_redirects=False
+    ) as client:
+        try:
+            async with asyncio.timeout(patience * 3):
+                return await _models_of(_Asker(client), server, private=private)
+        except (httpx.TimeoutException, TimeoutError):
+            raise SilentServerError(f"no answer within {patience:g} s") from None
+        except httpx.HTTPStatusError as error:
+            raise SilentServerError(_refusal(error.response.status_code)) from None
+        except httpx.HTTPError:
+            raise SilentServerError("not reachable") from None
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise SilentServerError("answers something else") from None
+
+
+def _refusal(status: int) -> str:
+    return {401: "wants a key", 403: "refuses the key", 404: "has no list of models"}.get(status, f"says {status}")
+
+
+class _Asker:
+    """Gets JSON from one server."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def get(self, url: str, body: object = None) -> Any:
+        method = "GET" if body is None else "POST"
+        async with self._client.stream(method, url, json=body) as response:
+            response.raise_for_status()
+            if response.is_redirect:
+                raise ValueError("it points elsewhere")
+            data = bytearray()
+            async for piece in response.aiter_bytes():
+                data += piece
+                if len(data) > _LARGEST_ANSWER:
+                    raise ValueError("it is too long")
+            return loads(bytes(data))
+
+    async def maybe(self, url: str, body: object = None) -> Any:
+        """Return what is there, an empty table where nothing is."""
+        try:
+            return await self.get(url, body)
+        except (httpx.HTTPError, ValueError):
+            return {}
+
+
+async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[str, ServedModel]:
+    url = server.place.url.rstrip("/")
+    root = re.sub(r"/v\d+\w*$", "", url)
+    if server.provider.id == "ollama":
+        return await _ollama(asker, root)
+    try:
+        rows = _rows(await asker.get(f"{url}/models"))
+    except (httpx.HTTPStatusError, ValueError):
+        if root != url:
+            raise
+        rows = _rows(await asker.get(f"{url}/v1/models"))
+    models = {model.name: model for row in rows if (model := _listed(row)) is not None}
+    if private and any(model.window is None for model in models.values()):
+        return await _completed(asker, root, models)
+    return models
+
+
+def _rows(answer: Any) -> list[dict[str, Any]]:
+    rows = answer if isinstance(answer, list) else answer["data"]
+    return [row for row in rows if isinstance(row, dict)]
+
+
+async def _completed(asker: _Asker, root: str, models: dict[str, ServedModel]) -> dict[str, ServedModel]:
+    """Return models with what llama.cpp, LM Studio and Ollama say in ways of their own."""
+    props, studio, tags = await asyncio.gather(
+        asker.maybe(f"{root}/props"), asker.maybe(f"{root}/api/v0/models"), asker.maybe(f"{root}/api/tags")
+    )
+    if isinstance(tags, dict) and tags.get("models"):
+        return {**models, **await _ollama(asker, root)}
+    found = dict(models)
+    for row in studio.get("data") or () if isinstance(studio, dict) else ():
+        if (model := _listed(row)) is not None:
+            found[model.name] = model
+    settings = props.get("default_generation_settings") if isinstance(props, dict) else None
+    size = _count((settings or {}).get("n_ctx")) or _count(props.get("n_ctx") if isinstance(props, dict) else None)
+    if size is not None:
+        found = {name: model.model_copy(update={"window": size}) for name, model in found.items()}
+    return found
+
+
+async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
+    names = [row["name"] for row in (await asker.get(f"{root}/api/tags"))["models"]][:_MOST_SHOWN]
+    shown = await asyncio.gather(*(asker.maybe(f"{root}/api/show", {"model": name}) for name in names))
+    return {name: _of_ollama(name, answer) for name, answer in zip(names, shown, strict=True)}
+
+
+# -- what they say ------------------------------------------------------------------------------------------------
+
+
+def _listed(row: dict[str, Any]) -> ServedModel | None:
+    """Return what a row of a list of models says, whoever's list it is."""
+    name = row.get("id") or row.get("name")
+    if not isinstance(name, str):
+        return None
+    limits = _table(row, "top_provider") | _table(row, "limits") | _table(row, "capabilities", "limits")
+    meta = _table(row, "meta")
+    sizes = (
+        row.get("loaded_context_length"),  # LM Studio: what it runs with
+        row.get("max_model_len"),  # vLLM
+        limits.get("context_length"),  # OpenRouter: of the best of its hosts
+        row.get("context_length"),  # OpenRouter, Together, Fireworks
+        row.get("context_window"),  # Vercel, Groq
+        row.get("max_context_length"),  # LM Studio, Mistral
+        row.get("max_input_tokens"),  # LiteLLM, Anthropic
+        meta.get("n_ctx"),
+        meta.get("n_ctx_train"),  # llama.cpp
+    )
+    outputs = (
+        limits.get("max_completion_tokens"),
+        row.get("max_completion_tokens"),
+        row.get("max_output_tokens"),
+        row.get("max_tokens"),
+    )
+    window = _first(sizes, _count)
+    most = _first(outputs, _size)
+    abilities = _words(row.get("supported_parameters")) | _words(row.get("tags")) | _true(_table(row, "capabilities"))
+    tells = isinstance(row.get("supported_parameters"), list)
+    takes = _words(_table(row, "architecture").get("input_modalities"))
+    return ServedModel(
+        name=name,
+        window=window,
+        max_output=most if most is not None and (window is None or most < window) else None,
+        vision="image" in takes
+        if takes
+        else (True if abilities & {"vision", "image"} or row.get("type") == "vlm" else None),
+        tools="tools" in abilities
+        if tells
+        else (True if abilities & {"tool-use", "tool_use", "function_calling"} else None),
+        reasoning="reasoning" in abilities if tells else (True if abilities & {"reasoning", "thinking"} else None),
+        chats=_chats(row),
+        **_prices(_table(row, "pricing")),
+    )
+
+
+_SEES = {"vision", "image"}
+_CALLS = {"tool-use", "tool_use", "function_calling"}
+_THINKS = {"reasoning", "thinking"}
+_KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
+"""What lists call the type of a model that answers in text; "model" is Anthropic's word for every one."""
+
+
+def _chats(row: dict[str, Any]) -> bool:
+    answers = _words(_table(row, "architecture").get("output_modalities"))
+    if answers and "text" not in answers:
+        return False
+    kind = row.get("type") or row.get("mode") or row.get("task")
+    if isinstance(kind, str) and kind.lower() not in _KINDS:
+        return False
+    return _table(row, "capabilities").get("completion_chat") is not False
+
+
+def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
+    """Return prices in dollars a token: OpenRouter says them per token, and Vercel, under names of their own."""
+    names = {
+        "input_price": ("prompt", "input"),
+        "output_price": ("completion", "output"),
+        "cache_read_price": ("input_cache_read",),
+        "cache_write_price": ("input_cache_write",),
+    }
+    found = {key: _first((pricing.get(name) for name in given), _price) for key, given in names.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
+    """Return what Ollama says of a model. Without abilities it is an old version, whose models all chat."""
+    abilities = _words(shown.get("capabilities"))
+    known = bool(abilities)
+    return ServedModel(
+        name=name,
+        window=_ollama_window(shown),
+        vision="vision" in abilities if known else None,
+        tools="tools" in abilities if known else None,
+        reasoning="thinking" in abilities if known else None,
+        chats="completion" in abilities or "embedding" not in abilities,
+    )
+
+
+def _ollama_window(shown: dict[str, Any]) -> int | None:
+    """Return the size a model file sets, else what the model can do, kept small: memory grows with it."""
+    if match := re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE):
+        return _count(int(match[1]))
+    info = _table(shown, "model_info")
+    window = _first((value for key, value in info.items() if key.endswith(".context_length")), _count)
+    return min(window, ASSUMED_WINDOW) if window is not None else None
+
+
+def _table(row: Mapping[str, Any], *path: str) -> dict[str, Any]:
+    value: Any = row
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _words(value: object) -> set[str]:
+    return {word for word in value if isinstance(word, str)} if isinstance(value, list) else set()
+
+
+def _true(table: Mapping[str, Any]) -> set[str]:
+    return {key for key, value in table.items() if value is True}
+
+
+def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Found | None:
+    return next((found for value in values if (found := read(value)) is not None), None)
+
+
+def _count(value: object) -> int | None:
+    """Return the size of a window; what is smaller than any is none."""
+    return (
+        int(value) if isinstance(value, int | float) and not isinstance(value, bool) and 1024 <= value < 1e9 else None
+    )
+
+
+def _size(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < 1e9 else None
+
+
+def _price(value: object) -> float | None:
+    """Return a price; OpenRouter writes -1 where it changes with the model chosen."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        price = float(value)
+    except ValueError:
+        return None
+    return price if 0 <= price < 1 else None
+
+
+# -- servers nobody named -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
     """Where a kind of server usually listens, on this machine."""
 
     name: str
-    port: int
+    number: int
+    provider: str = "openai"
 
 
-PLACES = (Place("Ollama", 11434), Place("LM Studio", 1234), Place("llama.cpp", 8080), Place("vLLM", 8000))
+PORTS = (
+    Port("Ollama", 11434, "ollama"),
+    Port("LM Studio", 1234),
+    Port("llama.cpp", 8080),
+    Port("vLLM", 8000),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,97 +395,57 @@ class LocalModel:
 
 
 async def discover(
-    places: Sequence[Place] = PLACES, *, own: Mapping[str, ModelSettings] | None = None, seconds: float = TIMEOUT
+    ports: Sequence[Port] = PORTS,
+    *,
+    own: Mapping[str, ModelSettings] | None = None,
+    catalog: Catalog | None = None,
+    seconds: float | None = None,
 ) -> list[LocalModel]:
-    """Return the models of the servers that answer within ``seconds``, those set up by the user first.
+    """Return the models of the servers that answer, those set up by the user first.
 
-    ``own`` are the models of the settings; those with a ``base_url`` are asked for there.
+    ``own`` are the models of the settings; those with a ``base_url`` are asked for there. ``catalog`` knows what only
+    looks like a model one can chat with.
     """
-    urls = dict.fromkeys(settings.base_url for settings in (own or {}).values() if settings.base_url)
-    asked = [asyncio.to_thread(_ask_own, url, own or {}, seconds) for url in urls]
-    found = await asyncio.gather(*asked, *(asyncio.to_thread(_ask, place, seconds) for place in places))
-    set_up = [model for models in found[: len(asked)] for model in models]
+    configured = own or {}
+    urls = dict.fromkeys(settings.base_url for settings in configured.values() if settings.base_url)
+    tasks: list[Awaitable[list[LocalModel]]] = [_found_own(url, configured, seconds) for url in urls]
+    tasks += [_found_on(port, catalog or Catalog(), seconds) for port in ports]
+    found = await asyncio.gather(*tasks)
+    set_up = [model for models in found[: len(urls)] for model in models]
     known = {model.id for model in set_up}
-    return [*set_up, *(model for models in found[len(asked) :] for model in models if model.id not in known)]
+    return [*set_up, *(model for models in found[len(urls) :] for model in models if model.id not in known)]
 
 
-def _ask_own(url: str, own: Mapping[str, ModelSettings], timeout: float) -> list[LocalModel]:
+async def _found_own(url: str, own: Mapping[str, ModelSettings], seconds: float | None) -> list[LocalModel]:
     """Return the models set up for an address if anybody answers there; a refusal for want of a key is an answer."""
     try:
-        _get(f"{url.rstrip('/')}/models", timeout)
-    except urllib.error.HTTPError:
-        pass
-    except (OSError, ValueError, http.client.HTTPException):
-        return []
+        await ask(Server(provider_of("openai"), Place(url)), seconds=seconds)
+    except SilentServerError as error:
+        if str(error) not in {_refusal(401), _refusal(403)}:
+            return []
     name = urlsplit(url).netloc
     return [LocalModel(model, name, settings) for model, settings in own.items() if settings.base_url == url]
 
 
-def _ask(place: Place, timeout: float) -> list[LocalModel]:
-    url = f"http://127.0.0.1:{place.port}"
+async def _found_on(port: Port, catalog: Catalog, seconds: float | None) -> list[LocalModel]:
+    url = f"http://127.0.0.1:{port.number}"
+    base_url = url if port.provider == "ollama" else f"{url}/v1"
     try:
-        if place.name == "Ollama":
-            return _ollama(url, timeout)
-        rows = _get(f"{url}/v1/models", timeout)["data"]
-        windows = _lm_studio_windows(url, timeout) if place.name == "LM Studio" else {}
-        return [_openai_model(place, url, row, windows) for row in rows if "embed" not in str(row["id"]).lower()]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        # Nobody there, or somebody else.
+        models = await ask(Server(provider_of(port.provider), Place(base_url)), seconds=seconds)
+    except SilentServerError:
         return []
+    return [
+        LocalModel(f"{port.provider}/{name}", port.name, _settings(base_url, model))
+        for name, model in models.items()
+        if model.chats and catalog.can_chat(name)
+    ]
 
 
-def _openai_model(place: Place, url: str, row: dict[str, Any], windows: dict[str, int]) -> LocalModel:
-    meta = row.get("meta") or {}
-    window = windows.get(row["id"]) or row.get("max_model_len") or meta.get("n_ctx") or meta.get("n_ctx_train")
-    settings = ModelSettings(base_url=f"{url}/v1", context_window=_window(window))
-    return LocalModel(f"openai/{row['id']}", place.name, settings)
-
-
-def _lm_studio_windows(url: str, timeout: float) -> dict[str, int]:
-    """Return the windows LM Studio names in its own API, the loaded one before the largest possible."""
-    try:
-        rows = _get(f"{url}/api/v0/models", timeout)["data"]
-        return {row["id"]: row.get("loaded_context_length") or row.get("max_context_length") or 0 for row in rows}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
-
-
-def _ollama(url: str, timeout: float) -> list[LocalModel]:
-    names = [row["name"] for row in _get(f"{url}/api/tags", timeout)["models"]]
-    models = []
-    for name in names:
-        shown = _get(f"{url}/api/show", timeout, {"model": name})
-        abilities = shown.get("capabilities") or ["completion", "tools"]
-        if "embedding" in abilities and "completion" not in abilities:
-            continue
-        settings = ModelSettings(
-            base_url=url,
-            context_window=_ollama_window(shown),
-            tools="tools" in abilities,
-            vision="vision" in abilities,
-        )
-        models.append(LocalModel(f"ollama/{name}", "Ollama", settings))
-    return models
-
-
-def _ollama_window(shown: dict[str, Any]) -> int | None:
-    """Return the size a model file sets, else what the model can do, kept small: memory grows with it."""
-    if match := re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE):
-        return _window(int(match[1]))
-    info = shown.get("model_info") or {}
-    length = next((value for key, value in info.items() if key.endswith(".context_length")), None)
-    window = _window(length)
-    return min(window, ASSUMED_WINDOW) if window is not None else None
-
-
-def _window(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and value >= 1024 else None
-
-
-def _get(url: str, timeout: float, body: dict[str, Any] | None = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json"})  # noqa: S310 - the loopback, or what the user set up
-    # No proxy stands between this machine and itself.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=timeout) as answer:
-        return json.loads(answer.read(_LARGEST_ANSWER))
+def _settings(base_url: str, model: ServedModel) -> ModelSettings:
+    return ModelSettings(
+        base_url=base_url,
+        context_window=model.window,
+        tools=model.tools,
+        vision=model.vision,
+        reasoning=model.reasoning,
+    )

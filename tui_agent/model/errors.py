@@ -1,15 +1,13 @@
 """What a failed call means: its kind, one sentence for a person, how long to wait, how big the window is."""
 
-import ast
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+from tui_agent.model.error_body import ErrorBody, read_body
 from tui_agent.model.overflow import Overflow, find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.redaction import redact
 from tui_agent.model.waits import retry_after, spoken
 
 Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "timeout", "stalled", "closed", "broken"]
@@ -18,9 +16,62 @@ Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "time
 DETAIL_LENGTH = 300
 """Characters of a provider's own words that a message repeats."""
 
+_CODES: dict[ErrorKind, frozenset[str]] = {
+    ErrorKind.CONTEXT_OVERFLOW: frozenset({
+        "contextlengthexceeded", "exceedcontextsizeerror", "contextwindowexceeded", "modelcontextwindowexceeded",
+        "requesttoolarge", "stringabovemaxlength",
+    }),
+    ErrorKind.RATE_LIMIT: frozenset({
+        "ratelimitexceeded", "ratelimiterror", "ratelimit", "ratelimited", "toomanyrequests", "throttlingexception",
+        "throttling", "throttlingratequota", "throttlingallocationquota", "throttlinguser",
+    }),
+    ErrorKind.QUOTA: frozenset({
+        "insufficientquota", "insufficientbalance", "insufficientfunds", "insufficientcredits", "billingerror",
+        "billinghardlimitreached", "billingnotactive", "usagelimitreached", "paymentrequired",
+        "exceededcurrentquotaerror", "arrearage",
+    }),
+    ErrorKind.NOT_FOUND: frozenset({
+        "modelnotfound", "notfounderror", "notfound", "modelnotexist", "resourcenotfoundexception",
+        "deploymentnotfound", "unknownmodel", "invalidmodel", "modelnotsupported",
+    }),
+    ErrorKind.CONTENT_FILTER: frozenset({
+        "contentfilter", "contentpolicyviolation", "responsibleaipolicyviolation", "datainspectionfailed",
+        "invalidprompt", "promptblocked",
+    }),
+    ErrorKind.AUTH: frozenset({
+        "invalidapikey", "apikeyinvalid", "incorrectapikey", "authenticationerror", "unauthenticated", "unauthorized",
+        "invalidauthenticationerror", "permissionerror", "permissiondenied", "accessdeniedexception",
+        "accountdeactivated",
+    }),
+    ErrorKind.INVALID_REQUEST: frozenset({
+        "unsupportedparameter", "unsupportedvalue", "unknownparameter", "invalidvalue", "missingrequiredparameter",
+        "unsupportedfile", "invalidencryptedcontent", "validationexception",
+    }),
+    ErrorKind.OVERLOADED: frozenset({
+        "overloadederror", "overloaded", "engineoverloadederror", "servererror", "apierror", "internalservererror",
+        "internalerror", "internal", "unavailable", "serverisoverloaded", "serviceunavailable",
+        "serviceunavailableexception", "modelnotreadyexception", "modelstreamerrorexception",
+        "internalserverexception", "slowdown",
+    }),
+    ErrorKind.NETWORK: frozenset({
+        "timeout", "timeouterror", "requesttimeout", "deadlineexceeded", "modeltimeoutexception",
+    }),
+}  # fmt: skip
+"""What providers' own names for errors mean. Names that several kinds share (``invalid_request_error``,
+``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) say nothing; there status and wording decide."""
+
+_UNUSABLE_SAMPLE = frozenset({
+    "toolusefailed", "outputparsefailed", "jsonvalidatefailed",
+    "malformedfunctioncall", "unexpectedtoolcall", "malformedresponse",
+})  # fmt: skip
+"""Groq's and Google's names for what their model wrote and they could not read themselves.
+
+Asked again, the model writes something else."""
+
 _QUOTA = re.compile(
     r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance is too low|billing"
-    r"|payment required|out of credits?|no credits|never purchased credits|spending limit|arrears",
+    r"|payment required|out of credits?|no credits|n.t have any credits|never purchased credits|spending limit|arrears"
+    r"|key limit exceeded",
     re.IGNORECASE,
 )
 _AUTH = re.compile(
@@ -31,7 +82,8 @@ _AUTH = re.compile(
 )
 _NOT_FOUND = re.compile(
     r"model[_ ]not[_ ](?:found|exist)|model.{0,80}(?:does not exist|not found|not supported|is not available)"
-    r"|unknown model|no such model|not a valid model|no endpoints found|llm provider not provided",
+    r"|unknown model|no such model|not a valid model|model identifier is invalid|no endpoints found"
+    r"|llm provider not provided",
     re.IGNORECASE | re.DOTALL,
 )
 _FILTER = re.compile(
@@ -39,8 +91,12 @@ _FILTER = re.compile(
     re.IGNORECASE,
 )
 _OVERLOADED = re.compile(r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE)
-_RATE = re.compile(r"rate.?limit|too many requests|resource.?exhausted|throttl", re.IGNORECASE)
-_THINKING = re.compile(r"thinking|signature|reasoning", re.IGNORECASE)
+_RATE = re.compile(
+    r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)", re.IGNORECASE
+)
+_THINKING = re.compile(r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
+_ITEM = re.compile(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
+"""Something in the request that the server doesn't have; the model is another matter."""
 _ROLES = re.compile(r"roles? must alternate|must alternate between|alternate user/assistant", re.IGNORECASE)
 _MODULE = re.compile(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
@@ -84,24 +140,34 @@ class Target:
 
 def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     """Return the error a failed call means. ``now`` is seconds since the epoch."""
-    text = plain_text(failure.text)
     if failure.cause is not None and failure.status is None:
         return ModelError(ErrorKind.NETWORK, _network_message(failure, target))
-    overflow = find_overflow(text, failure.status)
-    if overflow is None and not text and failure.status == 400 and target.empty_body_is_overflow:
-        overflow = Overflow()
+    body = read_body(failure.text)
+    # An error in the middle of a stream, or one a gateway sends with status 200, names its status within.
+    status = failure.status if (failure.status or 0) >= 400 else body.status
+    overflow = _overflow(body, status, target)
     if overflow is not None:
         return ModelError(
             ErrorKind.CONTEXT_OVERFLOW,
             _overflow_message(overflow, target),
-            status=failure.status,
+            status=status,
             window=overflow.window,
             sent=overflow.sent,
         )
     # The whole body: Google names the wait beside the message.
     wait = retry_after(failure.headers, failure.text, now=now)
-    kind = _kind(text, failure.status, wait)
-    return ModelError(kind, _message(kind, text, failure.status, wait, target), retry_after=wait, status=failure.status)
+    kind = _kind_by_code(body, status) or _kind(body.words, status, wait)
+    message = _message(kind, body, status, wait, target)
+    return ModelError(kind, message, retry_after=wait, status=status)
+
+
+def _overflow(body: ErrorBody, status: int | None, target: Target) -> Overflow | None:
+    codes = set(body.codes)
+    if not body.words and status == 400 and target.empty_body_is_overflow:
+        return Overflow()
+    throttled = bool(codes & _CODES[ErrorKind.RATE_LIMIT]) or status in {429, 503, 529}
+    found = find_overflow(body.words, status, throttled=throttled)
+    return found or (Overflow() if codes & _CODES[ErrorKind.CONTEXT_OVERFLOW] else None)
 
 
 def missing_key(target: Target) -> ModelError:
@@ -119,60 +185,22 @@ def concerns_roles(error: ModelError) -> bool:
     return error.kind is ErrorKind.INVALID_REQUEST and bool(_ROLES.search(error.message))
 
 
-def plain_text(text: str) -> str:
-    """Return the innermost message of an error text: without class names, byte literals and JSON around it."""
-    text = text.strip()
-    for _ in range(4):
-        inner = _unwrap(text)
-        if inner is None or inner == text:
-            break
-        text = inner.strip()
-    return redact(text)
-
-
-def _unwrap(text: str) -> str | None:
-    text = re.sub(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+", "", text)
-    text = re.sub(r"^Error code: \d+ - ", "", text)
-    if match := re.match(r"b(['\"]).*?\1(?=$|\s)", text, re.DOTALL):
-        try:
-            text = ast.literal_eval(match[0]).decode("utf-8", "replace")
-        except (ValueError, SyntaxError):
-            return text
-    found = _parse(text)
-    return text if found is None else _message_of(found, text)
-
-
-def _parse(text: str) -> Any:
-    start = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
-    if start < 0:
-        return None
-    try:
-        return json.JSONDecoder(strict=False).raw_decode(text[start:])[0]
-    except ValueError:
-        return None
-
-
-def _message_of(data: Any, text: str) -> str:
-    """Return the message in a provider's error body, with its code where the message alone is vague."""
-    if isinstance(data, list) and data:
-        data = data[0]
-    if not isinstance(data, dict):
-        return text
-    inner = data.get("error", data)
-    if isinstance(inner, str):
-        return inner
-    if not isinstance(inner, dict):
-        return text
-    words = [inner.get("message") or inner.get("detail") or inner.get("msg") or data.get("message")]
-    # OpenRouter hides what the provider behind it said.
-    metadata = inner.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("raw"):
-        words.append(metadata["raw"])
-    code = next((str(inner[key]) for key in ("code", "type", "status") if isinstance(inner.get(key), str)), "")
-    message = " ".join(word if isinstance(word, str) else json.dumps(word) for word in words if word)
-    if not message:
-        return code or text
-    return f"{message} ({code})" if code and code not in message else message
+def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
+    """Return the kind of error that the provider's own name for it means, None where the name is too wide."""
+    codes = set(body.codes)
+    if codes & _UNUSABLE_SAMPLE:
+        return ErrorKind.OVERLOADED
+    for kind, names in _CODES.items():
+        if not codes & names:
+            continue
+        if kind is ErrorKind.OVERLOADED and status is not None and status < 500:
+            continue  # some servers call each of their errors that
+        if kind is ErrorKind.AUTH and _QUOTA.search(body.words):
+            continue  # xAI forbids what isn't paid for
+        if kind is ErrorKind.NOT_FOUND and _ITEM.search(body.words):
+            return ErrorKind.INVALID_REQUEST
+        return kind
+    return None
 
 
 def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # noqa: PLR0911 - a ladder of rules
@@ -185,6 +213,8 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
         return ErrorKind.AUTH
     if status in {None, 400, 404} and _NOT_FOUND.search(text):
         return ErrorKind.NOT_FOUND
+    if _ITEM.search(text):
+        return ErrorKind.INVALID_REQUEST
     if _ROLES.search(text) and status in {None, 400, 500}:
         return ErrorKind.INVALID_REQUEST  # llama.cpp and others answer 500 where a template refuses
     if status in _KINDS:
@@ -199,9 +229,9 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
 
 
 def _message(  # noqa: PLR0911 - one arm per kind
-    kind: ErrorKind, text: str, status: int | None, wait: float | None, target: Target
+    kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target
 ) -> str:
-    name, detail = target.provider, _detail(text)
+    name, detail = target.provider, _detail(body.words)
     asked = f" It asks to wait {spoken(wait)}." if wait else ""
     match kind:
         case ErrorKind.AUTH if status == 403:
@@ -212,6 +242,8 @@ def _message(  # noqa: PLR0911 - one arm per kind
             return f"{name} says the account has no credit or quota left{detail}. Check plan and billing there."
         case ErrorKind.RATE_LIMIT:
             return f"{name} limits the rate of requests{detail}.{asked}"
+        case ErrorKind.OVERLOADED if set(body.codes) & _UNUSABLE_SAMPLE:
+            return f"{name} could not read what {target.model} wrote{detail}."
         case ErrorKind.OVERLOADED:
             number = f" ({status})" if status else ""
             return f"{name} is overloaded or has a fault of its own{number}{detail}.{asked}"
@@ -224,7 +256,7 @@ def _message(  # noqa: PLR0911 - one arm per kind
         case ErrorKind.INVALID_REQUEST:
             return f"{name} refused the request{detail}."
         case _:
-            if match := _MODULE.search(text):
+            if match := _MODULE.search(body.words):
                 module = match[1] or match[2]
                 return f"{target.model} needs the Python package {module}: install it beside tui-agent."
             return f"The call to {name} failed{detail}."
@@ -276,6 +308,6 @@ def _network_message(failure: Failure, target: Target) -> str:  # noqa: PLR0911 
         case "stalled":
             return f"{name} stopped in the middle of the answer: nothing came{waited}."
         case "broken":
-            return f"{name} sent something that can't be read{_detail(plain_text(failure.text))}."
+            return f"{name} sent something that can't be read{_detail(read_body(failure.text).words)}."
         case _:
             return f"The connection to {name} broke before the answer was complete."

@@ -45,7 +45,7 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any
     if response is not None and response.status_code >= 400:
         return {
             "status": response.status_code,
-            "headers": _headers(response.headers),
+            "headers": wait_headers(response.headers),
             "text": _clean(_body(chain, response) or str(error), secrets),
         }
     cause = _cause(chain)
@@ -75,7 +75,8 @@ def _response(error: BaseException) -> Any | None:
     return response if isinstance(getattr(response, "status_code", None), int) else None
 
 
-def _headers(headers: Any) -> dict[str, str]:
+def wait_headers(headers: Any) -> dict[str, str]:
+    """Return the headers that say when to come back."""
     pairs = headers.items() if headers is not None else ()
     return {name.lower(): value for name, value in pairs if any(part in name.lower() for part in _WANTED_HEADERS)}
 

@@ -46,6 +46,16 @@ class Keys:
                 return Key(SecretStr(value), variable)
         return None
 
+    def own(self, model: str) -> Key | None:
+        """Return the key that is set up with a model itself, None when there is none."""
+        settings = self._models.get(model)
+        if settings is None:
+            return None
+        if settings.api_key is not None and settings.api_key.get_secret_value():
+            return Key(settings.api_key, f'api_key under [models."{model}"]')
+        value = self._environ.get(settings.api_key_env) if settings.api_key_env else None
+        return None if not value else Key(SecretStr(value), str(settings.api_key_env))
+
     def advice(self, provider: Provider, model: str | None = None) -> str:
         """Return what to set so that the provider has a key."""
         named = [settings.api_key_env for _table, settings in self._tables(provider, model) if settings.api_key_env]
@@ -62,21 +72,21 @@ class Keys:
             if key is not None:
                 found[provider.id] = key.source
             elif provider.required and not self.missing_parameters(provider):
-                found[provider.id] = provider.parameters[provider.required[0]][0]
+                found[provider.id] = provider.variables[provider.required[0]][0]
         return found
 
     def parameters(self, provider: Provider) -> dict[str, str]:
         """Return what the environment says of a provider besides its key, as litellm names it."""
         values = {
             name: next((self._environ[variable] for variable in variables if self._environ.get(variable)), None)
-            for name, variables in provider.parameters.items()
+            for name, variables in provider.variables.items()
         }
         return {name: value for name, value in values.items() if value is not None}
 
     def missing_parameters(self, provider: Provider) -> list[str]:
         """Return the variables a provider cannot do without that are not set."""
         have = self.parameters(provider)
-        return [provider.parameters[name][0] for name in provider.required if name not in have]
+        return [provider.variables[name][0] for name in provider.required if name not in have]
 
     def _tables(
         self, provider: Provider, model: str | None

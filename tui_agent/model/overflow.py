@@ -32,7 +32,8 @@ _TEXTS = (
     r"`?inputs`? tokens \+ `?max_new_tokens",  # Together, Hugging Face
     r"`?inputs`? must have less than",
     r"current length is \d+ while limit is",  # Cerebras
-    r"too many (?:input )?tokens",  # Cohere
+    r"too many (?:input )?tokens",  # Cohere; Bedrock's throttle begins alike
+    r"range of input length should be",  # DashScope
     r"token limit exceeded",
     r"model_context_window_exceeded",
     r"request_too_large|request (?:entity )?too large|payload too large|content too large",
@@ -40,7 +41,11 @@ _TEXTS = (
 
 _OVERFLOW = re.compile("|".join(_TEXTS), re.IGNORECASE)
 
-_RATE = re.compile(r"rate.?limit|per.?minute|per.?day|\bTP[MD]\b|\bquota\b|too many requests", re.IGNORECASE)
+_RATE = re.compile(
+    r"rate.?limit|per.?minute|per.?day|\bTP[MD]\b|\bquota\b|too many requests|throttl|wait before|try again later"
+    r"|(?:try again|retry) (?:in|after) \d",
+    re.IGNORECASE,
+)
 
 _PER_MINUTE = re.compile(rf"limit:? {_NUMBER}.{{0,40}}?requested:? {_NUMBER}", re.IGNORECASE | re.DOTALL)
 
@@ -61,6 +66,7 @@ _WINDOW = tuple(
         rf"token limit:? {_NUMBER}",
         rf"exceeds the limit of {_NUMBER}",
         rf"configured limit of {_NUMBER}",
+        rf"range of input length should be \[\d+, ?{_NUMBER}\]",
     )
 )
 
@@ -103,9 +109,12 @@ class Overflow:
     per_minute: int | None = None
 
 
-def find_overflow(text: str, status: int | None) -> Overflow | None:
-    """Return the overflow a provider's error describes, None when it describes something else."""
-    if status == 429 or _RATE.search(text):
+def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> Overflow | None:
+    """Return the overflow a provider's error describes, None when it describes something else.
+
+    ``throttled``: status or code say that the provider limits the rate, whatever the words are.
+    """
+    if throttled or status == 429 or _RATE.search(text):
         return _over_rate(text)
     if not _OVERFLOW.search(text):
         # What is too large by bytes (mostly images) fails for the same reason and is helped by the same cure.

@@ -52,15 +52,21 @@ class UsageReport:
     cost: float | None = None
 
 
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
+"""Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The last event of a stream that did not fail.
 
-    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte.
+    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte. ``note`` is what the
+    provider says of why it refused to answer, "" when it says nothing.
     """
 
-    reason: Literal["stop", "tool_calls", "length", "content_filter"]
+    reason: FinishReason
     reasoning_blob: str | None = None
+    note: str = ""
 
 
 ModelEvent = TextDelta | ReasoningDelta | ToolCallDelta | ToolCallReady | UsageReport | Finished

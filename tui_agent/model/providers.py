@@ -1,16 +1,113 @@
-"""What is particular to each provider: its name for people, where its key comes from, what its format takes."""
+"""What is particular to each provider: its address and format, where its key comes from, what it does otherwise."""
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from tui_agent.session.effort import Effort
+
+WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
+"""The formats spoken without a library: chat completions, OpenAI's Responses, Anthropic's, Google's and Ollama's."""
 
 Parameters = dict[str, tuple[str, ...]]
 """Parameters of litellm and the environment variables, in order, that they come from."""
 
+EffortField = Literal["reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"]
+"""How a chat format is told how much to think.
+
+``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with effort. ``thinking``: an object whose type
+is enabled or disabled, and OpenAI's field beside it. ``enable_thinking``: a switch. ``chat_template``: the switch among
+the arguments of the model's chat template, and OpenAI's field beside it.
+"""
+
+ReasoningBack = Literal["none", "reasoning_content", "reasoning", "details", "as_received", "with_tags"]
+"""In what field a model's reasoning goes back with its answer.
+
+``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in; ``with_tags``
+also the tags in the text, where it came in those.
+"""
+
+_LEVELS: Mapping[Effort, str] = {
+    Effort.OFF: "none",
+    Effort.MINIMAL: "low",
+    Effort.LOW: "low",
+    Effort.MEDIUM: "medium",
+    Effort.HIGH: "high",
+    Effort.MAX: "high",
+}
+"""Names of levels that every server with ``reasoning_effort`` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormat:
+    """What a provider's chat completions do otherwise than most. Sources are the providers' API references."""
+
+    max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    effort: EffortField = "reasoning_effort"
+    levels: Mapping[Effort, str] = field(default_factory=lambda: _LEVELS)
+    """What it calls the levels of effort."""
+    thinking: Mapping[str, object] = field(default_factory=dict)
+    """Further fields of the object ``thinking``, where effort is told by it."""
+    reasoning_back: ReasoningBack = "none"
+    reasoning_required: bool = False
+    """Refuses calls of tools that come back without any reasoning."""
+    reasoning_apart: str = ""
+    """Pattern of the models whose reasoning is counted beside their output instead of within it."""
+    cache_key: str = ""
+    """The field that takes the session's id, so that its requests meet the same cache; "" where there is none."""
+    cache_key_header: str = ""
+    """The header that does."""
+    asks_for_usage: bool = True
+    """Takes ``stream_options``, without which most tell no usage."""
+    short_call_ids: bool = False
+    """Ids of calls must be nine letters and digits."""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """Sent with every request."""
+
+    def counts_reasoning_apart(self, name: str) -> bool:
+        """Tell whether a model's reasoning is not part of the output it reports."""
+        return bool(self.reasoning_apart and re.search(self.reasoning_apart, name))
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesFormat:
+    """What a provider's Anthropic messages do otherwise."""
+
+    betas: bool = False
+    """Takes Anthropic's beta headers and the fields that go with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesFormat:
+    """What a provider's Responses take beyond the format itself. Sources are the providers' API references."""
+
+    thinking: str = ""
+    """Pattern of the models that think, known to the catalog or not; they hand out their reasoning encrypted."""
+    summary: str = ""
+    """How detailed a summary of the reasoning is asked for; "" where one comes by itself."""
+    developer: bool = False
+    """Instructions are a developer's message instead of the system's."""
+    cache_key: bool = False
+    """Takes the session's id, so that its requests meet the same cache."""
+    images_in_results: bool = False
+    """Takes images in a tool's result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where requests are posted: what a wire's path is appended to, and the query."""
+
+    url: str
+    query: Mapping[str, str] = field(default_factory=dict)
+
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider as litellm names it. ``keys`` are alternatives; a provider without any needs no key.
+    """A provider. ``keys`` are variables with its key, alternatives; a provider without any needs no key.
 
-    ``parameters`` are sent besides the key; ``required`` names those without which nothing works.
+    ``parameters`` are what else the environment says of it, by litellm's names; ``required`` names those without which
+    nothing works: one of these, or ``api_base`` where it has no address of its own.
     """
 
     id: str
@@ -19,9 +116,78 @@ class Provider:
     parameters: Parameters = field(default_factory=dict)
     required: tuple[str, ...] = ()
     local_url: str | None = None
-    takes_reasoning_content: bool = False
-    """Wants a model's plain reasoning back with its answer; others refuse the field."""
+    """Where a server on this machine usually listens."""
+    wire: WireName | None = None
+    """The format it is spoken to in; None goes through litellm."""
+    wires: tuple[tuple[str, WireName], ...] = ()
+    """Patterns of model names that are spoken to in another; the first that matches counts."""
+    url: str = ""
+    """Its own address, with the version where it has one."""
+    url_variables: tuple[str, ...] = ()
+    """Environment variables with another address, in order."""
+    auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
+    """How the key is sent."""
+    bearer_keys: tuple[str, ...] = ()
+    """Those of ``keys`` that are sent as bearer tokens, whatever ``auth`` says."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request."""
+    chat: ChatFormat = ChatFormat()
+    chat_elsewhere: ChatFormat | None = None
+    """Chat completions of a server at another address, but for models with the provider's own names."""
+    own_names: str = ""
+    """Pattern of the names the provider gives its models."""
+    responses: ResponsesFormat = ResponsesFormat()
+    messages: MessagesFormat = MessagesFormat()
+    address: Callable[[str, str, WireName, Mapping[str, str]], Address] | None = None
+    """Makes an address from url, model, format and parameters, where it is not the same for all models."""
+    model_name: Callable[[str], str] | None = None
+    """Makes the name the provider knows a model by, where it is not what stands behind the slash."""
     empty_body_is_overflow: bool = False
+    lists_models: bool = False
+    """Its list of models says windows and prices, of many more than any file knows."""
+
+    @property
+    def variables(self) -> Parameters:
+        """The variables of every parameter, the address among them."""
+        return {**self.parameters, **({"api_base": self.url_variables} if self.url_variables else {})}
+
+    def chat_at(self, name: str, *, own_address: bool) -> ChatFormat:
+        """Return what chat completions of a model take, at the provider's own address or another."""
+        if own_address or self.chat_elsewhere is None or re.search(self.own_names, name):
+            return self.chat
+        return self.chat_elsewhere
+
+    def wire_of(self, name: str) -> WireName | None:
+        """Return the format a model of the provider is spoken to in."""
+        return next((wire for pattern, wire in self.wires if re.search(pattern, name)), self.wire)
+
+    def speaks(self, wire: WireName) -> bool:
+        """Tell whether some of the provider's models are spoken to in a format."""
+        return wire in {self.wire, *(other for _, other in self.wires)}
+
+
+def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Address:
+    """Azure has one address for all deployments since 2025, and one for each under a dated version."""
+    url = url.rstrip("/")
+    version = parameters.get("api_version", "")
+    dated = version[:2].isdigit()
+    if "/openai/" in url:
+        return Address(url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {})
+    url = url.removesuffix("/openai")
+    if dated and wire == "chat":
+        return Address(f"{url}/openai/deployments/{name}", {"api-version": version})
+    # Responses never stand below a deployment.
+    return Address(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
+
+
+def _fireworks(name: str) -> str:
+    return name if name.startswith("accounts/") or "#" in name else f"accounts/fireworks/models/{name}"
+
+
+def _hugging_face(name: str) -> str:
+    """Return ``org/model:provider`` for ``provider/org/model``."""
+    provider, slash, model = name.partition("/")
+    return f"{model}:{provider}" if slash and "/" in model else name
 
 
 _AWS: Parameters = {
@@ -32,10 +198,66 @@ _AWS: Parameters = {
     "aws_profile_name": ("AWS_PROFILE", "AWS_PROFILE_NAME"),
 }
 
+_OPENAI_THINKING = (
+    r"(?i)^(?!.*(?:-chat|audio|search|realtime|image|tts|transcribe))"
+    r"(?:.*[^a-z\d])?(?:gpt-?(?:[5-9]|[12]\d)|o[1-9](?![a-z\d])|codex|computer-use)"
+)
+"""OpenAI's models that think, whatever number the next has, and deployments named after them: all have Responses.
+
+What is called chat, or hears and draws, stays with chat completions.
+"""
+_OPENAI_RESPONSES = ResponsesFormat(
+    thinking=_OPENAI_THINKING, summary="auto", developer=True, cache_key=True, images_in_results=True
+)
+
+_OPENAI_CHAT = ChatFormat(
+    max_tokens="max_completion_tokens",
+    levels={**_LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: "xhigh"},
+    cache_key="prompt_cache_key",
+)
+_TO_MAX: Mapping[Effort, str] = {**_LEVELS, Effort.MAX: "max"}
+_THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
+_OWN_SERVER = ChatFormat(reasoning_back="as_received")
+"""Templates of models that think between calls of tools want it back; others leave it out."""
+_MISTRAL = ChatFormat(
+    levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"}, asks_for_usage=False, short_call_ids=True
+)
+
 _TABLE = (
-    Provider("anthropic", "Anthropic", ("ANTHROPIC_API_KEY",)),
-    Provider("openai", "OpenAI", ("OPENAI_API_KEY",), {"organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID")}),
-    Provider("gemini", "Google Gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    Provider(
+        "anthropic",
+        "Anthropic",
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
+        messages=MessagesFormat(betas=True),
+        wire="messages",
+        url="https://api.anthropic.com/v1",
+        url_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
+        auth="x-api-key",
+    ),
+    Provider(
+        "openai",
+        "OpenAI",
+        ("OPENAI_API_KEY",),
+        {"organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID")},
+        wire="chat",
+        url="https://api.openai.com/v1",
+        wires=((_OPENAI_THINKING, "responses"),),
+        url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        responses=_OPENAI_RESPONSES,
+        chat=_OPENAI_CHAT,
+        chat_elsewhere=_OWN_SERVER,
+        own_names=r"(?i)^(?:gpt-\d|chatgpt|o\d|codex|computer-use)",
+    ),
+    Provider(
+        "gemini",
+        "Google Gemini",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        wire="gemini",
+        url="https://generativelanguage.googleapis.com/v1beta",
+        url_variables=("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
+        auth="x-goog-api-key",
+    ),
     Provider(
         "vertex_ai",
         "Google Vertex AI",
@@ -52,43 +274,240 @@ _TABLE = (
         "azure",
         "Azure OpenAI",
         ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
-        {
-            "api_base": ("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
-            "api_version": ("AZURE_API_VERSION", "OPENAI_API_VERSION"),
-        },
+        {"api_version": ("AZURE_API_VERSION", "OPENAI_API_VERSION")},
         ("api_base",),
+        wire="chat",
+        wires=((_OPENAI_THINKING, "responses"),),
+        responses=_OPENAI_RESPONSES,
+        url_variables=("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
+        auth="api-key",
+        address=_azure,
+        chat=replace(_OPENAI_CHAT, cache_key=""),
     ),
-    Provider("azure_ai", "Azure AI", ("AZURE_AI_API_KEY",), {"api_base": ("AZURE_AI_API_BASE",)}, ("api_base",)),
-    Provider("openrouter", "OpenRouter", ("OPENROUTER_API_KEY",)),
-    Provider("mistral", "Mistral", ("MISTRAL_API_KEY",)),
-    Provider("codestral", "Codestral", ("CODESTRAL_API_KEY",)),
-    Provider("groq", "Groq", ("GROQ_API_KEY",)),
-    Provider("deepseek", "DeepSeek", ("DEEPSEEK_API_KEY",), takes_reasoning_content=True),
-    Provider("xai", "xAI", ("XAI_API_KEY",)),
-    Provider("together_ai", "Together AI", ("TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY")),
-    Provider("fireworks_ai", "Fireworks AI", ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY")),
-    Provider("cerebras", "Cerebras", ("CEREBRAS_API_KEY",), empty_body_is_overflow=True),
-    Provider("cohere", "Cohere", ("COHERE_API_KEY", "CO_API_KEY")),
-    Provider("moonshot", "Moonshot AI", ("MOONSHOT_API_KEY",), takes_reasoning_content=True),
-    Provider("minimax", "MiniMax", ("MINIMAX_API_KEY",), takes_reasoning_content=True),
-    Provider("zai", "Z.ai", ("ZAI_API_KEY",), takes_reasoning_content=True),
-    Provider("xiaomi_mimo", "Xiaomi MiMo", ("XIAOMI_MIMO_API_KEY",), takes_reasoning_content=True),
-    Provider("dashscope", "Alibaba DashScope", ("DASHSCOPE_API_KEY",)),
-    Provider("perplexity", "Perplexity", ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY")),
-    Provider("deepinfra", "DeepInfra", ("DEEPINFRA_API_KEY",)),
-    Provider("nebius", "Nebius", ("NEBIUS_API_KEY",)),
-    Provider("novita", "Novita", ("NOVITA_API_KEY",)),
-    Provider("hyperbolic", "Hyperbolic", ("HYPERBOLIC_API_KEY",)),
-    Provider("sambanova", "SambaNova", ("SAMBANOVA_API_KEY",)),
-    Provider("nvidia_nim", "NVIDIA NIM", ("NVIDIA_NIM_API_KEY", "NVIDIA_API_KEY")),
-    Provider("huggingface", "Hugging Face", ("HF_TOKEN", "HUGGINGFACE_API_KEY")),
-    Provider("vercel_ai_gateway", "Vercel AI Gateway", ("VERCEL_AI_GATEWAY_API_KEY", "AI_GATEWAY_API_KEY")),
+    Provider(
+        "azure_ai", "Azure AI", ("AZURE_AI_API_KEY",), required=("api_base",), url_variables=("AZURE_AI_API_BASE",)
+    ),
+    Provider(
+        "openrouter",
+        "OpenRouter",
+        ("OPENROUTER_API_KEY",),
+        wire="chat",
+        url="https://openrouter.ai/api/v1",
+        url_variables=("OPENROUTER_API_BASE",),
+        lists_models=True,
+        chat=ChatFormat(
+            effort="reasoning", reasoning_back="details", cache_key="session_id", fields={"usage": {"include": True}}
+        ),
+    ),
+    Provider(
+        "mistral",
+        "Mistral",
+        ("MISTRAL_API_KEY",),
+        wire="chat",
+        url="https://api.mistral.ai/v1",
+        url_variables=("MISTRAL_API_BASE",),
+        chat=_MISTRAL,
+    ),
+    Provider(
+        "codestral",
+        "Codestral",
+        ("CODESTRAL_API_KEY",),
+        wire="chat",
+        url="https://codestral.mistral.ai/v1",
+        url_variables=("CODESTRAL_API_BASE",),
+        chat=_MISTRAL,
+    ),
+    Provider(
+        "groq",
+        "Groq",
+        ("GROQ_API_KEY",),
+        wire="chat",
+        url="https://api.groq.com/openai/v1",
+        url_variables=("GROQ_API_BASE",),
+        chat=ChatFormat(max_tokens="max_completion_tokens"),
+    ),
+    Provider(
+        "deepseek",
+        "DeepSeek",
+        ("DEEPSEEK_API_KEY",),
+        wire="chat",
+        url="https://api.deepseek.com",
+        url_variables=("DEEPSEEK_API_BASE",),
+        chat=replace(_THINKING_BACK, reasoning_required=True),
+    ),
+    Provider(
+        "xai",
+        "xAI",
+        ("XAI_API_KEY",),
+        wire="responses",
+        url="https://api.x.ai/v1",
+        url_variables=("XAI_API_BASE",),
+        responses=ResponsesFormat(thinking=r"^grok-(?!.*non-reasoning)(?:[4-9]|\d\d|build|code)", cache_key=True),
+        chat=ChatFormat(cache_key_header="x-grok-conv-id"),
+    ),
+    Provider(
+        "together_ai",
+        "Together AI",
+        ("TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+        wire="chat",
+        url="https://api.together.xyz/v1",
+        url_variables=("TOGETHER_AI_API_BASE",),
+    ),
+    Provider(
+        "fireworks_ai",
+        "Fireworks AI",
+        ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+        wire="chat",
+        url="https://api.fireworks.ai/inference/v1",
+        url_variables=("FIREWORKS_API_BASE",),
+        chat=ChatFormat(reasoning_back="reasoning_content"),
+        model_name=_fireworks,
+    ),
+    Provider(
+        "cerebras",
+        "Cerebras",
+        ("CEREBRAS_API_KEY",),
+        wire="chat",
+        url="https://api.cerebras.ai/v1",
+        url_variables=("CEREBRAS_API_BASE",),
+        chat=ChatFormat(max_tokens="max_completion_tokens"),
+        empty_body_is_overflow=True,
+    ),
+    Provider(
+        "cohere",
+        "Cohere",
+        ("COHERE_API_KEY", "CO_API_KEY"),
+        wire="chat",
+        url="https://api.cohere.ai/compatibility/v1",
+        url_variables=("COHERE_API_BASE",),
+    ),
+    Provider(
+        "moonshot",
+        "Moonshot AI",
+        ("MOONSHOT_API_KEY",),
+        wire="chat",
+        url="https://api.moonshot.ai/v1",
+        url_variables=("MOONSHOT_API_BASE",),
+        chat=replace(_THINKING_BACK, reasoning_required=True, cache_key="prompt_cache_key"),
+    ),
+    Provider(
+        "minimax",
+        "MiniMax",
+        ("MINIMAX_API_KEY",),
+        wire="chat",
+        url="https://api.minimax.io/v1",
+        url_variables=("MINIMAX_API_BASE",),
+        chat=ChatFormat(effort="none", reasoning_back="with_tags"),
+    ),
+    Provider(
+        "zai",
+        "Z.ai",
+        ("ZAI_API_KEY",),
+        wire="chat",
+        url="https://api.z.ai/api/paas/v4",
+        url_variables=("ZAI_API_BASE",),
+        # Kept reasoning of earlier turns is what it advises for coding, and keeps its cache.
+        chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
+    ),
+    Provider(
+        "xiaomi_mimo",
+        "Xiaomi MiMo",
+        ("XIAOMI_MIMO_API_KEY",),
+        wire="chat",
+        url="https://api.xiaomimimo.com/v1",
+        url_variables=("XIAOMI_MIMO_API_BASE",),
+        chat=_THINKING_BACK,
+    ),
+    Provider(
+        "dashscope",
+        "Alibaba DashScope",
+        ("DASHSCOPE_API_KEY",),
+        wire="chat",
+        url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        url_variables=("DASHSCOPE_API_BASE",),
+        chat=ChatFormat(effort="enable_thinking"),
+    ),
+    Provider(
+        "perplexity",
+        "Perplexity",
+        ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+        wire="chat",
+        url="https://api.perplexity.ai",
+        url_variables=("PERPLEXITY_API_BASE",),
+    ),
+    Provider(
+        "deepinfra",
+        "DeepInfra",
+        ("DEEPINFRA_API_KEY",),
+        wire="chat",
+        url="https://api.deepinfra.com/v1/openai",
+        url_variables=("DEEPINFRA_API_BASE",),
+    ),
+    Provider(
+        "nebius",
+        "Nebius",
+        ("NEBIUS_API_KEY",),
+        wire="chat",
+        url="https://api.studio.nebius.ai/v1",
+        url_variables=("NEBIUS_API_BASE",),
+    ),
+    Provider(
+        "novita",
+        "Novita",
+        ("NOVITA_API_KEY",),
+        wire="chat",
+        url="https://api.novita.ai/v3/openai",
+        url_variables=("NOVITA_API_BASE",),
+    ),
+    Provider(
+        "hyperbolic",
+        "Hyperbolic",
+        ("HYPERBOLIC_API_KEY",),
+        wire="chat",
+        url="https://api.hyperbolic.xyz/v1",
+        url_variables=("HYPERBOLIC_API_BASE",),
+    ),
+    Provider(
+        "sambanova",
+        "SambaNova",
+        ("SAMBANOVA_API_KEY",),
+        wire="chat",
+        url="https://api.sambanova.ai/v1",
+        url_variables=("SAMBANOVA_API_BASE",),
+    ),
+    Provider(
+        "nvidia_nim",
+        "NVIDIA NIM",
+        ("NVIDIA_NIM_API_KEY", "NVIDIA_API_KEY"),
+        wire="chat",
+        url="https://integrate.api.nvidia.com/v1",
+        url_variables=("NVIDIA_NIM_API_BASE",),
+    ),
+    Provider(
+        "huggingface",
+        "Hugging Face",
+        ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
+        wire="chat",
+        url="https://router.huggingface.co/v1",
+        url_variables=("HF_API_BASE",),
+        model_name=_hugging_face,
+    ),
+    Provider(
+        "vercel_ai_gateway",
+        "Vercel AI Gateway",
+        ("VERCEL_AI_GATEWAY_API_KEY", "AI_GATEWAY_API_KEY"),
+        wire="chat",
+        url="https://ai-gateway.vercel.sh/v1",
+        url_variables=("VERCEL_AI_GATEWAY_API_BASE",),
+        lists_models=True,
+        chat=ChatFormat(effort="reasoning", reasoning_back="details", reasoning_apart="^google/"),
+    ),
     Provider(
         "databricks",
         "Databricks",
         ("DATABRICKS_API_KEY", "DATABRICKS_TOKEN"),
-        {"api_base": ("DATABRICKS_API_BASE",)},
-        ("api_base",),
+        required=("api_base",),
+        url_variables=("DATABRICKS_API_BASE",),
     ),
     Provider(
         "cloudflare",
@@ -96,16 +515,46 @@ _TABLE = (
         ("CLOUDFLARE_API_KEY",),
         {"account_id": ("CLOUDFLARE_ACCOUNT_ID",)},
     ),
-    Provider("litellm_proxy", "LiteLLM proxy", ("LITELLM_PROXY_API_KEY",), {"api_base": ("LITELLM_PROXY_API_BASE",)}),
-    Provider("ollama", "Ollama", parameters={"api_base": ("OLLAMA_API_BASE",)}, local_url="http://127.0.0.1:11434"),
     Provider(
-        "lm_studio", "LM Studio", parameters={"api_base": ("LM_STUDIO_API_BASE",)}, local_url="http://127.0.0.1:1234/v1"
+        "litellm_proxy",
+        "LiteLLM proxy",
+        ("LITELLM_PROXY_API_KEY",),
+        required=("api_base",),
+        wire="chat",
+        url_variables=("LITELLM_PROXY_API_BASE",),
+        chat=_OWN_SERVER,
     ),
     Provider(
-        "hosted_vllm", "vLLM", parameters={"api_base": ("HOSTED_VLLM_API_BASE",)}, local_url="http://127.0.0.1:8000/v1"
+        "ollama",
+        "Ollama",
+        ("OLLAMA_API_KEY",),
+        local_url="http://127.0.0.1:11434",
+        wire="ollama",
+        url_variables=("OLLAMA_API_BASE",),
     ),
     Provider(
-        "llamafile", "llamafile", parameters={"api_base": ("LLAMAFILE_API_BASE",)}, local_url="http://127.0.0.1:8080/v1"
+        "lm_studio",
+        "LM Studio",
+        local_url="http://127.0.0.1:1234/v1",
+        wire="chat",
+        url_variables=("LM_STUDIO_API_BASE",),
+        chat=_OWN_SERVER,
+    ),
+    Provider(
+        "hosted_vllm",
+        "vLLM",
+        local_url="http://127.0.0.1:8000/v1",
+        wire="chat",
+        url_variables=("HOSTED_VLLM_API_BASE",),
+        chat=replace(_OWN_SERVER, effort="chat_template"),
+    ),
+    Provider(
+        "llamafile",
+        "llamafile",
+        local_url="http://127.0.0.1:8080/v1",
+        wire="chat",
+        url_variables=("LLAMAFILE_API_BASE",),
+        chat=replace(_OWN_SERVER, effort="chat_template"),
     ),
 )
 

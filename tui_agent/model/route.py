@@ -1,40 +1,78 @@
-"""Where a request goes: which name and parameters litellm is called with for a model."""
+"""Where a request goes: the format and address of a model, its name there, its key, and litellm's parameters."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from tui_agent.model.addresses import Addresses
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.errors import Target, missing_key
 from tui_agent.model.keys import Key, Keys
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.providers import Provider, provider_of
+from tui_agent.model.providers import Address, ChatFormat, Provider, WireName, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 NO_KEY = "none"
 """Sent to servers that want no key: clients insist on having one."""
 
+_FOR_LITELLM = {
+    "allowed_openai_params", "api_key", "custom_llm_provider", "drop_params", "max_retries", "num_retries",
+    "timeout", "stream", "stream_options", "api_base", "base_url", "api_version", "extra_headers", "extra_query",
+    "extra_body", "organization",
+}  # fmt: skip
+"""Options that say how to call, not what to put into the request."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How to call a model. ``parameters`` are litellm's, without the key, which stays wrapped until it is sent."""
+    """How to call a model. The key stays wrapped until it is sent.
+
+    ``wire`` is the format it is spoken to in, None when litellm does it: then ``parameters`` are litellm's and nothing
+    of ``name``, ``base_url``, ``headers``, ``query``, ``options`` and ``chat`` counts.
+    """
 
     info: ModelInfo
     provider: Provider
     target: Target
     parameters: dict[str, Any] = field(default_factory=dict)
     key: SecretStr | None = None
+    bearer: bool = False
+    """The key is a bearer token, whatever the provider's keys are."""
     is_small_server: bool = False
     """An OpenAI-compatible server of the user's own choice, not held to every word of the format."""
+    is_elsewhere: bool = False
+    """The user named an address: it may not be the provider who answers there."""
+    wire: WireName | None = None
+    name: str = ""
+    """What the provider calls the model."""
+    base_url: str = ""
+    """What a wire's path is appended to; no slash at its end."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The provider's and the user's own headers, without the key."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the request's body, as the user set them."""
+    chat: ChatFormat = ChatFormat()
+    """The provider's chat completions, as the user's settings correct them."""
 
     def call(self) -> dict[str, Any]:
-        """Return the parameters with the key."""
+        """Return litellm's parameters with the key."""
         secret = {"api_key": self.key.get_secret_value()} if self.key is not None else {}
         return {**self.parameters, **secret}
+
+    def secret_headers(self) -> dict[str, str]:
+        """Return the header that carries the key, the way the provider takes it."""
+        if self.key is None:
+            return {}
+        key = self.key.get_secret_value()
+        if self.bearer or self.provider.auth == "bearer":
+            return {"authorization": f"Bearer {key}"}
+        return {self.provider.auth: key}
 
 
 class Router:
@@ -53,18 +91,34 @@ class Router:
         self._models = dict(models or {})
         self._providers = dict(providers or {})
         self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+        self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
         """Know models and providers from now on as the user set them up, while the program runs."""
         self._models, self._providers = dict(models), dict(providers)
         self._catalog.use(models, providers)
-        self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+        self._find_again()
 
     def add(self, model: str, settings: ModelSettings) -> None:
         """Know a model from now on as the user set it up, while the program runs."""
         self._models[model] = settings
         self._catalog.add(model, settings)
+        self._find_again()
+
+    def _find_again(self) -> None:
         self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+        self._addresses = Addresses(self.environ, self._models, self._providers)
+
+    def wire(self, model: str) -> WireName | None:
+        """Return the format a model is spoken to in, None when litellm does it."""
+        provider = provider_of(self._catalog.provider(model))
+        settings = self._models.get(model, ModelSettings())
+        chosen = settings.wire or self._providers.get(provider.id, ProviderSettings()).wire
+        if chosen is None:
+            wire = provider.wire_of(_name(model))
+            only = wire == "chat" and provider.speaks("responses") and self._catalog.info(model).responses_only
+            return "responses" if only else wire
+        return None if chosen == "litellm" else chosen
 
     def route(self, model: str) -> Route:
         """Return how to call a model.
@@ -76,50 +130,122 @@ class Router:
         provider = provider_of(info.provider)
         settings = self._models.get(model, ModelSettings())
         common = self._providers.get(provider.id, ProviderSettings())
-        base_url = settings.base_url or common.base_url
+        environment = self.keys.parameters(provider)
+        options = settings.options
+        place = self._addresses.of(provider, model)
+        url = _text(options.get("api_base") or options.get("base_url")) or (place.url if place.source else None)
         key = self.keys.find(provider, model)
         target = Target(
             model=model,
-            provider=provider.name if base_url is None else _host(base_url),
-            address=_host(base_url or provider.local_url or "") or f"{provider.name}'s API",
+            provider=provider.name if url is None else _host(url),
+            address=_host(url or provider.local_url or "") or f"{provider.name}'s API",
             key=key.source if key is not None else self.keys.advice(provider, model),
             empty_body_is_overflow=provider.empty_body_is_overflow,
         )
-        parameters = self._parameters(provider, base_url)
-        self._require(provider, base_url, key, target)
-        parameters["model"] = _litellm_name(model, provider)
-        if headers := {**common.headers, **settings.headers}:
-            parameters["extra_headers"] = headers
-        if settings.reasoning_effort is not None:
-            parameters["reasoning_effort"] = settings.reasoning_effort
-        if provider.id == "ollama":
-            # Ollama cuts what is over its default of a few thousand tokens without a word, unless told the size.
-            parameters["num_ctx"] = info.context_window
-        parameters |= settings.options
-        is_small = provider.local_url is not None or (provider.id == "openai" and base_url is not None)
+        # A company's or one's own server may want no key; a provider's always does.
+        keyless = url is not None and (
+            "api_base" not in provider.required or place.source not in provider.url_variables
+        )
+        self._require(provider, url, key, target, keyless=keyless)
         secret = key.secret if key is not None else None
-        if secret is None and (base_url or provider.local_url):
+        if secret is None and (url or provider.local_url):
             secret = SecretStr(NO_KEY)
-        return Route(info, provider, target, parameters, secret, is_small_server=is_small)
+        route = Route(
+            info,
+            provider,
+            target,
+            key=secret,
+            bearer=key is not None and key.source in provider.bearer_keys,
+            is_small_server=provider.local_url is not None or (url is not None and provider.chat_elsewhere is not None),
+            is_elsewhere=url is not None,
+            wire=self.wire(model),
+            headers={**provider.headers, **common.headers, **settings.headers},
+        )
+        if route.wire is None:
+            return replace(route, parameters=_for_litellm(route, settings, {**environment, "api_base": url}))
+        return _native(route, settings, common, {**environment, "api_base": url})
 
-    def _parameters(self, provider: Provider, base_url: str | None) -> dict[str, Any]:
-        parameters: dict[str, Any] = dict(self.keys.parameters(provider))
-        credentials = parameters.get("vertex_credentials")
-        if credentials and not credentials.lstrip().startswith("{"):
-            # The host works in another directory.
-            parameters["vertex_credentials"] = str(Path(credentials).expanduser().absolute())
-        address = base_url or parameters.get("api_base") or provider.local_url
-        if address:
-            parameters["api_base"] = address.rstrip("/")
-        return parameters
-
-    def _require(self, provider: Provider, base_url: str | None, key: Key | None, target: Target) -> None:
+    def _require(
+        self, provider: Provider, base_url: str | None, key: Key | None, target: Target, *, keyless: bool
+    ) -> None:
         missing = self.keys.missing_parameters(provider)
         if missing and base_url is None and (key is None or provider.id != "bedrock"):
             raise ModelError(ErrorKind.AUTH, f"{provider.name} needs {' and '.join(missing)} to be set.")
         wants_key = bool(provider.keys) and provider.id != "bedrock" and not provider.local_url
-        if key is None and base_url is None and wants_key:
+        if key is None and wants_key and not keyless:
             raise missing_key(target)
+
+
+def _native(
+    route: Route, settings: ModelSettings, common: ProviderSettings, environment: Mapping[str, str | None]
+) -> Route:
+    """Return a route with what a wire needs of it."""
+    provider, options = route.provider, dict(settings.options)
+    name = _name(route.info.id)
+    name = provider.model_name(name) if provider.model_name is not None else name
+    url = environment.get("api_base") or provider.local_url or provider.url
+    said = {key: value for key, value in {**environment, **options}.items() if isinstance(value, str)}
+    address = Address(url)
+    if provider.address is not None and route.wire is not None:
+        address = provider.address(url, name, route.wire, said)
+    headers = {**route.headers, **_mapping(options.get("extra_headers"))}
+    if organization := said.get("organization"):
+        headers = {"openai-organization": organization, **headers}
+    fields = {key: value for key, value in options.items() if key not in _FOR_LITELLM}
+    chat = provider.chat_at(name, own_address=environment.get("api_base") is None)
+    if back := settings.reasoning_back or common.reasoning_back:
+        chat = replace(chat, reasoning_back=back)
+    return replace(
+        route,
+        name=name,
+        base_url=_base(address.url, route.wire),
+        query={**address.query, **_mapping(options.get("extra_query"))},
+        headers=headers,
+        options={**fields, **_mapping(options.get("extra_body"))},
+        chat=chat,
+    )
+
+
+_VERSIONED = re.compile(r"/v\d+\w*$")
+_PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
+
+
+def _base(url: str, wire: WireName | None) -> str:
+    """Return the address wires append their paths to, however much of a path the user wrote.
+
+    Anthropic's own variable, and what gateways tell to set it to, names an address without the version.
+    """
+    url = url.rstrip("/")
+    for path in _PATHS:
+        url = url.removesuffix(path)
+    if wire == "ollama":
+        return url.removesuffix("/v1").removesuffix("/api")
+    return f"{url}/v1" if wire == "messages" and not _VERSIONED.search(url) else url
+
+
+def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the parameters litellm is called with, but for the key."""
+    provider, model = route.provider, route.info.id
+    parameters: dict[str, Any] = {key: value for key, value in environment.items() if value is not None}
+    credentials = parameters.get("vertex_credentials")
+    if credentials and not credentials.lstrip().startswith("{"):
+        # The host works in another directory.
+        parameters["vertex_credentials"] = str(Path(credentials).expanduser().absolute())
+    if address := parameters.get("api_base") or provider.local_url:
+        parameters["api_base"] = address.rstrip("/")
+    parameters["model"] = _litellm_name(model, provider)
+    if route.headers:
+        parameters["extra_headers"] = dict(route.headers)
+    if provider.id == "ollama":
+        # Ollama cuts what is over its default of a few thousand tokens without a word, unless told the size.
+        parameters["num_ctx"] = route.info.context_window
+    return parameters | settings.options
+
+
+def _name(model: str) -> str:
+    """Return what stands behind the provider in a model's id."""
+    _prefix, slash, name = model.partition("/")
+    return name if slash else model
 
 
 def _litellm_name(model: str, provider: Provider) -> str:
@@ -130,6 +256,14 @@ def _litellm_name(model: str, provider: Provider) -> str:
         return f"{provider.id}/{model}"
     # litellm knows the provider by its own name, not by the short ones accepted here.
     return f"{provider.id}/{name}" if provider_of(prefix).id == provider.id and prefix != provider.id else model
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _host(url: str) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tui_agent.context.settings import Threshold, Tokens
+from tui_agent.model.providers import ReasoningBack, WireName
+from tui_agent.session.effort import Effort
 
 
 class _Table(BaseModel):
@@ -28,13 +30,18 @@ class ModelSettings(_Table):
     tools: bool | None = Field(default=None, description="The model calls tools.")
     reasoning: bool | None = Field(default=None, description="The model thinks before it answers.")
     cache_marks: bool | None = Field(default=None, description="The server takes Anthropic's cache marks.")
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = Field(
-        default=None, description="How much the model thinks."
-    )
+    effort: Effort | None = Field(default=None, description="As effort, for this model.")
+    reasoning_effort: Effort | None = Field(default=None, description="Another name of effort.")
     input_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens sent.")
     output_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens answered.")
     cache_read_price: float | None = Field(default=None, ge=0, description="Dollars per million cached tokens.")
     cache_write_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens cached.")
+    wire: WireName | Literal["litellm"] | None = Field(
+        default=None, description="Format the server speaks, where it is not its provider's own."
+    )
+    reasoning_back: ReasoningBack | None = Field(
+        default=None, description="Field in which the model's reasoning goes back to it; none: it doesn't."
+    )
     headers: dict[str, str] = Field(default_factory=dict, description="Headers sent with every request.")
     threshold: Threshold = Field(default=None, description="As compaction.threshold, for this model.")
     reserved: Tokens | None = Field(default=None, description="As compaction.reserved, for this model.")
@@ -48,6 +55,12 @@ class ProviderSettings(_Table):
     base_url: str | None = Field(default=None, description="Address instead of the provider's own.")
     api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
     api_key: SecretStr | None = Field(default=None, description="The key itself.")
+    wire: WireName | Literal["litellm"] | None = Field(
+        default=None, description="Format the server speaks, where it is not the provider's own."
+    )
+    reasoning_back: ReasoningBack | None = Field(
+        default=None, description="Field in which a model's reasoning goes back to it; none: it doesn't."
+    )
     headers: dict[str, str] = Field(default_factory=dict, description="Headers sent with every request.")
 
 

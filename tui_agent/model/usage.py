@@ -1,9 +1,13 @@
 """Turns what providers report of tokens into numbers that can be relied on, or into none."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from tui_agent.session.entries import Usage
+
+TICKS = 10_000_000_000
+"""xAI's ticks in a dollar."""
 
 LARGEST = 100_000_000
 """Tokens beyond which a report is nonsense."""
@@ -33,6 +37,20 @@ def usage_of(reported: Mapping[str, Any] | None) -> Usage | None:
     )
     # A request has at least one token: zero is what servers say that don't count.
     return usage if usage.prompt > 0 else None
+
+
+def named_cost(reported: Mapping[str, Any]) -> float | None:
+    """Return the price in US dollars a provider named with its usage, None when it named none.
+
+    OpenRouter and others call it ``cost``; xAI counts ticks, ten thousand million a dollar.
+    """
+    ticks = reported.get("cost_in_usd_ticks")
+    named = ticks / TICKS if _is_number(ticks) else reported.get("cost")
+    return float(named) if _is_number(named) and named >= 0 else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _count(value: Any) -> int | None:

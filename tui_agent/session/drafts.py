@@ -4,6 +4,7 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
+from tui_agent.json_text import loads
 from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.records import DraftText
 
@@ -93,6 +94,6 @@ def entry_of(draft: DraftText) -> AssistantEntry | None:
 
 def _is_object(arguments: str) -> bool:
     try:
-        return isinstance(json.loads(arguments), dict)
+        return isinstance(loads(arguments), dict)
     except ValueError:
         return False

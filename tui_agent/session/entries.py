@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+
 SKILL_PREFIX = "skill:"
 AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that is a skill's text."""
@@ -267,8 +269,10 @@ class AssistantEntry(EntryBase):
     usage: Usage | None = None
     cost: float | None = None
     """US dollars; None when the price is unknown."""
-    finish: Literal["stop", "tool_calls", "length", "content_filter", "error", "interrupted"] = "stop"
+    finish: Literal["stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"] = "stop"
+    """Why it ended. ``pause``: the provider goes on with it when it is sent the conversation again."""
     error: str | None = None
+    """What went wrong, or why the provider refused to answer, in a sentence."""
     interrupted: bool = False
     estimate: int = 0
     """Tokens the program had estimated for the request; with ``usage`` it calibrates later estimates."""
@@ -358,6 +362,18 @@ class ModelChangeEntry(EntryBase):
     model: str
 
 
+class EffortChangeEntry(EntryBase):
+    """How much the model thinks from here on, whichever model it is; None: as the settings say."""
+
+    kind: Literal["effort_change"] = "effort_change"
+    effort: Effort | None
+
+    @property
+    def level(self) -> str:
+        """The level as people read it."""
+        return self.effort or DEFAULT_EFFORT
+
+
 class ModeChangeEntry(EntryBase):
     """The mode (build, plan, ...) from here on."""
 
@@ -386,6 +402,7 @@ Entry = Annotated[
     | PruneEntry
     | ContextEditEntry
     | ModelChangeEntry
+    | EffortChangeEntry
     | ModeChangeEntry
     | CheckpointEntry,
     Field(discriminator="kind"),

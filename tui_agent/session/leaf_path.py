@@ -11,7 +11,9 @@ from tui_agent.session.spine import active_ids
 
 __all__ = ["LeafPath"]
 
-_SELECTING = frozenset({"system", "model_change", "mode_change", "compaction", "context_edit", "prune"})
+_SELECTING = frozenset(
+    {"system", "model_change", "mode_change", "effort_change", "compaction", "context_edit", "prune"}
+)
 """Kinds that may change which earlier entries a request needs."""
 
 

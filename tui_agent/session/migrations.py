@@ -53,11 +53,16 @@ def _allow_typed(_connection: sqlite3.Connection) -> None:
     """Change nothing: from here on a message can hold what was typed, which older programs would call damaged."""
 
 
+def _allow_effort(_connection: sqlite3.Connection) -> None:
+    """Change nothing: from here on a path can say how much its model thinks, an entry older programs can't read."""
+
+
 MIGRATIONS: Mapping[int, Migration] = {
     1: _tell_subagents_apart,
     2: _keep_unsent,
     3: _forget_digests,
     4: _allow_typed,
+    5: _allow_effort,
 }
 """What to do from each older version to the next. Version 1 is the first one."""
 

@@ -6,6 +6,7 @@ from tui_agent.session.entries import (
     CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
+    EffortChangeEntry,
     Entry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -29,7 +30,7 @@ def preview_of(entry: Entry) -> str:
     return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
 
 
-def _preview_source(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind of a closed union
+def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911 - one arm per kind of a closed union
     match entry:
         case UserEntry():
             names = [part.path or part.type for part in entry.parts if not isinstance(part, TextPart)]
@@ -55,6 +56,8 @@ def _preview_source(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind of
             return f"{entry.action} #{entry.target}"
         case ModelChangeEntry():
             return entry.model
+        case EffortChangeEntry():
+            return entry.level
         case ModeChangeEntry():
             return entry.mode
         case CheckpointEntry():

@@ -20,7 +20,7 @@ from tui_agent.session import unsent
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "key_of", "key_range"]
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """``PRAGMA user_version`` of the tables below."""
 
 APPLICATION_ID = 0x54554941

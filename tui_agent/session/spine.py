@@ -21,7 +21,7 @@ KIND_LETTERS: Final = {
     for number, kind in enumerate(
         (
             "assistant", "tool_result", "user", "checkpoint", "system", "shell", "compaction", "branch_summary",
-            "prune", "context_edit", "model_change", "mode_change",
+            "prune", "context_edit", "model_change", "mode_change", "effort_change",
         )
     )
 }  # fmt: skip
@@ -179,7 +179,7 @@ def _after_gaps(ids: Sequence[int]) -> list[int]:
     return [two for one, two in pairwise(ids) if two != one + 1]
 
 
-_STATE_KINDS = ("system", "model_change", "mode_change")
+_STATE_KINDS = ("system", "model_change", "mode_change", "effort_change")
 
 
 def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]], list[Entry]]) -> list[int]:
@@ -188,7 +188,7 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
     Without a compaction that is the whole path. With one: everything from its first kept entry on, and of what is
     before only
 
-    - the last system entry, model change and mode change,
+    - the last system entry, model change, mode change and effort change,
     - all context edits, because one after the cut may be the answer to one before it,
     - the targets of pins that hold, each with the calls and results it belongs to, because pinned entries are carried
       verbatim, and prunes that name one of these.

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from tui_agent.json_text import loads
 from tui_agent.tools.base import Tool, ToolInput
 from tui_agent.tools.dynamic import DynamicTool, RawInput
 from tui_agent.tools.errors import ToolError
@@ -100,8 +101,6 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
             value = _decoded(value)
         except json.JSONDecodeError as error:
             raise ToolError(f"{tool.name}: {_broken(error)} {_fields(tool)}") from None
-        except RecursionError:
-            break
     raise ToolError(f"{tool.name}: the arguments must be one JSON object. {_fields(tool)}")
 
 
@@ -109,14 +108,13 @@ def _decoded(text: str) -> Any:
     """Return what a JSON text means, slips looked past that leave no doubt.
 
     Raises:
-        json.JSONDecodeError: it means nothing, or is cut off.
-        RecursionError: it is nested too deeply.
+        json.JSONDecodeError: it means nothing, is cut off, or holds more than can be read.
     """
     fenced = _FENCE.match(text)
     text = fenced[1] if fenced else text
     for _ in range(_MOST_COMMAS):
         try:
-            return json.loads(text, strict=False)
+            return loads(text, strict=False)
         except json.JSONDecodeError as error:
             shorter = _without_slip(text, error)
             if shorter is None:
@@ -124,7 +122,7 @@ def _decoded(text: str) -> Any:
                     return literal
                 raise
             text = shorter
-    return json.loads(text, strict=False)
+    return loads(text, strict=False)
 
 
 def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
@@ -222,8 +220,8 @@ def _plain(name: str) -> str:
 def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
     if isinstance(value, str) and getattr(field.annotation, "__origin__", None) in {tuple, list}:
         try:
-            return json.loads(value, strict=False)
-        except (json.JSONDecodeError, RecursionError):
+            return loads(value, strict=False)
+        except json.JSONDecodeError:
             return value
     if name in _ONE_OF and isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0]

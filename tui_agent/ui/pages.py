@@ -21,7 +21,7 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
         case face.Choice():
             from tui_agent.ui.screens.choice import ChoiceScreen
 
-            return ChoiceScreen(question.question, question.answers, question.details)
+            return ChoiceScreen(question.question, question.answers, question.details, at=question.at)
         case face.TextLine():
             from tui_agent.ui.screens.line import LineScreen
 
@@ -29,7 +29,7 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
         case face.ModelChoice():
             from tui_agent.ui.screens.models import ModelPicker
 
-            return ModelPicker(services.models, question.current)
+            return ModelPicker(services, question.current)
         case face.SessionChoice():
             from tui_agent.ui.screens.sessions import SessionPicker
 

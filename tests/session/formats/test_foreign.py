@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolStatus
 from tui_agent.session.formats.importing import Came, FileFormat, files_of, import_file, read_file
 from tui_agent.session.formats.reading import ImportRefused
@@ -75,16 +76,18 @@ def test_a_tree_of_pi_becomes_a_tree_here(store, tmp_path):
     [session] = read_file(write(tmp_path, *PI))
     assert kinds(session) == [
         (1, None, "model_change"),
-        (2, 1, "user"),
-        (3, 2, "assistant"),
-        (4, 3, "tool_result"),
-        (5, 4, "compaction"),
-        (6, 2, "branch_summary"),
-        (7, 6, "shell"),
-        (8, 7, "user"),
+        (2, 1, "effort_change"),
+        (3, 2, "user"),
+        (4, 3, "assistant"),
+        (5, 4, "tool_result"),
+        (6, 5, "compaction"),
+        (7, 3, "branch_summary"),
+        (8, 7, "shell"),
+        (9, 8, "user"),
     ]
-    _, user, answer, result, compaction, branch, shell, hooked = session.entries
-    assert (session.title, session.cwd, session.leaf, session.labels) == ("The shop", "/shop", 8, {2: "start"})
+    _, thinking, user, answer, result, compaction, branch, shell, hooked = session.entries
+    assert (session.title, session.cwd, session.leaf, session.labels) == ("The shop", "/shop", 9, {3: "start"})
+    assert thinking.effort is Effort.HIGH
     assert session.blobs[user.parts[1].blob] == b"\x89PNG"
     assert (answer.model, answer.cost, answer.finish, answer.usage.cache_read) == ("anthropic/m", 0.25, "tool_calls", 7)
     assert (result.status, result.title, result.metadata.modified_files) == (
@@ -92,18 +95,32 @@ def test_a_tree_of_pi_becomes_a_tree_here(store, tmp_path):
         "src/a.py",
         ("src/a.py",),
     )
-    assert (compaction.first_kept_id, compaction.tokens_before) == (3, 900)
+    assert (compaction.first_kept_id, compaction.tokens_before) == (4, 900)
     assert compaction.details.modified_files == ("m",)
-    assert (branch.from_id, shell.excluded, hooked.synthetic) == (5, True, "pi:hook")
-    assert session.left_out == {"“thinking_level_change” record": 1, "“custom” record": 1}
+    assert (branch.from_id, shell.excluded, hooked.synthetic) == (6, True, "pi:hook")
+    assert session.left_out == {"“custom” record": 1}
 
 
 def test_a_line_of_pis_first_version_becomes_a_path(tmp_path):
     lines = [{k: v for k, v in line.items() if k not in {"id", "parentId"}} for line in PI[1:5]]
     compaction = {"type": "compaction", "timestamp": T, "summary": "s", "firstKeptEntryIndex": 3, "tokensBefore": 1}
     [session] = read_file(write(tmp_path, {"type": "session", "id": "s1", "cwd": "/shop"}, *lines, compaction))
-    assert kinds(session) == [(1, None, "model_change"), (2, 1, "user"), (3, 2, "assistant"), (4, 3, "compaction")]
-    assert session.entries[-1].first_kept_id == 2
+    assert kinds(session) == [
+        (1, None, "model_change"),
+        (2, 1, "effort_change"),
+        (3, 2, "user"),
+        (4, 3, "assistant"),
+        (5, 4, "compaction"),
+    ]
+    assert session.entries[-1].first_kept_id == 3
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("off", Effort.OFF), ("xhigh", Effort.MAX), ("ultra", None)])
+def test_pis_thinking_levels_become_ours(tmp_path, theirs, ours):
+    change = pi("thinking_level_change", "a1", "a0", thinkingLevel=theirs)
+    [session] = read_file(write(tmp_path, *PI[:2], change, *PI[3:]))
+    assert [entry.effort for entry in session.entries if entry.kind == "effort_change"] == ([ours] if ours else [])
+    assert session.left_out["thinking level of another name"] == (0 if ours else 1)
 
 
 def test_the_same_file_is_taken_in_once_and_a_longer_one_goes_on(store, tmp_path):
@@ -135,9 +152,9 @@ def test_a_cut_off_last_line_and_a_broken_link_are_told_not_fatal(tmp_path):
     path = write(tmp_path, *PI, pi_user("z", "nowhere", "lost"))
     path.write_text(path.read_text() + '{"type": "mess')
     [session] = read_file(path)
-    assert kinds(session)[-1] == (9, 8, "user")
+    assert kinds(session)[-1] == (10, 9, "user")
     assert session.left_out["unreadable line"] == 1
-    assert sum(session.left_out.values()) == 4
+    assert sum(session.left_out.values()) == 3
 
 
 # -- Claude Code --------------------------------------------------------------------------------------------

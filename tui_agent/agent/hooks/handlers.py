@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import inspect
-import json
 import logging
 import os
 import secrets
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from tui_agent.agent.hooks.payloads import ANSWERS, Answer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
+from tui_agent.json_text import loads
 from tui_agent.tools.environment import command_environment
 from tui_agent.tools.process_table import MARK
 from tui_agent.tools.process_tree import end_tree
@@ -95,7 +95,7 @@ class CommandHook:
         if not text:
             return ANSWERS[payload.event]()
         try:
-            answer = json.loads(text)
+            answer = loads(text)
         except ValueError:
             raise HookError(f"what it wrote is no JSON: {text[:80]!r}") from None
         return checked(payload.event, answer)

@@ -8,6 +8,7 @@ from typing import Any
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.records import McpError, ToolInfo
 from tui_agent.agent.mcp.server import McpServer
+from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
@@ -93,7 +94,7 @@ class McpSearchTool(DynamicTool):
         inner = values.get("arguments") or {}
         if isinstance(inner, str):
             try:
-                inner = json.loads(inner)
+                inner = loads(inner)
             except ValueError:
                 inner = None
         if not isinstance(inner, dict):

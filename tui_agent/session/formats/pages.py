@@ -9,6 +9,7 @@ from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
+    EffortChangeEntry,
     Entry,
     ModeChangeEntry,
     ModelChangeEntry,
@@ -109,6 +110,8 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
             return f"#{entry.target} {_EDITS[entry.action]}"
         case ModelChangeEntry():
             return f"Model: {entry.model}"
+        case EffortChangeEntry():
+            return f"Effort: {entry.level}"
         case ModeChangeEntry():
             return f"Mode: {entry.mode}"
         case _:

@@ -5,10 +5,12 @@ The format is described in Pi's ``docs/session.md``.
 
 from collections.abc import Iterable
 
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
     CompactionEntry,
+    EffortChangeEntry,
     Entry,
     ModelChangeEntry,
     ShellEntry,
@@ -98,6 +100,8 @@ class _Reader:
                 entry = self._message(node.node("message"))
             case "model_change":
                 entry = ModelChangeEntry(model=f"{node.text('provider')}/{node.text('modelId')}")
+            case "thinking_level_change":
+                entry = self._effort(node)
             case "compaction":
                 entry = self._compaction(node)
             case "branch_summary":
@@ -117,6 +121,13 @@ class _Reader:
             self._make.pass_over(name, parent)
         else:
             self._make.add(entry.model_copy(update={"created_at": at}), parent, name=name)
+
+    def _effort(self, node: Node) -> EffortChangeEntry | None:
+        try:
+            return EffortChangeEntry(effort=Effort(node.text("thinkingLevel")))
+        except ValueError:
+            self._make.leave_out("thinking level of another name")
+            return None
 
     def _message(self, message: Node) -> Entry | None:
         match role := message.text("role"):

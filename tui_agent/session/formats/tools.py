@@ -1,7 +1,6 @@
 """What other programs' tool calls tell of files and commands, in the terms of our own results."""
 
-import json
-
+from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolCallPart, ToolMetadata
 
 __all__ = ["facts_of"]
@@ -16,7 +15,7 @@ _TITLE_CHARS = 200
 def facts_of(call: ToolCallPart | None) -> tuple[str, ToolMetadata]:
     """Return what a result is called in a list, and which file it read or changed."""
     try:
-        arguments = json.loads(call.arguments) if call is not None else {}
+        arguments = loads(call.arguments) if call is not None else {}
     except ValueError:
         arguments = {}
     if call is None or not isinstance(arguments, dict):

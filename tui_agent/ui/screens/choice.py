@@ -20,8 +20,12 @@ class ChoiceScreen(Dialog[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "back", show=False)]
 
-    def __init__(self, question: str, answers: Sequence[tuple[str, str]], details: str = "") -> None:
+    def __init__(
+        self, question: str, answers: Sequence[tuple[str, str]], details: str = "", *, at: str | None = None
+    ) -> None:
+        """Make the question. ``at`` is the answer that is highlighted at first."""
         super().__init__()
+        self._at = at
         self._question = question
         self._answers = answers
         self._details = details
@@ -34,6 +38,12 @@ class ChoiceScreen(Dialog[str | None]):
                 yield Static(self._details, classes="dialog-text", markup=False)
             yield OptionList(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
             yield KeyLine("enter choose  esc back", classes="dialog-keys")
+
+    def on_mount(self) -> None:
+        """Highlight the answer to begin with."""
+        keys = [key for key, _text in self._answers]
+        if self._at in keys:
+            self.query_one(OptionList).highlighted = keys.index(self._at)
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -219,6 +219,7 @@ class MainScreen(Guarded, Screen[None]):
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
+        self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
         self.app.sub_title = one_line(info.title, 60)
 

@@ -1,7 +1,10 @@
-"""Pick a model: those that can be used now first, with window, price and abilities; any other id can be typed."""
+"""Pick a model: those that can be used now first, with window, price and abilities; any other id can be typed.
+
+Servers of the user's are asked what they have while the list is shown already.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +16,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tui_agent.app.format import tokens, visible
-from tui_agent.app.services import ModelRow
+from tui_agent.app.services import AppServices, ModelRow
 from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
 from tui_agent.ui.widgets.key_line import KeyLine
 
@@ -69,14 +72,16 @@ class ModelPicker(PickerScreen[str]):
 
     @dataclass
     class Loaded(Message):
-        """The catalog was read."""
+        """The catalog was read; ``told`` is how asking servers went, a line each, nothing before they were asked."""
 
         models: Sequence[ModelRow]
+        told: Sequence[str] = ()
 
-    def __init__(self, models: Callable[[], Sequence[ModelRow]], current: str) -> None:
+    def __init__(self, services: AppServices, current: str) -> None:
         super().__init__()
-        self._source = models
+        self._services = services
         self._current = current
+        self._told = ""
         self._models: list[ModelRow] | None = None
         self._only_ready = False
 
@@ -88,12 +93,15 @@ class ModelPicker(PickerScreen[str]):
 
     @work(group="models")
     async def _load(self) -> None:
-        self.post_message(self.Loaded(await asyncio.to_thread(self._source)))
+        self.post_message(self.Loaded(await asyncio.to_thread(self._services.models)))
+        if told := await self._services.ask_servers(None):
+            self.post_message(self.Loaded(await asyncio.to_thread(self._services.models), told))
 
     def on_model_picker_loaded(self, message: Loaded) -> None:
-        """Show the models."""
+        """Show the models; the highlight stays on the one it is on."""
         self._models = order(message.models, self._current)
-        self._show_which()
+        self._told = " · ".join(message.told)
+        self._show_which(at=self.highlighted)
 
     def action_switch(self) -> None:
         """Show the models that can be used now, or all of them again."""
@@ -101,14 +109,19 @@ class ModelPicker(PickerScreen[str]):
         if self._models is not None:
             self._show_which()
 
-    def _show_which(self) -> None:
-        self.heading.update("Models that are ready" if self._only_ready else self.HEADING)
+    def _show_which(self, *, at: str | None = None) -> None:
+        heading = "Models that are ready" if self._only_ready else self.HEADING
+        told = self.styled(f"  {visible(self._told)}" if self._told else "", "faint")
+        self.heading.update(Content.assemble(heading, told))
         self.empty.update(self.NONE_READY if self._only_ready else self.EMPTY)
         self.keys.show(self.KEYS_OF_READY if self._only_ready else self.KEYS)
-        self.refill(self.field.value.strip())
+        self._fill(self.field.value.strip(), at)
 
     def refill(self, query: str) -> None:
         """Show what fits; an id that is none of them is offered as typed."""
+        self._fill(query, None)
+
+    def _fill(self, query: str, at: str | None) -> None:
         if self._models is None:
             return
         models = [row for row in self._models if row.has_key] if self._only_ready else self._models
@@ -116,7 +129,7 @@ class ModelPicker(PickerScreen[str]):
         rows = [Row(row.id, self._row(row, offsets)) for row, offsets in found]
         if "/" in query and not any(row.id == query for row, _ in found):
             rows.append(Row(_TYPED + query, Content.assemble("Use ", self.styled(visible(query), "strong"))))
-        self.show(rows)
+        self.show(rows, at=at)
 
     def pick(self, key: str) -> None:
         """Take it."""

@@ -173,7 +173,7 @@ class SettingsScreen(PickerScreen[None]):
         from tui_agent.ui.screens.themes import ThemePicker
 
         if row.key in MODELS:
-            return ModelPicker(self._main.desk.services.models, _written(row))
+            return ModelPicker(self._main.desk.services, _written(row))
         if row.key == "ui.theme":
             return ThemePicker()
         if row.choices:

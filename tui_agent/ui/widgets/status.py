@@ -1,4 +1,4 @@
-"""The last line: mode, model, leaf and what goes on; on the right the keys that work now."""
+"""The last line: mode, model, effort, leaf and what goes on; on the right the keys that work now."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -78,6 +78,8 @@ class StatusLine(Guarded, Widget):
     """The agent's mode."""
     model: reactive[str] = reactive("")
     """The model's id."""
+    effort: reactive[str] = reactive("")
+    """How much the model is asked to think; empty when that is left to it."""
     leaf: reactive[int | None] = reactive(None)
     """The session's leaf."""
     warnings: reactive[int] = reactive(0)
@@ -119,7 +121,8 @@ class StatusLine(Guarded, Widget):
 
     def _left(self) -> Content:
         now = describe(self.state, self._clock())
-        facts = [one_line(self.mode, 12), short_model(self.model)]
+        model = f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
+        facts = [one_line(self.mode, 12), model]
         if self.leaf is not None and self.size.width >= 70:
             facts.append(f"#{self.leaf}")
         if now and self.size.width < 50:

@@ -10,6 +10,7 @@ from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
+    EffortChangeEntry,
     Entry,
     FilePart,
     ImagePart,
@@ -92,6 +93,8 @@ def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: PLR09
             return [MarkerBlock("context_edit", f"{done} #{entry.target} in the context", actions=("undo", "jump"))]
         case ModelChangeEntry():
             return [MarkerBlock("model_change", f"Model: {entry.model}")]
+        case EffortChangeEntry():
+            return [MarkerBlock("effort_change", f"Effort: {entry.level}")]
         case ModeChangeEntry():
             return [MarkerBlock("mode_change", f"Mode: {entry.mode}")]
         case _:

@@ -7,6 +7,7 @@ from typing import Final
 
 from tui_agent.agent.permissions.notes import note_of
 from tui_agent.app import format as wording
+from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line, indented
@@ -317,7 +318,7 @@ class CardBlock(FoldingBlock):
 
 def _arguments(text: str) -> dict[str, object]:
     try:
-        value = json.loads(text)
+        value = loads(text)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

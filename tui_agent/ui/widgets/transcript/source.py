@@ -24,7 +24,9 @@ LIVE: Final = "live"
 """The kind of the answer that is being streamed and of other items that are no entries."""
 
 _NOTHING: Final = {"system": 0, "checkpoint": 0}
-_ONE_LINE: Final = {"compaction", "branch_summary", "prune", "context_edit", "model_change", "mode_change"}
+_ONE_LINE: Final = {
+    "compaction", "branch_summary", "prune", "context_edit", "model_change", "effort_change", "mode_change",
+}  # fmt: skip
 
 
 def estimate(kind: str, size: int, width: int) -> int:

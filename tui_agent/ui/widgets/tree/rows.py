@@ -66,7 +66,7 @@ class Rows:
         return numbers
 
 
-QUIET_KINDS = frozenset({"system", "checkpoint", "model_change", "mode_change", "context_edit"})
+QUIET_KINDS = frozenset({"system", "checkpoint", "model_change", "effort_change", "mode_change", "context_edit"})
 """Kinds that only "everything" shows."""
 
 _QUIET = "".join(KIND_LETTERS[kind] for kind in sorted(QUIET_KINDS))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui_agent.model import lines
-from tui_agent.model.lines import Event
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.lines import Event
 
 _REASONS = {
     "stop": "stop",

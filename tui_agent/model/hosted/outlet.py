@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from tui_agent.model.lines import CALL_DELTA, TEXT, THINKING, WINDOW, Event, encode, size_of
+from tui_agent.model.hosted.lines import CALL_DELTA, TEXT, THINKING, WINDOW, Event, encode, size_of
 
 _JOINED = {TEXT: 1, THINKING: 1, CALL_DELTA: 4}
 """Events whose last field is a piece of text, and how many fields must agree for two to become one."""

@@ -1,34 +1,27 @@
 """The model host: the process that has litellm, answers requests given as JSON lines, and does nothing else.
 
-``python -m tui_agent.model.host`` speaks over stdin and stdout and ends with its parent. With ``--socket PATH`` it
-serves every program of the user over a private Unix socket and stays for some idle time. Its stderr is a log file.
-The lines are described in ``tui_agent.model.lines``. It retries nothing.
+``python -m tui_agent.model.hosted.host`` speaks over stdin and stdout and ends with its parent. Its stderr is a log
+file. The lines are described in ``tui_agent.model.hosted.lines``. It retries nothing.
 """
 
-import argparse
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import select
-import socket
 import sys
 import threading
 import time
 import warnings
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
-from tui_agent.model import lines
-from tui_agent.model.assembly import Assembly, call_ids
-from tui_agent.model.library import load
-from tui_agent.model.meeting import listen
-from tui_agent.model.outlet import Channel, Outlet
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.assembly import Assembly, call_ids
+from tui_agent.model.hosted.library import load
+from tui_agent.model.hosted.outlet import Channel
+from tui_agent.model.hosted.serving import Connection, SlowError
 from tui_agent.model.redaction import RedactingFormatter
-from tui_agent.model.rehearsal import rehearse
-from tui_agent.model.serving import Connection, SharedHost, SlowError
 
 log = logging.getLogger("tui_agent.host")
 
@@ -64,8 +57,8 @@ class Caller:
         try:
             async with _within(first, "timeout"):
                 stream = await self._begin(call)
-            await self._pump(stream, assembly, channel, limits)
-            _check_complete(stream, assembly, lenient=limits["lenient"])
+            is_said = await self._pump(stream, assembly, channel, limits)
+            _check_complete(assembly, is_said=is_said, lenient=limits["lenient"])
             channel.send([lines.USAGE, _usage_of(stream)])
             for event in assembly.end():
                 channel.send(event)
@@ -90,8 +83,10 @@ class Caller:
             return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
-    async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, Any]) -> None:
+    async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, Any]) -> bool:
+        """Pass an answer on; returns whether the provider said why it ended."""
         chunks = aiter(stream)
+        is_said = False
         turn_began = time.monotonic()
         wait, cause = limits["first_byte"], "timeout"
         while True:
@@ -99,13 +94,14 @@ class Caller:
                 async with _within(wait, cause):
                     chunk = await anext(chunks)
             except StopAsyncIteration:
-                return
+                return is_said or _says_why(stream)
             except Exception:
                 # What goes wrong after the answer is complete (odd usage, mostly) doesn't make it incomplete.
                 if assembly.finish is None:
                     raise
                 log.exception("after the answer was complete")
-                return
+                return True
+            is_said = is_said or _says_why(stream)
             for event in assembly.take(chunk):
                 channel.send(event)
             wait, cause = limits["stall"], "stalled"
@@ -136,15 +132,22 @@ async def _close(stream: Any) -> None:
         log.exception("closing a stream")
 
 
-def _check_complete(stream: Any, assembly: Assembly, *, lenient: bool) -> None:
+def _check_complete(assembly: Assembly, *, is_said: bool, lenient: bool) -> None:
     """Tell an answer that ended from one whose connection ended: litellm says "stop" to both.
 
     Small servers leave the reason out; from those (``lenient``) what can be used is taken for whole.
     """
-    if getattr(stream, "received_finish_reason", "unknown") is not None:
-        return
-    if not (lenient and assembly.is_usable):
+    if not is_said and not (lenient and assembly.is_usable):
         raise ConnectionResetError("the answer ended without saying why")
+
+
+def _says_why(stream: Any) -> bool:
+    """Whether the provider has said by now why its answer ends; Gemini's reason stands with the last piece of content.
+
+    A stream that doesn't keep the reason is believed.
+    """
+    names = ("received_finish_reason", "intermittent_finish_reason")
+    return not hasattr(stream, names[0]) or any(getattr(stream, name, None) is not None for name in names)
 
 
 def _usage_of(stream: Any) -> dict[str, Any] | None:
@@ -197,25 +200,7 @@ def _watch_parent(incoming: int, serving: threading.Event) -> None:
     threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
-def _settle(path: Path) -> socket.socket | None:
-    """Go on in a child of nobody that listens at ``path``; None in it when another host does so already.
-
-    The process that was started ends as soon as one can connect.
-    """
-    told, tell = os.pipe()
-    if os.fork():
-        os.close(tell)
-        os.read(told, 1)
-        os._exit(0)
-    os.close(told)
-    os.setsid()
-    listener = listen(path)
-    os.close(tell)
-    return listener
-
-
 async def _serve_parent(caller: Caller, began: float, incoming: int, outgoing: int) -> None:
-    await _rehearse(caller)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", 0))
@@ -224,35 +209,8 @@ async def _serve_parent(caller: Caller, began: float, incoming: int, outgoing: i
     await Connection(caller, reader, writer).serve(_ready(began))
 
 
-async def _serve_socket(caller: Caller, began: float, listener: socket.socket, keep_warm: float) -> None:
-    await _rehearse(caller)
-    await SharedHost(caller, _ready(began), keep_warm).serve(listener)
-
-
 def _ready(began: float) -> dict[str, Any]:
     return {"version": lines.VERSION, "pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
-
-
-async def _rehearse(caller: Caller) -> None:
-    """Load what the first request would load. Without it everything works, only later."""
-    limits = {"connect": 5.0, "first_byte": 5.0, "stall": 5.0, "lenient": False}
-    try:
-        await rehearse(lambda call: caller.answer(call, limits, Outlet(_Nowhere()).open(0)))
-    except Exception:
-        log.exception("rehearsal")
-    # What is there now stays; looking through all of it for garbage first takes a quarter of a second and finds none.
-    gc.freeze()
-    gc.enable()
-
-
-class _Nowhere:
-    """A writer whose lines nobody reads."""
-
-    def write(self, data: bytes) -> None:
-        """Forget the bytes."""
-
-    async def drain(self) -> None:
-        """Have room always."""
 
 
 def _log_to_stderr() -> None:
@@ -265,26 +223,14 @@ def _log_to_stderr() -> None:
 def main() -> None:
     """Run the host."""
     began = time.monotonic()
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--socket", type=Path, help="serve over this Unix socket instead of stdin and stdout")
-    parser.add_argument("--keep-warm", type=float, default=0.0, help="idle seconds before a socket's host ends")
-    options = parser.parse_args()
     _log_to_stderr()
     incoming, outgoing = _take_standard_streams()
-    listener, serving = None, threading.Event()
-    if options.socket is None:
-        _watch_parent(incoming, serving)
-    else:
-        listener = _settle(options.socket)
-        if listener is None:
-            return
+    serving = threading.Event()
+    _watch_parent(incoming, serving)
     caller = Caller(load())
     serving.set()
     with contextlib.suppress(KeyboardInterrupt):
-        if listener is None:
-            asyncio.run(_serve_parent(caller, began, incoming, outgoing))
-        else:
-            asyncio.run(_serve_socket(caller, began, listener, options.keep_warm))
+        asyncio.run(_serve_parent(caller, began, incoming, outgoing))
     # Threads of libraries must not hold the process.
     os._exit(0)
 

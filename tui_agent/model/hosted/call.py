@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tui_agent.context.request import ContentText, Message, ModelRequest, wire_tool
+from tui_agent.context.request import ContentText, Effort, Message, ModelRequest, wire_tool
 from tui_agent.model.route import Route
 
 _MARK = {"type": "ephemeral"}
@@ -23,6 +23,8 @@ def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = Tr
             call["tool_choice"] = request.tool_choice
     if request.max_output_tokens is not None:
         call["max_tokens"] = request.max_output_tokens
+    if request.effort is not None:
+        call.setdefault("reasoning_effort", "none" if request.effort is Effort.OFF else str(request.effort))
     return call
 
 
@@ -106,6 +108,6 @@ def _reasoning(blobs: Iterable[str], route: Route) -> dict[str, Any]:
                 fields.setdefault(name, []).extend(data[name])
         if isinstance(data.get("provider_specific_fields"), dict):
             fields["provider_specific_fields"] = data["provider_specific_fields"]
-        if route.provider.takes_reasoning_content and isinstance(data.get("reasoning_content"), str):
+        if route.provider.chat.reasoning_back == "reasoning_content" and isinstance(data.get("reasoning_content"), str):
             fields["reasoning_content"] = fields.get("reasoning_content", "") + data["reasoning_content"]
     return fields

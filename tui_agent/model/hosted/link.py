@@ -1,27 +1,22 @@
-"""The program's end of the line to a model host: starts or finds the process, hands its events to requests."""
+"""The program's end of the line to a model host: starts the process, hands its events to requests."""
 
 import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tui_agent.model import lines
-from tui_agent.model.lines import Event, LineReader
-from tui_agent.model.meeting import peer_pid, socket_path
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.lines import Event, LineReader
 
 log = logging.getLogger(__name__)
 
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
-_CONNECTS = 60
-"""Times to connect to a host that was found or started; one that ends just then is not waited for any longer."""
-_CONNECT_PAUSE = 0.05
 _GRACE = 2.0
 """Seconds the process gets to end by itself."""
 
@@ -44,7 +39,7 @@ def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
     for name in ("NO_PROXY", "no_proxy"):
         # Servers on this machine are never behind the proxy.
         kept[name] = f"{environ[name]},{_LOOPBACK}" if environ.get(name) else _LOOPBACK
-    kept["PYTHONPATH"] = str(Path(__file__).parents[2])
+    kept["PYTHONPATH"] = str(Path(__file__).parents[3])
     return kept
 
 
@@ -87,14 +82,14 @@ class Link:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        process: asyncio.subprocess.Process | None = None,
+        process: asyncio.subprocess.Process,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._process = process
         self._inboxes: dict[int, Inbox] = {lines.HOST: Inbox()}
         self._reading = asyncio.create_task(self._read())
-        self.pid: int | None = None if process is None else process.pid
+        self.pid = process.pid
         self._killed = False
         self.ended = asyncio.Event()
 
@@ -144,24 +139,18 @@ class Link:
     def kill(self) -> None:
         """End the host at once."""
         self._killed = True
-        pid = self.pid
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-        elif pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
         self._writer.close()
 
     async def aclose(self) -> None:
-        """Leave the host; a private one ends."""
+        """Have the host end."""
         self.send({"op": "shutdown"})
         self._writer.close()
         try:
             async with asyncio.timeout(_GRACE):
                 await self._reading
-                if self._process is not None:
-                    await self._process.wait()
+                await self._process.wait()
         except TimeoutError:
             self.kill()
         self._reading.cancel()
@@ -174,27 +163,25 @@ class Link:
                 for number, events in incoming.feed(data):
                     if inbox := self._inboxes.get(number):
                         inbox.put(events)
-            reason = "it ended"
-        except (OSError, ValueError) as error:
-            reason = str(error)
-        await self._end(reason)
+        except (OSError, ValueError):
+            log.exception("reading the model host")
+        await self._end()
 
-    async def _end(self, reason: str) -> None:
-        if self._process is not None:
-            try:
-                async with asyncio.timeout(_GRACE):
-                    status = await self._process.wait()
-            except TimeoutError:
-                self._process.kill()
+    async def _end(self) -> None:
+        try:
+            async with asyncio.timeout(_GRACE):
                 status = await self._process.wait()
-            reason = f"signal {-status}" if status < 0 else f"exit status {status}"
+        except TimeoutError:
+            self._process.kill()
+            status = await self._process.wait()
+        ended = f"signal {-status}" if status < 0 else f"exit status {status}"
         for inbox in self._inboxes.values():
-            inbox.fail(HostGoneError(reason))
+            inbox.fail(HostGoneError(ended))
         self.ended.set()
 
 
-async def start_private(environ: Mapping[str, str], log_path: Path | None) -> Link:
-    """Start a host of this program's own, which ends with it.
+async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
+    """Start a host, which ends with this program.
 
     Raises:
         OSError: no process could be started.
@@ -214,51 +201,9 @@ async def start_private(environ: Mapping[str, str], log_path: Path | None) -> Li
     return Link(process.stdout, process.stdin, process)
 
 
-async def join_shared(environ: Mapping[str, str], log_path: Path | None, directory: Path, keep_warm: float) -> Link:
-    """Connect to the host that the user's programs share, starting it when there is none.
-
-    Raises:
-        HostGoneError: no private socket can be had, or nobody answers at it.
-        OSError: no process could be started.
-    """
-    path = socket_path(directory, host_environment(environ))
-    if path is None:
-        raise HostGoneError(f"no private socket in {directory}")
-    if link := await _connect(path):
-        return link
-    with _log_file(log_path) as log_file:
-        starter = await asyncio.create_subprocess_exec(
-            *_command(),
-            f"--socket={path}",
-            f"--keep-warm={keep_warm}",
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=log_file,
-            env=host_environment(environ),
-            cwd=Path(sys.executable).anchor,
-        )
-    # It leaves a child behind that has the socket, or found that another program's has it.
-    await starter.wait()
-    for _ in range(_CONNECTS):
-        if link := await _connect(path):
-            return link
-        await asyncio.sleep(_CONNECT_PAUSE)
-    raise HostGoneError("the shared host doesn't answer")
-
-
-async def _connect(path: Path) -> Link | None:
-    try:
-        reader, writer = await asyncio.open_unix_connection(str(path))
-    except OSError:
-        return None
-    link = Link(reader, writer)
-    link.pid = peer_pid(writer.get_extra_info("socket"))
-    return link
-
-
 def _command() -> tuple[str, ...]:
     # -P keeps the working directory out of the import path.
-    return sys.executable, "-P", "-m", "tui_agent.model.host"
+    return sys.executable, "-P", "-m", "tui_agent.model.hosted.host"
 
 
 @contextlib.contextmanager

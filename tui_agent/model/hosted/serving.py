@@ -1,14 +1,13 @@
-"""How the model host serves programs: requests of one connection side by side, connections of one socket."""
+"""How the model host serves its program: requests side by side."""
 
 import asyncio
 import logging
-import socket
 from typing import Any, Protocol
 
-from tui_agent.model import lines
 from tui_agent.model.failures import describe
-from tui_agent.model.lines import LineReader
-from tui_agent.model.outlet import Channel, Outlet
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.lines import LineReader
+from tui_agent.model.hosted.outlet import Channel, Outlet
 
 log = logging.getLogger("tui_agent.host")
 
@@ -34,7 +33,7 @@ class Answerer(Protocol):
 
 
 class Connection:
-    """One program that talks to the host."""
+    """The program that talks to the host."""
 
     def __init__(self, caller: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._caller = caller
@@ -100,36 +99,3 @@ class Connection:
             channel.send([lines.FAILED, failure])
         finally:
             self._outlet.close(number)
-
-
-class SharedHost:
-    """Serves many programs over a socket and ends when none came for a while."""
-
-    def __init__(self, caller: Answerer, ready: dict[str, Any], keep_warm: float) -> None:
-        self._caller = caller
-        self._ready = ready
-        self._keep_warm = keep_warm
-        self._open = 0
-        self._ended = asyncio.Event()
-        self._alarm: asyncio.TimerHandle | None = None
-
-    async def serve(self, listener: socket.socket) -> None:
-        """Serve until nobody was connected for ``keep_warm`` seconds."""
-        server = await asyncio.start_unix_server(self._connected, sock=listener)
-        self._set_alarm()
-        async with server:
-            await self._ended.wait()
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
-        if self._alarm is not None:
-            self._alarm.cancel()
-        try:
-            await Connection(self._caller, reader, writer).serve(self._ready)
-        finally:
-            self._open -= 1
-            self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        if self._open == 0:
-            self._alarm = asyncio.get_running_loop().call_later(self._keep_warm, self._ended.set)

@@ -1,0 +1,171 @@
+"""How much a model thinks: chosen, kept by the branch, lowered to what a model has, and told once."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.agent.test_subagents import is_child, task, with_subagents
+from tests.support.agents import MODEL, Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.events import Notice
+from tui_agent.context.request import Effort, ModelRequest
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, EffortChangeEntry
+from tui_agent.session.session import Session
+
+
+def opened_again(harness: Harness) -> Agent:
+    session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1, read_only=True)
+    return Agent(session, harness.agent.ports, model=MODEL)
+
+
+def asked(client: ScriptedClient) -> list[Effort | None]:
+    return [request.effort for request in client.requests]
+
+
+def notices(harness: Harness) -> list[str]:
+    return [notice.message for notice in harness.of(Notice)]
+
+
+async def test_it_is_left_to_the_model_until_somebody_chooses(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client)
+    await harness.say("go")
+    harness.agent.change_effort(Effort.HIGH)
+    await harness.say("go on")
+    assert asked(client) == [None, Effort.HIGH]
+    assert {request.session for request in client.requests} == {harness.session.id}
+    assert notices(harness) == []
+
+
+async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One."), Reply("Two."), Reply("Three.")])
+    harness = make_agent(tmp_path, client)
+    harness.agent.change_effort(Effort.LOW)
+    await harness.say("go")
+    before = harness.session.leaf
+    harness.agent.change_effort(Effort.MAX)
+    await harness.say("think hard")
+    there = harness.session.leaf
+    assert opened_again(harness).effort.asked is Effort.MAX
+    await harness.agent.navigator.go(before)
+    assert harness.agent.effort.asked is Effort.LOW
+    await harness.say("another way")
+    assert asked(client) == [Effort.LOW, Effort.MAX, Effort.LOW]
+    await harness.agent.navigator.go(there)
+    assert harness.agent.effort.asked is Effort.MAX
+
+
+async def test_it_outlives_a_compaction(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("An answer.")]))
+    harness.agent.change_effort(Effort.HIGH)
+    await harness.say("go")
+    last = harness.session.leaf
+    harness.session.append(
+        CompactionEntry(summary="s", first_kept_id=last, tokens_before=9, tokens_after=1, trigger="manual")
+    )
+    assert opened_again(harness).effort.asked is Effort.HIGH
+
+
+async def test_choosing_what_holds_appends_nothing_and_default_takes_it_back(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One.")])
+    harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.MEDIUM)
+    harness.agent.change_effort(Effort.HIGH)
+    harness.agent.change_effort(Effort.HIGH)
+    harness.agent.change_effort(None)
+    await harness.say("go")
+    assert [entry.effort for entry in harness.path() if isinstance(entry, EffortChangeEntry)] == [Effort.HIGH, None]
+    assert asked(client) == [Effort.MEDIUM]
+
+
+async def test_a_change_during_a_run_counts_from_the_next_step_and_parts_no_call_from_its_result(
+    tmp_path: Path,
+) -> None:
+    def script(_request: ModelRequest) -> Reply:
+        if len(client.requests) > 1:
+            return Reply("Done.")
+        harness.agent.change_effort(Effort.MINIMAL)
+        return Reply(calls=(Call("ls", json.dumps({"path": "."})),))
+
+    client = ScriptedClient(script)
+    harness = make_agent(tmp_path, client)
+    await harness.say("go")
+    assert asked(client) == [None, Effort.MINIMAL]
+    assert harness.kinds()[-4:] == ["assistant", "tool_result", "effort_change", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sent", "said"),
+    [
+        (Effort.MAX, Effort.HIGH, "has no effort max: it is asked for high. It has off, low, high."),
+        (Effort.MINIMAL, Effort.LOW, "has no effort minimal: it is asked for low."),
+        (Effort.OFF, Effort.OFF, None),
+    ],
+)
+async def test_a_level_a_model_lacks_is_lowered_and_told_once_with_those_it_has(
+    tmp_path: Path, chosen: Effort, sent: Effort, said: str | None
+) -> None:
+    client = ScriptedClient([Reply("One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client)
+    harness.directory.efforts[MODEL] = (Effort.HIGH, Effort.LOW, Effort.OFF)
+    harness.agent.change_effort(chosen)
+    await harness.say("go")
+    await harness.say("go on")
+    assert asked(client) == [sent, sent]
+    assert [said in notice for notice in notices(harness)] == ([True] if said else [])
+
+
+async def test_a_model_that_can_not_be_told_gets_nothing_and_only_a_choice_is_told(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.HIGH)
+    harness.directory.efforts[MODEL] = ()
+    await harness.say("go")
+    assert (asked(client), notices(harness)) == ([None], [])
+    harness.agent.change_effort(Effort.LOW)
+    assert notices(harness) == [f"{MODEL} can't be told how much to think: low has no effect."]
+
+
+async def test_another_model_is_asked_for_what_it_has_of_the_same_choice(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client)
+    harness.directory.efforts["test/small"] = (Effort.LOW, Effort.MEDIUM)
+    harness.agent.change_effort(Effort.MAX)
+    await harness.say("go")
+    harness.agent.change_model("test/small")
+    await harness.say("go on")
+    assert asked(client) == [Effort.MAX, Effort.MEDIUM]
+    assert notices(harness) == ["test/small has no effort max: it is asked for medium. It has low, medium."]
+
+
+async def test_it_does_not_change_what_the_model_reads(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("One."), Reply("Two.")])
+    harness = make_agent(tmp_path, client)
+    await harness.say("go")
+    harness.agent.change_effort(Effort.HIGH)
+    await harness.say("go on")
+    first, second = client.requests
+    assert [message.text for message in second.messages[: len(first.messages)]] == [
+        message.text for message in first.messages
+    ]
+    assert second.tools == first.tools
+
+
+@pytest.mark.parametrize(("own", "expected"), [(Effort.LOW, Effort.LOW), (None, Effort.HIGH)])
+async def test_a_subagent_thinks_as_its_kind_says_or_as_its_parent_does(
+    tmp_path: Path, own: Effort | None, expected: Effort
+) -> None:
+    def script(request: ModelRequest) -> Reply:
+        if is_child(request) or any(message.role == "tool" for message in request.messages):
+            return Reply("Done.")
+        return Reply(calls=(task("explore", "Where is the bug?"),))
+
+    client = ScriptedClient(script)
+    harness, _opened = with_subagents(tmp_path, client)
+    harness.agent.ports.agents = (AgentSpec("explore", "finds", prompt="You explore.", effort=own),)
+    harness.agent.change_effort(Effort.HIGH)
+    await harness.say("go")
+    assert [request.effort for request in client.requests if is_child(request)] == [expected]
+    assert asked(client)[-1] is Effort.HIGH
+    assert [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry)][-1] == "Done."

@@ -1,0 +1,226 @@
+"""How requests reach servers and what comes of odd ones: connections, proxies, refusals, what is left out next time."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.support.model_client import OPENAI_KEY, ask, collect, host_client
+from tests.support.model_server import Fault, ModelServer, Recorded, Turn, status
+from tui_agent.context.request import ContentText, Message
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.client import ProviderClient
+from tui_agent.model.protocol import ErrorKind
+from tui_agent.model.route import Router
+from tui_agent.model.settings import ModelSettings, ProviderSettings
+from tui_agent.session.effort import Effort
+
+DOCUMENT = (
+    b'{"choices": [{"finish_reason": "stop", "message": {"content": "whole"}}],'
+    b' "usage": {"prompt_tokens": 3, "completion_tokens": 1}}'
+)
+
+
+@contextmanager
+def answering(head: bytes, body: bytes) -> Iterator[str]:
+    """A server that answers every request with the same bytes and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _address = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(head + b"connection: close\r\n\r\n" + body)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def client_at(url: str) -> ProviderClient:
+    models = {"openai/own": ModelSettings(base_url=url)}
+    return ProviderClient(Router(Catalog(models), {}, models=models))
+
+
+async def test_a_server_that_does_not_stream_is_read_all_the_same() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n", DOCUMENT) as url:
+        client = client_at(url)
+        answer = await collect(client, ask("openai/own"))
+        await client.aclose()
+
+    assert (answer.error, answer.text) == (None, "whole")
+    assert answer.usage is not None
+
+
+async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n", b"<html><body>Welcome</body></html>") as url:
+        client = client_at(url)
+        error = (await collect(client, ask("openai/own"))).error
+        await client.aclose()
+
+    assert error is not None
+    assert error.kind is ErrorKind.NOT_FOUND
+    assert "check base_url" in error.message
+
+
+async def test_a_redirection_says_where_to_and_takes_no_key_there(server: ModelServer) -> None:
+    head = f"HTTP/1.1 308 Moved\r\nlocation: {server.openai_url}/chat/completions\r\ncontent-length: 0\r\n".encode()
+    with answering(head, b"") as url:
+        client = client_at(url)
+        error = (await collect(client, ask("openai/own"))).error
+        await client.aclose()
+
+    assert error is not None
+    assert server.openai_url in error.message
+    assert server.requests == []
+
+
+async def test_a_connection_is_used_again_and_a_dropped_one_is_not(server: ModelServer) -> None:
+    client = host_client(server)
+    server.play(Turn("one"), Turn("two"), Turn("word " * 500, delay=0.01), Turn("four"))
+
+    await collect(client, ask("openai/gpt-4o"))
+    await collect(client, ask("openai/gpt-4o"))
+    stream = client.stream(ask("openai/gpt-4o"))
+    await anext(stream)
+    await stream.aclose()
+    await server.until(lambda server: server.requests[2].aborted)
+    await collect(client, ask("openai/gpt-4o"))
+    await client.aclose()
+
+    numbers = [request.connection for request in server.requests]
+    assert numbers[0] == numbers[1] == numbers[2]
+    assert numbers[3] != numbers[2]
+
+
+async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n", DOCUMENT) as url:
+        monkeypatch.setenv("HTTP_PROXY", url.removesuffix("/v1"))
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        far = client_at("http://far.invalid/v1")
+        near = host_client(server)
+        server.play(Turn("near"))
+        through = await collect(far, ask("openai/own"))
+        beside = await collect(near, ask("openai/gpt-4o"))
+        await asyncio.gather(far.aclose(), near.aclose())
+
+    assert (through.text, beside.text) == ("whole", "near")
+
+
+async def test_a_key_that_cannot_be_sent_says_so_and_is_not_shown() -> None:
+    models = {"openai/own": ModelSettings(base_url="http://127.0.0.1:9/v1", api_key_env="KEY")}
+    client = ProviderClient(Router(Catalog(models), {"KEY": "geheim…schlüssel"}, models=models))
+    error = (await collect(client, ask("openai/own"))).error
+    await client.aclose()
+
+    assert error is not None
+    assert "can't be sent" in error.message
+    assert "geheim" not in error.message
+
+
+async def test_half_characters_in_a_conversation_do_not_end_it(server: ModelServer) -> None:
+    client = host_client(server)
+    server.play(Turn("fine"))
+
+    answer = await collect(client, ask("openai/gpt-4o", "half \ud83d of it"))
+    await client.aclose()
+
+    assert answer.text == "fine"
+    assert server.requests[0].json["messages"][0]["content"] == "half ? of it"
+
+
+def strict(*fields: str) -> object:
+    """A server that refuses fields it doesn't know, one after the other."""
+
+    def script(request: Recorded) -> Turn:
+        found = [field for field in fields if field in request.json]
+        return status(400, f"Unknown parameter: '{found[0]}'.") if found else Turn("fine")
+
+    return script
+
+
+async def test_a_field_a_server_does_not_know_is_left_out_from_then_on(server: ModelServer) -> None:
+    client = host_client(server)
+    server.play_function(strict("stream_options", "reasoning_effort"))  # type: ignore[arg-type]
+
+    first = await collect(client, ask("openai/gpt-4o", effort=Effort.HIGH))
+    sent = len(server.requests)
+    second = await collect(client, ask("openai/gpt-4o", effort=Effort.HIGH))
+    other = await collect(client, ask("openai/gpt-4o-mini"))
+    await client.aclose()
+
+    assert (first.text, second.text, other.text) == ("fine", "fine", "fine")
+    assert sent == 3
+    assert len(server.requests) == sent + 1 + 2, "the next request knows; another model learns by itself"
+
+
+async def test_a_refusal_that_names_nothing_that_can_be_left_out_is_told(server: ModelServer) -> None:
+    client = host_client(server)
+    server.play(status(400, "Invalid 'messages[0].content': too odd."), Turn("never"))
+
+    error = (await collect(client, ask("openai/gpt-4o"))).error
+    await client.aclose()
+
+    assert error is not None
+    assert error.kind is ErrorKind.INVALID_REQUEST
+    assert len(server.requests) == 1
+
+
+async def test_a_gateway_without_responses_is_spoken_to_in_chat_completions(server: ModelServer) -> None:
+    def script(request: Recorded) -> Turn:
+        return status(404, "Not Found") if request.path.endswith("/responses") else Turn("fine")
+
+    providers = {"openai": ProviderSettings(base_url=server.openai_url)}
+    client = ProviderClient(Router(Catalog(), {"OPENAI_API_KEY": OPENAI_KEY}, providers=providers))
+    server.play_function(script)
+
+    texts = [(await collect(client, ask("openai/gpt-5.4"))).text for _ in range(2)]
+    await client.aclose()
+
+    assert texts == ["fine", "fine"]
+    assert [request.path.rpartition("/")[2] for request in server.requests] == [
+        "responses",
+        "completions",
+        "completions",
+    ]
+
+
+async def test_reasoning_a_server_refuses_is_not_sent_to_it_again(server: ModelServer) -> None:
+    def script(request: Recorded) -> Turn:
+        kept = [m for m in request.json["messages"] if "reasoning_content" in m]
+        return status(400, "Extra inputs are not permitted: messages.1.reasoning_content") if kept else Turn("fine")
+
+    models = {"openai/own": ModelSettings(base_url=server.openai_url)}
+    client = ProviderClient(Router(Catalog(models), {}, models=models))
+    server.play_function(script)
+
+    def thought(number: int) -> Message:
+        return Message("assistant", (ContentText("x"),), reasoning=(f'{{"reasoning_content": "hm {number}"}}',))
+
+    for count in (1, 2, 3):
+        answer = await collect(client, ask("openai/own", messages=[thought(number) for number in range(count)]))
+        assert answer.text == "fine"
+    await client.aclose()
+
+    assert len(server.requests) == 2 + 2 + 1, "one may be wrong by itself; a second tells that it takes none"
+
+
+async def test_nothing_is_started_for_what_is_spoken_to_directly(server: ModelServer) -> None:
+    client = host_client(server)
+    server.play(Turn("one"), Turn(fault=Fault("cut", after=1)))
+    client.warm("openai/gpt-4o")
+
+    await collect(client, ask("openai/gpt-4o"))
+    await collect(client, ask("anthropic/claude-sonnet-4-5"))
+
+    assert client.hosted.pid is None
+    await client.aclose()

@@ -1,0 +1,80 @@
+"""One model, many spellings: what is the same, and what only looks so."""
+
+import pytest
+
+from tui_agent.model.model_names import broader, maker_of, spelled
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("claude-sonnet-4-5", "anthropic/claude-sonnet-4.5", "anthropic.claude-sonnet-4-5", "Claude-4.5-Sonnet"),
+        ("claude-3-5-sonnet", "anthropic/claude-3.5-sonnet:beta", "claude-3.5-sonnet:thinking"),
+        ("gpt-oss-120b", "openai/gpt-oss-120b:free", "openai.gpt-oss-120b-1:0", "accounts/x/models/gpt-oss-120b"),
+        ("glm-4.6", "z-ai/glm-4.6:exacto", "zai-org/GLM-4.6", "accounts/fireworks/models/glm-4p6"),
+        ("qwen3-32b", "qwen/qwen-3-32b", "Qwen/Qwen3-32B", "qwen3:32b"),
+        ("minimax-m2.5", "minimax/MiniMax-M2.5", "MiniMaxAI/MiniMax-M2.5"),
+        ("llama-3.3-70b-instruct", "meta-llama/Llama-3.3-70B-Instruct", "us.meta.llama3-3-70b-instruct-v1:0"),
+    ],
+    ids=lambda names: names[0],
+)  # fmt: skip
+def test_spellings_of_one_model(names: tuple[str, ...]) -> None:
+    assert len({spelled(name) for name in names}) == 1
+
+
+@pytest.mark.parametrize(
+    ("dated", "plain"),
+    [
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5"),
+        ("gpt-5.1-2025-11-13", "gpt-5.1"),
+        ("mistral-large-latest", "mistral-large"),
+        ("deepseek-v4-flash-0731", "deepseek-v4-flash"),
+        ("gemini-3.1-pro-preview", "gemini-3.1-pro"),
+    ],
+)
+def test_a_date_says_no_other_model(dated: str, plain: str) -> None:
+    assert spelled(plain) in broader(spelled(dated))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("gpt-5", "gpt-5-mini"),
+        ("gpt-5", "gpt-5.1"),
+        ("gpt-4.1", "gpt-41"),
+        ("gpt-4o", "gpt-4"),
+        ("claude-sonnet-4-5", "claude-sonnet-4"),
+        ("claude-sonnet-5", "claude-opus-5"),
+        ("qwen2-57b-instruct", "qwen2.5-7b-instruct"),
+        ("llama-3-18b", "llama-3.1-8b"),
+        ("qwen3:8b", "qwen3:32b"),
+        ("glm-4.5", "glm-4.5-air"),
+        ("kimi-k2", "kimi-k2-thinking"),
+        ("o3", "o3-mini"),
+        ("deepseek-v3", "deepseek-v3.2"),
+    ],
+)
+def test_what_only_looks_alike(one: str, other: str) -> None:
+    assert not set(broader(spelled(one))) & set(broader(spelled(other)))
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "is_open"),
+    [
+        ("anthropic/claude-opus-5", "anthropic", False),
+        ("openai/gpt-5", "openai", False),
+        ("openai/gpt-oss-20b", "openai", True),
+        ("google/gemma-4-31b-it", "gemini", True),
+        ("Qwen/Qwen3-Coder", "dashscope", True),
+    ],
+)
+def test_makers(name: str, provider: str, is_open: bool) -> None:
+    maker = maker_of(spelled(name))
+
+    assert maker is not None
+    assert (maker.provider, maker.open) == (provider, is_open)
+
+
+def test_a_name_of_ones_own_has_no_maker() -> None:
+    assert maker_of(spelled("my-team/assistant")) is None

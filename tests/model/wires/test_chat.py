@@ -1,0 +1,464 @@
+"""Chat completions: what is posted, and answers as odd as servers send them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.wire_rounds import READ, Heard, first_path, read, request_of, route_to, second_body
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.model.errors import classify
+from tui_agent.model.protocol import ErrorKind, ReasoningDelta
+from tui_agent.model.retry import RETRIED
+from tui_agent.model.wires import chat
+from tui_agent.model.wires.wire import WireFailure
+from tui_agent.session.effort import Effort
+
+MODEL = "groq/some-model"
+
+
+def stream(*chunks: dict[str, Any], done: bool = True) -> bytes:
+    """Return chunks as a body."""
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([*lines, "data: [DONE]\n\n"] if done else lines).encode()
+
+
+def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def hear(*chunks: dict[str, Any], model: str = MODEL, done: bool = True, cut: int = 0, **settings: Any) -> Heard:
+    body = stream(*chunks, done=done)
+    reader = chat.reader(request_of(first_path(), model), route_to(model, **settings))
+    return read(reader, body, range(cut, len(body), cut) if cut else ())
+
+
+def ask(*messages: Message, model: str = MODEL, **fields: Any) -> ModelRequest:
+    return ModelRequest(model, messages or (Message("user", (ContentText("hi"),)),), **fields)
+
+
+def body(request: ModelRequest, **settings: Any) -> dict[str, Any]:
+    return chat.call(request, route_to(request.model, **settings)).body
+
+
+# -- the request --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        ("openai/gpt-4o", "max_completion_tokens"),
+        ("groq/x", "max_completion_tokens"),
+        ("deepseek/deepseek-chat", "max_tokens"),
+        ("openrouter/openai/gpt-5", "max_tokens"),
+    ],
+)
+def test_the_longest_answer_is_told_in_the_providers_own_field(model: str, field: str) -> None:
+    assert body(ask(model=model, max_output_tokens=77))[field] == 77
+
+
+def test_a_server_of_ones_own_behind_openais_name_is_asked_for_nothing_special() -> None:
+    settings = {"base_url": "http://localhost:1/v1"}
+    own = body(ask(model="openai/my-model", max_output_tokens=7, session="s"), **settings)
+    theirs = body(ask(model="openai/gpt-4o", max_output_tokens=7, session="s"), **settings)
+
+    assert (own["max_tokens"], "prompt_cache_key" in own) == (7, False)
+    assert (theirs["max_completion_tokens"], theirs["prompt_cache_key"]) == (7, "s")
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "fields"),
+    [
+        ("openai/gpt-4o", Effort.MAX, {"reasoning_effort": "xhigh"}),
+        ("groq/openai/gpt-oss-120b", Effort.HIGH, {"reasoning_effort": "high"}),
+        ("groq/openai/gpt-oss-120b", Effort.OFF, {"reasoning_effort": "none"}),
+        ("openrouter/x/y", Effort.LOW, {"reasoning": {"effort": "low"}}),
+        ("openrouter/x/y", Effort.OFF, {"reasoning": {"enabled": False}}),
+        ("deepseek/deepseek-chat", Effort.MAX, {"thinking": {"type": "enabled"}, "reasoning_effort": "max"}),
+        ("deepseek/deepseek-chat", Effort.OFF, {"thinking": {"type": "disabled"}}),
+        ("dashscope/qwen3-max", Effort.OFF, {"enable_thinking": False}),
+        ("hosted_vllm/qwen3", Effort.OFF, {"chat_template_kwargs": {"enable_thinking": False}}),
+        ("minimax/MiniMax-M2", Effort.HIGH, {}),
+    ],
+)
+def test_how_much_to_think_is_told_the_providers_own_way(model: str, effort: Effort, fields: dict[str, object]) -> None:
+    sent, plain = body(ask(model=model, effort=effort)), body(ask(model=model))
+
+    assert {key: value for key, value in sent.items() if plain.get(key) != value} == fields
+
+
+def test_the_session_is_the_key_of_the_cache() -> None:
+    assert body(ask(model="openai/gpt-4o", session="s1"))["prompt_cache_key"] == "s1"
+    route = route_to("xai/grok-x", wire="chat")
+    assert chat.call(ask(model="xai/grok-x", session="s1"), route).headers == {"x-grok-conv-id": "s1"}
+
+
+def test_a_users_options_stand_above_what_is_sent_otherwise() -> None:
+    sent = body(ask(max_output_tokens=7), options={"temperature": 0.5, "max_completion_tokens": 9})
+
+    assert (sent["temperature"], sent["max_completion_tokens"]) == (0.5, 9)
+
+
+def test_mistral_gets_ids_it_takes_and_the_same_ones_again() -> None:
+    calls = tuple(RequestToolCall(call_id, "read", "{}") for call_id in ("call_1_very_long", "abcDEF123"))
+    results = tuple(Message("tool", (ContentText("x"),), call_id=call.call_id) for call in calls)
+    request = ask(Message("user", (ContentText("hi"),)), Message("assistant", tool_calls=calls), *results)
+    sent = body(ModelRequest("mistral/x", request.messages))["messages"]
+
+    ids = [call["id"] for call in sent[1]["tool_calls"]]
+    assert ids[1] == "abcDEF123"
+    assert all(len(call_id) == 9 and call_id.isalnum() for call_id in ids)
+    assert [message["tool_call_id"] for message in sent[2:]] == ids
+
+
+def test_cache_marks_stand_on_text_and_leave_no_trace_where_they_were() -> None:
+    model = "openrouter/anthropic/claude-sonnet-4.5"
+    message = Message("user", (ContentText("hi"),))
+    marked = body(ask(Message("user", (ContentText("hi"),), cache=True), model=model, cache_ttl="1h"))["messages"]
+    bare = body(ask(message, model=model))["messages"]
+
+    (part,) = marked[0]["content"]
+    assert part.pop("cache_control") == {"type": "ephemeral", "ttl": "1h"}
+    assert marked == bare
+
+
+def test_images_are_sent_inline_and_a_lost_one_is_said_to_be_lost() -> None:
+    images = Message("user", (ContentText("see"), ImageRef("a", "image/png"), ImageRef("gone", "image/png")))
+    content = body(ask(images, blobs={"a": b"\x00"}))["messages"][0]["content"]
+
+    assert content[1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    assert "no longer available" in content[2]["text"]
+
+
+def test_the_request_grows_at_its_end_only() -> None:
+    call = RequestToolCall("c1", "read", "{}")
+    messages = (
+        Message("system", (ContentText("You work."),)),
+        Message("user", (ContentText("hi"),)),
+        Message("assistant", (ContentText("Reading."),), tool_calls=(call,)),
+        Message("tool", (ContentText("x"),), call_id="c1"),
+        Message("assistant", (ContentText("Done."),)),
+    )
+    for model in ("openai/gpt-4o", "deepseek/deepseek-chat", "mistral/x", "openrouter/anthropic/claude-x"):
+        whole = body(ask(*messages, model=model, tools=(READ,)))
+        for count in range(2, len(messages)):
+            part = body(ask(*messages[:count], model=model, tools=(READ,)))
+            size = len(part["messages"])
+            assert json.dumps(whole["messages"][:size]) == json.dumps(part["messages"])
+            assert {**whole, "messages": 0} == {**part, "messages": 0}
+
+
+# -- reasoning ----------------------------------------------------------------------------------------------
+
+DETAIL = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_plain_reasoning_is_shown_once_whatever_it_is_called(name: str) -> None:
+    heard = hear(delta(**{name: "two and "}), delta(**{name: "two"}), delta(content="4"), delta("stop"))
+
+    assert (heard.reasoning, heard.text) == ("two and two", "4")
+    sent = second_body(chat, route_to(MODEL, reasoning_back="as_received"), heard)["messages"][2]
+    assert sent[name] == "two and two"
+
+
+def test_the_same_reasoning_in_two_fields_is_shown_once() -> None:
+    twice = {"reasoning_content": "hm", "reasoning": "hm", "reasoning_details": [{**DETAIL, "text": "hm"}]}
+    heard = hear(delta(**twice), delta("stop", content="x"))
+
+    assert heard.reasoning == "hm"
+
+
+def test_a_signature_in_a_chunk_of_its_own_goes_back_with_its_text() -> None:
+    heard = hear(
+        delta(reasoning="two ", reasoning_details=[{**DETAIL, "text": "two "}]),
+        delta(reasoning="and two", reasoning_details=[{**DETAIL, "text": "and two"}]),
+        delta(content="", reasoning_details=[{**DETAIL, "signature": "sig=="}]),
+        delta("stop", content="4"),
+        model="openrouter/anthropic/claude-x",
+    )
+
+    sent = second_body(chat, route_to("openrouter/anthropic/claude-x"), heard)["messages"]
+    answer = next(message for message in sent if message["role"] == "assistant")
+    assert answer["reasoning_details"] == [{**DETAIL, "text": "two and two", "signature": "sig=="}]
+
+
+def test_two_thoughts_in_a_row_stay_two() -> None:
+    first = [
+        delta(reasoning_details=[{**DETAIL, "text": "a"}]),
+        delta(reasoning_details=[{**DETAIL, "signature": "1"}]),
+    ]
+    second = [
+        delta(reasoning_details=[{**DETAIL, "text": "b"}]),
+        delta(reasoning_details=[{**DETAIL, "signature": "2"}]),
+    ]
+    heard = hear(*first, *second, delta("stop", content="x"), model="openrouter/anthropic/claude-x")
+
+    blob = json.loads(heard.finished.reasoning_blob or "")
+    assert [(detail["text"], detail["signature"]) for detail in blob["reasoning_details"]] == [("a", "1"), ("b", "2")]
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [("deepseek/deepseek-chat", "reasoning_content"), ("zai/glm-5", "reasoning_content"), (MODEL, None)],
+)
+def test_reasoning_goes_back_to_those_who_want_it(model: str, field: str | None) -> None:
+    heard = hear(delta(reasoning_content="hm"), delta("stop", content="x"), model=model)
+
+    answer = second_body(chat, route_to(model), heard)["messages"][2]
+    assert {key: answer[key] for key in answer if "reason" in key} == ({field: "hm"} if field else {})
+
+
+def test_calls_of_another_model_have_some_reasoning_where_it_is_required() -> None:
+    call = RequestToolCall("c1", "read", "{}")
+    foreign = (Message("user", (ContentText("hi"),)), Message("assistant", tool_calls=(call,)))
+
+    assert body(ask(*foreign, model="deepseek/deepseek-chat"))["messages"][1]["reasoning_content"] == " "
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3, 7])
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["<think>\ntwo and two\n</think>\n\n4 <think>"],
+        ["<", "thi", "nk>\ntwo and ", "two\n<", "/thi", "nk>", "\n\n", "4 ", "<think>"],
+        ["\n", "<think>", "\ntwo and two\n</thi", "nk>\n", "\n4 <think>"],
+    ],
+)
+def test_tags_at_the_beginning_are_reasoning_wherever_they_are_cut(pieces: list[str], cut: int) -> None:
+    heard = hear(*(delta(content=piece) for piece in pieces), delta("stop"), cut=cut)
+
+    assert heard.reasoning.strip() == "two and two"
+    assert heard.text == "4 <think>"
+    answer = second_body(chat, route_to("minimax/MiniMax-M2"), heard)["messages"][2]
+    assert answer["content"].strip() == "<think>\ntwo and two\n</think>\n\n4 <think>"
+
+
+@pytest.mark.parametrize("text", ["<thinking about it>", " < think>", "a <think>b</think>", "<"])
+def test_what_only_looks_like_a_tag_is_text(text: str) -> None:
+    assert hear(*(delta(content=letter) for letter in text), delta("stop")).text == text
+
+
+def test_a_tag_after_reasoning_in_a_field_is_text() -> None:
+    heard = hear(delta(reasoning_content="hm"), delta(content="<think>x</think>"), delta("stop"))
+
+    assert (heard.reasoning, heard.text) == ("hm", "<think>x</think>")
+
+
+def test_thinking_in_parts_of_content() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    heard = hear(delta(content=[thinking]), delta("stop", content=[{"type": "text", "text": "x"}]), model="mistral/x")
+
+    assert (heard.reasoning, heard.text) == ("hm", "x")
+
+
+# -- the answer ---------------------------------------------------------------------------------------------
+
+
+def piece(arguments: object, **fields: Any) -> dict[str, Any]:
+    return {**{key: value for key, value in fields.items() if key != "name"}, "function": _function(arguments, fields)}
+
+
+def _function(arguments: object, fields: dict[str, Any]) -> dict[str, Any]:
+    return {"arguments": arguments, **({"name": fields["name"]} if "name" in fields else {})}
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param(
+            [
+                piece('{"a"', index=0, id="1", name="read"),
+                piece(": 1}", index=0),
+                piece('{"b": 2}', index=1, id="2", name="read"),
+            ],
+            id="numbered",
+        ),
+        pytest.param(
+            [piece('{"a": 1}', index=0, id="1", name="read"), piece('{"b": 2}', index=0, id="2", name="read")],
+            id="all number 0",
+        ),
+        pytest.param([piece('{"a": 1}', id="1", name="read"), piece('{"b": 2}', id="2", name="read")], id="no number"),
+        pytest.param([piece('{"a": 1}', name="read"), piece('{"b": 2}', name="read")], id="no number, no id"),
+        pytest.param(
+            [piece({"a": 1}, index=0, id="1", name="read"), piece({"b": 2}, index=1, id="2", name="read")],
+            id="objects",
+        ),
+        pytest.param(
+            [
+                piece(None, index=0, id="1", name="read"),
+                piece(None, index=1, id="2", name="read"),
+                piece('{"b": 2}', index=1, id="2"),
+                piece('{"a": 1}', index=0, id="1"),
+            ],
+            id="interleaved, the id in each piece",
+        ),
+    ],
+)
+def test_calls_arrive_whole_however_they_are_numbered(pieces: list[dict[str, Any]]) -> None:
+    heard = hear(*(delta(tool_calls=[made]) for made in pieces), delta("tool_calls"))
+
+    assert [json.loads(call.arguments) for call in heard.calls] == [{"a": 1}, {"b": 2}]
+    assert len({call.call_id for call in heard.calls}) == 2
+    assert heard.finished.reason == "tool_calls"
+
+
+def test_a_call_that_ends_with_stop_is_a_call() -> None:
+    heard = hear(delta("stop", tool_calls=[piece("", index=0, id="1", name="read")]))
+
+    assert (heard.finished.reason, heard.calls[0].arguments) == ("tool_calls", "")
+
+
+def test_a_refusal_is_the_answer_and_said_to_be_one() -> None:
+    heard = hear(delta(refusal="I can't "), delta("stop", refusal="help."))
+
+    assert (heard.text, heard.finished.reason) == ("I can't help.", "content_filter")
+
+
+def test_an_answer_that_comes_as_one_document() -> None:
+    whole = {
+        "choices": [
+            {
+                "finish_reason": "tool_calls",
+                "message": {"content": "x", "tool_calls": [piece("{}", id="1", name="read")]},
+            }
+        ],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2},
+    }
+    reader = chat.reader(request_of(first_path(), MODEL), route_to(MODEL))
+    heard = Heard((*reader.feed("", json.dumps(whole)), *reader.end()))
+
+    assert (heard.text, heard.calls[0].tool) == ("x", "read")
+    assert heard.usage is not None
+    assert heard.usage.usage.input == 5
+
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 60}}
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        pytest.param([{**delta("stop", content="x"), "usage": USAGE}], id="with the reason"),
+        pytest.param([delta("stop", content="x"), {"choices": [], "usage": USAGE}], id="without choices"),
+        pytest.param(
+            [{**delta("stop", content="x"), "usage": None}, {"choices": None, "usage": USAGE}], id="null first"
+        ),
+        pytest.param(
+            [
+                {**delta(content="x"), "usage": {"prompt_tokens": 100, "completion_tokens": 3}},
+                {**delta("stop"), "usage": USAGE},
+            ],
+            id="growing",
+        ),
+        pytest.param([delta("stop", content="x"), {"choices": [], "x_groq": {"usage": USAGE}}], id="x_groq"),
+    ],
+)
+def test_usage_is_found_where_it_stands(chunks: list[dict[str, Any]]) -> None:
+    heard = hear(*chunks)
+
+    assert heard.usage is not None
+    usage = heard.usage.usage
+    assert (usage.input, usage.cache_read, usage.output) == (40, 60, 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "reported", "output"),
+    [
+        ("xai/x", {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 351}, 342),
+        ("vercel_ai_gateway/google/x", {"prompt_tokens": 9, "completion_tokens": 500, "total_tokens": 509}, 840),
+        ("openai/gpt-4o", {"prompt_tokens": 9, "completion_tokens": 500, "total_tokens": 509}, 500),
+    ],
+)
+def test_reasoning_is_output_wherever_it_is_counted(model: str, reported: dict[str, Any], output: int) -> None:
+    usage = {**reported, "completion_tokens_details": {"reasoning_tokens": 340}}
+    heard = hear(delta("stop", content="x"), {"choices": [], "usage": usage}, model=model)
+
+    assert heard.usage is not None
+    assert (heard.usage.usage.output, heard.usage.usage.reasoning) == (output, 340)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cost"),
+    [
+        ({"cost": 0.25}, 0.25),
+        ({"cost_in_usd_ticks": 5_000_000_000}, 0.5),
+        ({"cost": None}, None),
+        ({"cost": "x"}, None),
+    ],
+)
+def test_the_provider_names_what_it_cost(fields: dict[str, Any], cost: float | None) -> None:
+    heard = hear(delta("stop", content="x"), {"choices": [], "usage": {**USAGE, **fields}}, model="openrouter/a/b")
+
+    assert heard.usage is not None
+    assert heard.usage.cost == cost
+
+
+def fail(*chunks: dict[str, Any], **options: Any) -> Any:
+    with pytest.raises(WireFailure) as failed:
+        hear(*chunks, **options)
+    return classify(failed.value.failure, route_to(MODEL).target, now=0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "Upstream failed", "code": 502},
+        {"message": "JSON error", "code": "server_error"},
+        {"message": "Model did not call the tool", "code": "tool_use_failed", "status_code": 400},
+        {"message": "Rate limit reached. Please try again in 3s.", "code": "rate_limit_exceeded"},
+        {"message": "Overloaded", "code": "529"},
+    ],
+)
+def test_an_error_within_an_answer_is_told_and_tried_again(error: dict[str, Any]) -> None:
+    assert fail(delta(content="Hel"), {"choices": [], "error": error}).kind in RETRIED
+
+
+@pytest.mark.parametrize("finish", ["error", "network_error", "insufficient_system_resource"])
+def test_an_answer_the_provider_gave_up_is_tried_again(finish: str) -> None:
+    assert fail(delta(finish, content="Hel")).kind in RETRIED
+
+
+def test_an_error_after_the_end_harms_nothing_that_came() -> None:
+    reader = chat.reader(request_of(first_path(), MODEL), route_to(MODEL))
+    reader.feed("", json.dumps(delta("length", content="x")))
+    with pytest.raises(WireFailure):
+        reader.feed("", json.dumps({"error": {"code": 502}, "usage": USAGE}))
+
+    assert reader.finished
+    assert Heard(tuple(reader.end())).usage is not None
+
+
+def test_a_full_window_is_told_as_one_where_nothing_came_and_as_the_end_where_something_did() -> None:
+    assert fail(delta("model_context_window_exceeded")).kind is ErrorKind.CONTEXT_OVERFLOW
+    assert hear(delta("model_context_window_exceeded", content="x")).finished.reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "done", "settings", "whole"),
+    [
+        ([delta(content="x")], False, {}, False),
+        ([delta(content="x")], True, {}, True),
+        ([delta(content="x")], False, {"base_url": "http://localhost:1/v1"}, True),
+        ([delta(tool_calls=[piece('{"a', index=0, name="read")])], False, {"base_url": "http://localhost:1/v1"}, False),
+        ([], True, {}, False),
+    ],
+)
+def test_an_answer_without_a_reason_for_its_end(
+    chunks: list[dict[str, Any]], done: bool, settings: dict[str, Any], whole: bool
+) -> None:
+    model = "openai/own" if settings else MODEL
+    if whole:
+        assert hear(*chunks, model=model, done=done, **settings).finished.reason == "stop"
+    else:
+        with pytest.raises(WireFailure) as failed:
+            hear(*chunks, model=model, done=done, **settings)
+        assert failed.value.failure.cause == "closed"
+
+
+def test_digits_beyond_measure_in_a_calls_arguments_end_nothing() -> None:
+    arguments = f'{{"n": {"1" * 5000}}}'
+    heard = hear(delta("tool_calls", tool_calls=[piece(arguments, index=0, id="1", name="read")]))
+
+    assert heard.calls[0].arguments == arguments
+    assert not any(isinstance(event, ReasoningDelta) for event in heard.events)

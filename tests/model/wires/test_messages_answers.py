@@ -1,0 +1,379 @@
+"""Answers in Anthropic's format as servers really give them: in order, out of order, paused, refused, cut off."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
+from tui_agent.model.errors import classify
+from tui_agent.model.protocol import ErrorKind, ModelError, ReasoningDelta, TextDelta
+from tui_agent.model.wires import messages
+from tui_agent.model.wires.wire import WireFailure
+from tui_agent.session.entries import Usage
+
+MODEL = "anthropic/claude-opus-5-5"
+Event = Mapping[str, Any]
+
+USED = {"input_tokens": 10, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1}
+
+
+def start(block: Event, index: int = 0) -> Event:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def delta(index: int = 0, **fields: Any) -> Event:
+    kind = {"text": "text_delta", "thinking": "thinking_delta", "signature": "signature_delta"}
+    name = next(iter(fields))
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind[name], **fields}}
+
+
+def arguments(text: str, index: int = 0) -> Event:
+    piece = {"type": "input_json_delta", "partial_json": text}
+    return {"type": "content_block_delta", "index": index, "delta": piece}
+
+
+def stop(index: int = 0) -> Event:
+    return {"type": "content_block_stop", "index": index}
+
+
+def text(words: str, index: int = 0) -> list[Event]:
+    return [start({"type": "text", "text": ""}, index), delta(index, text=words), stop(index)]
+
+
+def call(index: int = 0, name: str = "read", given: str = "{}", call_id: str = "toolu_1") -> list[Event]:
+    block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+    return [start(block, index), arguments(given, index), stop(index)]
+
+
+def begin(**usage: Any) -> Event:
+    return {"type": "message_start", "message": {"id": "msg_1", "content": [], "usage": {**USED, **usage}}}
+
+
+def finish(reason: str | None = "end_turn", **more: Any) -> list[Event]:
+    usage = more.pop("usage", {"output_tokens": 5})
+    end = {"type": "message_delta", "delta": {"stop_reason": reason, **more}, "usage": usage}
+    return [end, {"type": "message_stop"}]
+
+
+def stream(*events: Event) -> bytes:
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+def hear(*events: Event, model: str = MODEL, **settings: Any) -> Heard:
+    return heard_of(stream(*events), model, **settings)
+
+
+def heard_of(body: bytes, model: str = MODEL, **settings: Any) -> Heard:
+    return read(messages.reader(request_of(first_path(), model), route_to(model, **settings)), body)
+
+
+def error_of(body: bytes, **settings: Any) -> ModelError:
+    with pytest.raises(WireFailure) as failed:
+        heard_of(body, **settings)
+    return classify(failed.value.failure, route_to(MODEL).target, now=0)
+
+
+def test_thinking_text_and_calls_come_piece_by_piece_and_go_back_in_place() -> None:
+    heard = hear(
+        begin(),
+        start({"type": "thinking", "thinking": "", "signature": ""}),
+        delta(thinking="Let me "),
+        delta(thinking="see."),
+        delta(signature="c2lnbmVk"),
+        stop(),
+        start({"type": "redacted_thinking", "data": "ZW5j"}, 1),
+        stop(1),
+        *text("Look.", 2),
+        *call(3, given='{"path": "a.py"}'),
+        *call(4, given='{"path": "b.py"}', call_id="toolu_2"),
+        *finish("tool_use"),
+    )
+    assert [event.text for event in heard.events if isinstance(event, ReasoningDelta)] == ["Let me ", "see."]
+    assert heard.text == "Look."
+    assert heard.written == {
+        0: ("toolu_1", "read", '{"path": "a.py"}'),
+        1: ("toolu_2", "read", '{"path": "b.py"}'),
+    }
+    assert heard.finished.reason == "tool_calls"
+    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
+    assert [block["type"] for block in turn] == ["thinking", "redacted_thinking", "text", "tool_use", "tool_use"]
+    assert turn[0] == {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"}
+    assert turn[1] == {"type": "redacted_thinking", "data": "ZW5j"}
+
+
+def test_thinking_that_is_not_told_still_goes_back() -> None:
+    heard = hear(
+        begin(), start({"type": "thinking", "thinking": ""}), delta(signature="c2ln"), stop(), *text("Hi", 1), *finish()
+    )
+    assert heard.reasoning == ""
+    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
+    assert turn[0] == {"type": "thinking", "thinking": "", "signature": "c2ln"}
+
+
+def test_a_plain_answer_keeps_nothing_beside_its_text() -> None:
+    heard = hear(begin(), *text("Hi."), *call(1), *finish("tool_use"))
+    assert heard.finished.reasoning_blob is None
+
+
+def test_what_is_not_known_is_passed_over() -> None:
+    heard = hear(
+        {"type": "ping"},
+        begin(),
+        {"type": "vibration", "strength": 3},
+        start({"type": "text", "text": ""}),
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "aroma_delta", "scent": "pine"}},
+        {"type": "content_block_delta", "index": 7, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": None}},
+        {"type": "content_block_delta", "index": 0, "delta": 3},
+        delta(text="Hi."),
+        stop(),
+        stop(9),
+        *finish(),
+    )
+    assert (heard.text, heard.finished.reason) == ("Hi.", "stop")
+
+
+def test_a_new_kind_of_block_is_kept_and_goes_back_as_it_came() -> None:
+    block = {"type": "hologram", "data": "eA==", "model": "claude-next"}
+    heard = hear(begin(), start(block), stop(), *text("Hi.", 1), *finish())
+    assert heard.text == "[hologram] claude-next\n\nHi."
+    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
+    assert turn[0] == block
+    assert turn[1]["text"] == "Hi."
+
+
+def test_gateways_that_leave_out_where_blocks_begin_are_understood() -> None:
+    heard = hear(begin(), delta(thinking="Hm."), delta(1, text="Hi."), *finish())
+    assert (heard.reasoning, heard.text) == ("Hm.", "Hi.")
+
+
+def test_arguments_that_come_at_once_count() -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}}
+    heard = hear(begin(), start(block), stop(), *finish("tool_use"))
+    assert heard.calls[0].arguments == heard.written[0][2] == '{"path": "a.py"}'
+
+
+def test_a_call_without_arguments_is_one_of_an_empty_object() -> None:
+    assert hear(begin(), *call(given=""), *finish("tool_use")).calls[0].arguments == "{}"
+
+
+def test_calls_without_an_id_or_with_the_same_one_are_told_apart() -> None:
+    heard = hear(begin(), *call(), *call(1), *call(2, call_id=""), *finish("tool_use"))
+    ids = [each.call_id for each in heard.calls]
+    assert ids[:2] == ["toolu_1", "toolu_1_2"]
+    assert ids[2]
+    assert len(set(ids)) == 3
+
+
+def test_an_answer_that_a_gateway_begins_anew_is_the_second_one() -> None:
+    thought = [start({"type": "thinking", "thinking": ""}), delta(thinking="Hm."), delta(signature="c2ln"), stop()]
+    heard = hear(begin(), *text("Hel"), begin(), *thought, *text("Hello.", 1), *finish())
+    assert heard.text == "HelHello."
+    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
+    assert [block.get("text") for block in turn] == [None, "Hello."]
+
+
+def test_a_document_instead_of_a_stream_is_read() -> None:
+    document = {
+        "type": "message",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+            {"type": "text", "text": "Hi."},
+            {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {**USED, "output_tokens": 7},
+    }
+    reader = messages.reader(request_of(first_path(), MODEL), route_to(MODEL))
+    heard = Heard((*reader.feed("", json.dumps(document)), *reader.end()))
+    assert (heard.reasoning, heard.text, heard.calls[0].arguments) == ("Hm.", "Hi.", '{"path": "a.py"}')
+    assert heard.usage is not None
+    assert heard.usage.usage == Usage(input=10, output=7)
+
+
+# -- the provider's own tools -------------------------------------------------------------------------------
+
+
+def test_what_the_providers_tools_did_is_shown_and_goes_back_whole() -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [{"type": "web_search_result", "title": "Tokyo", "url": "https://t", "encrypted_content": "eA=="}],
+    }
+    cited = {
+        "type": "content_block_delta",
+        "index": 3,
+        "delta": {"type": "citations_delta", "citation": {"url": "https://t"}},
+    }
+    heard = hear(
+        begin(),
+        *text("I look."),
+        start(search, 1),
+        arguments('{"query": "tok', 1),
+        arguments('yo"}', 1),
+        stop(1),
+        start(found, 2),
+        stop(2),
+        start({"type": "text", "text": "", "citations": []}, 3),
+        cited,
+        delta(3, text="37 million."),
+        stop(3),
+        *finish(),
+    )
+    assert heard.text == "I look.\n\n[web_search] tokyo\n\n\n\n[web_search] Tokyo; https://t\n\n37 million."
+    assert heard.calls == []
+    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
+    assert turn[0]["text"] == "I look."
+    assert turn[1] == {**search, "input": {"query": "tokyo"}}
+    assert turn[2] == found
+    assert {key: turn[3][key] for key in ("text", "citations")} == {
+        "text": "37 million.",
+        "citations": [{"url": "https://t"}],
+    }
+
+
+# -- why it ended -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("refusal", "content_filter"),
+        ("pause_turn", "pause"),
+        ("a_reason_of_tomorrow", "stop"),
+    ],
+)
+def test_every_reason_to_stop_is_told(reason: str, ours: str) -> None:
+    assert hear(begin(), *text("Hi."), *finish(reason)).finished.reason == ours
+
+
+def test_calls_make_it_an_answer_that_calls() -> None:
+    assert hear(begin(), *call(), *finish("end_turn")).finished.reason == "tool_calls"
+    assert hear(begin(), *text("Hi."), *finish("tool_use")).finished.reason == "stop"
+
+
+def test_a_refusal_says_why() -> None:
+    why = {"type": "refusal", "category": "cyber", "explanation": "Blocked under the usage policy."}
+    finished = hear(begin(), *finish("refusal", stop_details=why)).finished
+    assert (finished.reason, finished.note) == ("content_filter", "Blocked under the usage policy.")
+
+
+def test_a_window_that_is_full_before_a_word_was_said_is_an_overflow() -> None:
+    assert error_of(stream(begin(), *finish("model_context_window_exceeded"))).kind is ErrorKind.CONTEXT_OVERFLOW
+
+
+def test_a_call_that_was_cut_at_the_limit_is_told_as_far_as_it_came() -> None:
+    heard = hear(
+        begin(),
+        start({"type": "tool_use", "id": "t", "name": "write", "input": {}}),
+        arguments('{"a": "b'),
+        *finish("max_tokens"),
+    )
+    assert (heard.finished.reason, heard.calls[0].arguments) == ("length", '{"a": "b')
+
+
+# -- errors -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "ours"),
+    [
+        ("overloaded_error", ErrorKind.OVERLOADED),
+        ("rate_limit_error", ErrorKind.RATE_LIMIT),
+        ("api_error", ErrorKind.OVERLOADED),
+        ("timeout_error", ErrorKind.NETWORK),
+        ("authentication_error", ErrorKind.AUTH),
+        ("permission_error", ErrorKind.AUTH),
+        ("billing_error", ErrorKind.QUOTA),
+        ("not_found_error", ErrorKind.NOT_FOUND),
+        ("invalid_request_error", ErrorKind.INVALID_REQUEST),
+    ],
+)
+def test_an_error_in_the_stream_is_told_for_what_it_is(kind: str, ours: ErrorKind) -> None:
+    error = {"type": "error", "error": {"type": kind, "message": "It did not work."}, "request_id": "req_1"}
+    assert error_of(stream(begin(), *text("Hi."), error)).kind is ours
+
+
+def test_an_error_that_only_its_event_or_body_tells_counts() -> None:
+    assert error_of(b'event: error\ndata: {"message": "Overloaded"}\n\n').kind is ErrorKind.OVERLOADED
+    body = b'data: {"error": {"type": "overloaded_error", "message": "Overloaded"}}\n\n'
+    assert error_of(body).kind is ErrorKind.OVERLOADED
+
+
+def test_an_error_after_the_end_changes_nothing() -> None:
+    error = {"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}
+    assert hear(begin(), *text("Hi."), finish()[0], error).finished.reason == "stop"
+
+
+def test_an_answer_without_an_end_is_not_whole() -> None:
+    assert error_of(stream(begin(), *text("Hi."))).kind is ErrorKind.NETWORK
+    assert error_of(b"").kind is ErrorKind.NETWORK
+    assert error_of(stream(begin(), *text("Hi."), finish(None)[0])).kind is ErrorKind.NETWORK
+
+
+def test_an_answer_that_is_said_to_be_over_is_whole_without_a_reason() -> None:
+    assert hear(begin(), *text("Hi."), *finish(None)).finished.reason == "stop"
+    assert hear(begin(), *call(), *finish(None)).finished.reason == "tool_calls"
+
+
+def test_what_is_no_json_cannot_be_read() -> None:
+    assert error_of(stream(begin()) + b"event: content_block_delta\ndata: {oops\n\n").kind is ErrorKind.NETWORK
+
+
+def test_ones_own_small_server_may_leave_the_end_out() -> None:
+    model = "lm_studio/local"
+    heard = hear(begin(), *text("Hi."), *call(1), model=model, wire="messages")
+    assert (heard.text, heard.finished.reason) == ("Hi.", "tool_calls")
+    with pytest.raises(WireFailure):
+        hear(begin(), *call(given='{"a'), model=model, wire="messages")
+
+
+# -- usage --------------------------------------------------------------------------------------------------
+
+
+def test_usage_grows_and_nothing_of_it_is_lost() -> None:
+    end = {
+        "input_tokens": 12,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 40,
+        "output_tokens_details": {"thinking_tokens": 9},
+    }
+    report = hear(
+        begin(cache_read_input_tokens=500, cache_creation_input_tokens=30), *text("Hi."), *finish(usage=end)
+    ).usage
+    assert report is not None
+    assert report.usage == Usage(input=12, output=40, cache_read=500, cache_write=30, reasoning=9)
+
+
+def test_a_server_that_tells_no_usage_has_none() -> None:
+    event = {"type": "message_start", "message": {"content": []}}
+    assert hear(event, *text("Hi."), *finish(usage=None)).usage is None
+    assert hear(event, *text("Hi."), *finish(usage={"output_tokens": "many"})).usage is None
+
+
+def test_what_is_kept_for_an_hour_is_priced_so() -> None:
+    written = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 1_000_000}
+
+    def cost(split: Mapping[str, int]) -> float:
+        started = begin(cache_creation_input_tokens=1_000_000, input_tokens=0, cache_creation=split)
+        report = hear(
+            started, *text("Hi."), *finish(usage={"output_tokens": 1}), model="anthropic/claude-sonnet-4-5"
+        ).usage
+        assert report is not None
+        assert report.cost is not None
+        return report.cost
+
+    assert cost({}) == pytest.approx(3.75, abs=0.001)
+    assert cost(written) == pytest.approx(6.0, abs=0.001)
+
+
+def test_pieces_of_text_are_told_as_they_come() -> None:
+    events = hear(begin(), start({"type": "text", "text": "He"}), delta(text="llo"), stop(), *finish()).events
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["He", "llo"]

@@ -1,0 +1,639 @@
+"""OpenAI's Responses, by small answers as OpenAI and servers like it give them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.responses_checker import check
+from tests.support.responses_runs import (
+    MODEL,
+    answer,
+    encoded,
+    read,
+    route,
+)
+from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
+from tests.support.wire_rounds import Heard
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.errors import classify
+from tui_agent.model.protocol import ErrorKind, TextDelta, ToolCallDelta
+from tui_agent.model.route import Router
+from tui_agent.model.settings import ModelSettings
+from tui_agent.model.wires import responses
+from tui_agent.model.wires.wire import WireFailure
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import ToolSchema
+
+READ = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
+THOUGHT = reasoning(1, encrypted="gAAAA", summary=["Look first."])
+
+
+def user(text: str = "hello") -> Message:
+    return Message("user", (ContentText(text),))
+
+
+def replayed(heard: Heard, text: str | None = None) -> list[Item]:
+    """The items an answer goes back as; ``text`` in place of what it said."""
+    said, blob = heard.text if text is None else text, heard.finished.reasoning_blob
+    calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in heard.calls)
+    back = Message("assistant", (ContentText(said),) if said else (), calls, reasoning=(blob,) if blob else ())
+    return responses.call(ModelRequest(MODEL, (user(), back)), route()).body["input"][1:]  # type: ignore[no-any-return]
+
+
+def body_of(*messages: Message, model: str = MODEL, **fields: Any) -> Item:
+    return responses.call(ModelRequest(model, messages or (user(),), **fields), route(model)).body
+
+
+# -- what is asked --------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_stored_and_reasoning_is_asked_for_encrypted_and_summed_up() -> None:
+    body = body_of(user(), tools=(READ,), session="session-1", max_output_tokens=500)
+
+    assert body["store"] is False
+    assert body["stream"] is True
+    assert body["include"] == ["reasoning.encrypted_content"]
+    assert body["reasoning"] == {"summary": "auto"}
+    assert body["prompt_cache_key"] == "session-1"
+    assert body["max_output_tokens"] == 500
+    assert body["tools"] == [
+        {
+            "type": "function",
+            "name": "read",
+            "description": "Read a file",
+            "parameters": {"type": "object"},
+            "strict": False,
+        }
+    ]
+    assert "previous_response_id" not in body
+
+
+def test_both_blocks_of_instructions_come_first_as_the_developers() -> None:
+    head = (Message("system", (ContentText("You are an agent."),)), Message("system", (ContentText("It is May."),)))
+
+    assert body_of(*head, user())["input"] == [
+        {"role": "developer", "content": "You are an agent.\n\nIt is May."},
+        {"role": "user", "content": "hello"},
+    ]
+    assert body_of(*head, user(), model="xai/grok-4.3")["input"][0]["role"] == "system"
+
+
+@pytest.mark.parametrize(
+    ("effort", "said"),
+    [
+        (Effort.OFF, {"effort": "none"}),
+        (Effort.MINIMAL, {"effort": "minimal", "summary": "auto"}),
+        (Effort.HIGH, {"effort": "high", "summary": "auto"}),
+        (Effort.MAX, {"effort": "xhigh", "summary": "auto"}),
+    ],
+)
+def test_how_much_to_think_is_told_in_the_formats_words(effort: Effort, said: dict[str, str]) -> None:
+    assert body_of(effort=effort)["reasoning"] == said
+
+
+def test_a_model_that_calls_its_highest_level_max_is_told_so() -> None:
+    catalog = Catalog()
+    where = Router(catalog, {"OPENAI_API_KEY": "k"}).route("openai/gpt-6-sol")
+
+    body = responses.call(ModelRequest("openai/gpt-6-sol", (user(),), effort=Effort.MAX), where).body
+
+    assert body["reasoning"]["effort"] == "max"
+
+
+@pytest.mark.parametrize(("model", "asked"), [("openai/gpt-4.1", False), ("xai/grok-3", False), ("xai/grok-4.3", True)])
+def test_only_a_model_that_thinks_is_asked_for_reasoning(model: str, asked: bool) -> None:
+    body = responses.call(ModelRequest(model, (user(),)), route(model, reasoning=False)).body
+
+    assert ("include" in body) is asked
+    assert "reasoning" not in body
+
+
+def test_a_server_of_ones_own_is_asked_for_nothing_special() -> None:
+    body = responses.call(ModelRequest("lm_studio/qwen3", (user(),), session="s"), route("lm_studio/qwen3")).body
+
+    assert body == {"model": "qwen3", "input": [{"role": "user", "content": "hello"}], "stream": True, "store": False}
+
+
+def test_the_users_own_fields_stand_above_all() -> None:
+    where = route(options={"service_tier": "flex", "reasoning": {"summary": "detailed"}})
+
+    body = responses.call(ModelRequest(MODEL, (user(),)), where).body
+
+    assert body["service_tier"] == "flex"
+    assert body["reasoning"] == {"summary": "detailed"}
+
+
+def test_the_users_own_tools_stand_behind_the_programs() -> None:
+    where = route(options={"tools": [{"type": "web_search"}]})
+
+    body = responses.call(ModelRequest(MODEL, (user(),), (READ,)), where).body
+
+    assert [(tool["type"], tool.get("name")) for tool in body["tools"]] == [("function", "read"), ("web_search", None)]
+
+
+def test_images_stand_in_messages_and_in_results() -> None:
+    shot, lost = ImageRef("a", "image/png"), ImageRef("b", "image/png")
+    asked = Message("user", (ContentText("What is it?"), shot, lost))
+    call = Message("assistant", (), (RequestToolCall("c1", "read", "{}"),))
+    result = Message("tool", (ContentText("shot.png"), shot), call_id="c1")
+    request = ModelRequest(MODEL, (asked, call, result), blobs={"a": b"png"})
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,cG5n", "detail": "auto"}
+
+    items = responses.call(request, route()).body["input"]
+    elsewhere = responses.call(request, route("xai/grok-4.3")).body["input"]
+
+    assert items[0]["content"][1:] == [picture, {"type": "input_text", "text": "[image: no longer available]"}]
+    assert items[2]["output"] == [{"type": "input_text", "text": "shot.png"}, picture]
+    assert elsewhere[2:] == [
+        {"type": "function_call_output", "call_id": "c1", "output": "shot.png"},
+        {"role": "user", "content": [picture]},
+    ]
+
+
+def test_pictures_of_parallel_results_wait_until_all_results_are_there() -> None:
+    shot = ImageRef("a", "image/png")
+    calls = Message("assistant", (), (RequestToolCall("c1", "read", "{}"), RequestToolCall("c2", "read", "{}")))
+    results = [Message("tool", (ContentText("a picture"), shot), call_id=call_id) for call_id in ("c1", "c2")]
+    request = ModelRequest("xai/grok-4.3", (user(), calls, *results), blobs={"a": b"png"})
+
+    body = responses.call(request, route("xai/grok-4.3")).body
+
+    check(body)
+    assert [item.get("type", item.get("role")) for item in body["input"][3:]] == [
+        "function_call_output",
+        "function_call_output",
+        "user",
+    ]
+
+
+# -- what comes back ------------------------------------------------------------------------------------------
+
+
+def test_parts_of_a_summary_are_shown_apart_while_they_come() -> None:
+    heard = answer([reasoning(1, encrypted="g", summary=["**First**", "**Then**"]), message(2, "Done.")])
+
+    assert heard.reasoning == "**First**\n\n**Then**"
+    assert heard.text == "Done."
+
+
+def test_calls_made_at_once_come_whole_and_in_pieces() -> None:
+    heard = answer([function_call(1, "read", '{"path": "a"}'), function_call(2, "read", '{"path": "b"}')])
+
+    assert [(call.call_id, call.tool, call.arguments) for call in heard.calls] == [
+        ("call_1", "read", '{"path": "a"}'),
+        ("call_2", "read", '{"path": "b"}'),
+    ]
+    pieces = [event for event in heard.events if isinstance(event, ToolCallDelta)]
+    assert "".join(piece.arguments for piece in pieces if piece.index == 1) == '{"path": "b"}'
+    assert heard.finished.reason == "tool_calls"
+
+
+def test_a_call_id_that_was_used_before_becomes_another() -> None:
+    before = Message("assistant", (), (RequestToolCall("call_1", "read", "{}"),))
+
+    heard = answer([function_call(1, "read", "{}")], ModelRequest(MODEL, (user(), before)))
+
+    assert heard.calls[0].call_id == "call_1_2"
+
+
+def test_a_refusal_is_shown_and_ends_as_filtered() -> None:
+    heard = answer([message(1, "", refusal="I can't help with that.")])
+
+    assert heard.text == "I can't help with that."
+    assert heard.finished.reason == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("max_output_tokens", "length"), ("content_filter", "content_filter"), ("something_new", "length")],
+)
+def test_an_answer_that_was_ended_early_says_why(reason: str, finish: str) -> None:
+    heard = answer([message(1, "Half an")], status="incomplete", reason=reason)
+
+    assert heard.text == "Half an"
+    assert heard.finished.reason == finish
+
+
+def test_tokens_are_counted_and_a_named_price_counts() -> None:
+    usage = {
+        "input_tokens": 1_000,
+        "input_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 100},
+        "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 40},
+        "cost_in_usd_ticks": 25_000_000,
+    }
+
+    report = answer([message(1, "Hi.")], usage=usage).usage
+
+    assert report is not None
+    told = report.usage
+    assert (told.input, told.cache_read, told.cache_write, told.output, told.reasoning) == (300, 600, 100, 50, 40)
+    assert report.cost == pytest.approx(0.0025)
+
+
+def test_sources_are_named_where_the_text_does_not() -> None:
+    notes = [
+        {"type": "url_citation", "url": "https://a.example/x", "title": "About A"},
+        {"type": "url_citation", "url": "https://b.example/y", "title": "B"},
+        {"type": "file_citation", "filename": "notes.pdf", "file_id": "f"},
+        {"type": "url_citation", "url": "https://a.example/x", "title": "About A"},
+    ]
+    heard = answer([message(1, "It is so ([B](https://b.example/y)).", annotations=notes), message(2, "And more.")])
+
+    assert heard.text == (
+        "It is so ([B](https://b.example/y)).\n\nSources:\n- [About A](https://a.example/x)\n- notes.pdf\n\nAnd more."
+    )
+    assert [item["content"] for item in replayed(heard)] == ["It is so ([B](https://b.example/y)).", "And more."]
+
+
+def test_tools_that_run_elsewhere_and_what_is_unknown_are_never_run_here() -> None:
+    output = [
+        {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "x"}},
+        {"id": "ctc_2", "type": "custom_tool_call", "call_id": "c", "name": "bash", "input": "rm -rf /"},
+        {
+            "id": "lsh_3",
+            "type": "local_shell_call",
+            "call_id": "d",
+            "action": {"command": ["rm"]},
+            "status": "completed",
+        },
+        {"id": "new_4", "type": "never_heard_of", "status": "completed"},
+        message(5, "Found it."),
+    ]
+    heard = answer(output)
+
+    assert heard.calls == []
+    assert heard.text == "Found it."
+    assert [item.get("type", "message") for item in replayed(heard)] == ["web_search_call", "message"]
+
+
+# -- reasoning and its place ----------------------------------------------------------------------------------
+
+
+def test_reasoning_goes_back_whole_between_text_and_calls() -> None:
+    output = [
+        THOUGHT,
+        message(2, "I look.", phase="commentary"),
+        reasoning(3, encrypted="gBBBB"),
+        function_call(4, "read", "{}"),
+    ]
+    back = replayed(answer(output))
+
+    assert back == [
+        THOUGHT,
+        {
+            "type": "message",
+            "id": "msg_2",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
+            "phase": "commentary",
+        },
+        output[2],
+        {"type": "function_call", "id": "fc_4", "call_id": "call_4", "name": "read", "arguments": "{}"},
+    ]
+
+
+def test_two_messages_of_one_answer_go_back_as_two_with_their_phases() -> None:
+    heard = answer([message(1, "I look.", phase="commentary"), message(2, "It is 4.", phase="final_answer")])
+
+    assert heard.text == "I look.\n\nIt is 4."
+    assert replayed(heard) == [
+        {"role": "assistant", "content": "I look.", "phase": "commentary"},
+        {"role": "assistant", "content": "It is 4.", "phase": "final_answer"},
+    ]
+
+
+def test_reasoning_stays_away_from_a_text_that_changed() -> None:
+    back = replayed(answer([THOUGHT, message(2, "The answer is 4.")]), text="[cleared]")
+
+    assert back == [{"role": "assistant", "content": "[cleared]"}]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        [message(1, "Now I think."), reasoning(2, encrypted="g")],
+        [reasoning(1, encrypted="g"), {"id": "x", "type": "custom_tool_call", "call_id": "c"}, message(2, "Hi.")],
+        [reasoning(1, encrypted="g"), {**message(2, "Half"), "status": "incomplete"}],
+        [reasoning(1, encrypted=""), message(2, "Hi.")],
+    ],
+    ids=["nothing follows", "what follows stays away", "what follows is half", "nothing is in it"],
+)
+def test_reasoning_that_would_be_refused_stays_away(output: list[Item]) -> None:
+    back = replayed(answer(output))
+
+    assert back
+    assert all("id" not in item and item.get("type") != "reasoning" for item in back)
+
+
+def test_a_blob_of_another_format_is_left_out() -> None:
+    foreign = ('{"messages": [{"type": "thinking", "thinking": "t", "signature": "s"}]}', "not json", "[]", "{}")
+    odd = ('{"responses": [1, {"type": "message", "chars": "5"}]}', '{"responses": "x"}')
+
+    for blob in (*foreign, *odd):
+        said = Message("assistant", (ContentText("Hello"),), reasoning=(blob,))
+        assert body_of(user(), said)["input"][1:] == [{"role": "assistant", "content": "Hello"}]
+
+
+def test_half_characters_in_a_summary_end_nothing() -> None:
+    heard = answer([reasoning(1, encrypted="g", summary=["\ud83d"]), message(2, "Hi.")])
+    blob = heard.finished.reasoning_blob
+
+    assert blob is not None
+    assert blob.encode("utf-8")
+    assert replayed(heard)[0]["encrypted_content"] == "g"
+
+
+# -- servers that do otherwise --------------------------------------------------------------------------------
+
+
+def test_what_comes_only_when_an_item_closes_is_passed_on_then() -> None:
+    output = [reasoning(1, encrypted=None, plain="Think."), message(2, "I look."), function_call(3, "read", '{"a": 1}')]
+    silent = [event for event in stream(response(output)) if not event["type"].endswith(".delta")]
+
+    heard = read(encoded(silent))
+
+    assert (heard.reasoning, heard.text) == ("Think.", "I look.")
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+    assert replayed(heard)[0] == output[0]
+
+
+def test_arguments_that_come_only_in_their_own_last_event_count() -> None:
+    output = [function_call(1, "read", '{"a": 1}')]
+    bare = [event for event in stream(response(output)) if not event["type"].endswith((".delta", "output_item.done"))]
+    bare[-1] = {**bare[-1], "response": {**bare[-1]["response"], "output": []}}
+
+    assert [call.arguments for call in read(encoded(bare)).calls] == ['{"a": 1}']
+
+
+def test_a_body_without_a_stream_is_a_whole_answer() -> None:
+    output = [THOUGHT, message(2, "Hi."), function_call(3, "read", "{}")]
+    reader = responses.reader(ModelRequest(MODEL, ()), route())
+
+    heard = Heard((*reader.feed("", json.dumps(response(output))), *reader.end()))
+
+    assert (heard.reasoning, heard.text) == ("Look first.", "Hi.")
+    assert [call.tool for call in heard.calls] == ["read"]
+    assert replayed(heard)[0] == THOUGHT
+
+
+def test_ids_that_change_with_every_event_confuse_nothing() -> None:
+    events = stream(
+        response([message(1, "One two three.", phase="final_answer"), function_call(2, "read", '{"a": 1}')])
+    )
+    for number, event in enumerate(events):
+        if "item_id" in event:
+            event["item_id"] = f"x{number}"
+        if "item" in event:
+            event["item"] = {**event["item"], "id": f"y{number}"}
+
+    heard = read(encoded(events))
+
+    assert heard.text == "One two three."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+
+
+def test_items_without_numbers_are_told_by_their_ids() -> None:
+    events = stream(response([message(1, "One two."), function_call(2, "read", '{"a": 1}')]))
+    bare = [{name: value for name, value in event.items() if name != "output_index"} for event in events]
+
+    heard = read(encoded(bare))
+
+    assert heard.text == "One two."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+
+
+def test_items_that_all_have_the_number_0_stay_apart() -> None:
+    events = stream(
+        response([message(1, "One two."), function_call(2, "read", '{"a": 1}'), function_call(3, "read", "{}")])
+    )
+    same = [event | ({"output_index": 0} if "output_index" in event else {}) for event in events]
+
+    heard = read(encoded(same))
+
+    assert heard.text == "One two."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}', "{}"]
+
+
+def test_calls_written_at_once_are_told_by_their_ids_where_there_are_no_numbers() -> None:
+    calls = [function_call(1, "read", '{"a": 1}'), function_call(2, "read", '{"b": 2}')]
+    start, echo, *events = stream(response(calls))
+    bare = [{name: value for name, value in event.items() if name != "output_index"} for event in events]
+    half = (len(bare) - 1) // 2
+    mixed = [event for pair in zip(bare[:half], bare[half:-1], strict=True) for event in pair]
+
+    heard = read(encoded([start, echo, *mixed, bare[-1]]))
+
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}', '{"b": 2}']
+
+
+def test_items_that_close_only_with_the_whole_response_are_taken_from_it() -> None:
+    output = [THOUGHT, message(2, "One two three."), function_call(3, "read", '{"a": 1}')]
+    events = stream(response(output))
+    unclosed = [event for event in events if not event["type"].endswith((".done", "arguments.delta"))]
+
+    heard = read(encoded(unclosed))
+
+    assert heard.text == "One two three."
+    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+    assert replayed(heard)[0] == THOUGHT
+
+
+def test_an_item_that_closes_twice_counts_once() -> None:
+    note = {"type": "url_citation", "url": "https://a.example/x", "title": "A"}
+    events = stream(response([message(1, "Hi.", annotations=[note])]))
+    closing = next(event for event in events if event["type"] == "response.output_item.done")
+
+    heard = read(encoded([*events[:-1], closing, events[-1]]))
+
+    assert heard.text == "Hi.\n\nSources:\n- [A](https://a.example/x)"
+
+
+def test_what_an_item_is_said_to_hold_at_last_is_not_added_to_something_else() -> None:
+    events = stream(response([message(1, "One two three.")]))
+    other = [
+        event | ({"item": message(1, "Something else.")} if event["type"].endswith("item.done") else {})
+        for event in events
+    ]
+
+    assert read(encoded(other)).text == "One two three."
+
+
+def test_arguments_of_which_a_piece_was_lost_are_those_of_the_whole_call() -> None:
+    events = stream(response([function_call(1, "read", '{"path": "a"}')]))
+    lost = next(event for event in events if event["type"].endswith("arguments.delta"))
+
+    assert [call.arguments for call in read(encoded(e for e in events if e is not lost)).calls] == ['{"path": "a"}']
+
+
+def test_texts_of_two_messages_that_come_mixed_are_all_shown() -> None:
+    output = [THOUGHT, message(2, "One two."), message(3, "Three four.")]
+    events = stream(response(output), pieces=2)
+    first = [event for event in events if event.get("output_index") == 1]
+    second = [event for event in events if event.get("output_index") == 2]
+    mixed = [event for pair in zip(first, second, strict=True) for event in pair]
+    others = [event for event in events if event not in first + second]
+
+    heard = read(encoded([*others[:-1], *mixed, others[-1]]))
+
+    assert heard.text.split() == ["One", "Three", "two.", "four."]
+    assert [item.get("type", "message") for item in replayed(heard)] == ["message"]
+
+
+def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
+    events = stream(response([message(1, "Hi.")]))[:-1]
+    closed = encoded(events) + b"data: [DONE]\n\n"
+    open_ = encoded(events[:-1]) + b"data: [DONE]\n\n"
+
+    assert read(closed).text == "Hi."
+    with pytest.raises(WireFailure) as caught:
+        read(open_)
+    assert caught.value.failure.cause == "closed"
+
+
+def test_what_breaks_after_the_answer_is_no_failure_of_it() -> None:
+    reader = responses.reader(ModelRequest(MODEL, ()), route())
+    events = [event for one in stream(response([message(1, "Hi.")])) for event in reader.feed("", json.dumps(one))]
+
+    assert reader.feed("", "{nonsense") == []
+    assert Heard((*events, *reader.end())).text == "Hi."
+
+
+def test_an_event_nobody_knows_changes_nothing() -> None:
+    events = stream(response([message(1, "Hi.")]))
+    odd = [{"type": "response.something.new", "output_index": 7, "delta": {"a": 1}}, {"type": "keepalive"}, {"x": None}]
+
+    heard = read(
+        b": keep-alive\n\ndata:\n\n" + encoded([{**event, "type": event.get("type", "")} for event in [*odd, *events]])
+    )
+
+    assert heard.text == "Hi."
+    assert [event for event in heard.events if isinstance(event, TextDelta)]
+
+
+# -- failures -------------------------------------------------------------------------------------------------
+
+
+def _failure(*events: Item) -> WireFailure:
+    start = stream(response([message(1, "Half an")]))[:5]
+    with pytest.raises(WireFailure) as caught:
+        read(encoded([*start, *events]))
+    return caught.value
+
+
+LIMIT = "Rate limit reached for gpt-5.4 on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 3.2s."
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "error", "code": "rate_limit_exceeded", "message": LIMIT, "param": None},
+        {"type": "error", "error": {"type": "tokens", "code": "rate_limit_exceeded", "message": LIMIT}},
+        {
+            "type": "response.failed",
+            "response": response([], status="failed", error={"code": "rate_limit_exceeded", "message": LIMIT}),
+        },
+    ],
+)
+def test_a_rate_limit_in_mid_stream_keeps_its_wait(event: Item) -> None:
+    error = classify(_failure(event).failure, route().target, now=0.0)
+
+    assert error.kind is ErrorKind.RATE_LIMIT
+    assert error.retry_after == pytest.approx(3.2)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("server_error", ErrorKind.OVERLOADED),
+        ("server_is_overloaded", ErrorKind.OVERLOADED),
+        ("insufficient_quota", ErrorKind.QUOTA),
+        ("context_length_exceeded", ErrorKind.CONTEXT_OVERFLOW),
+    ],
+)
+def test_a_failed_response_is_judged_by_its_code(code: str, kind: ErrorKind) -> None:
+    end = response([], status="failed", error={"code": code, "message": "Something happened."})
+
+    error = classify(_failure({"type": "response.failed", "response": end}).failure, route().target, now=0.0)
+
+    assert error.kind is kind
+
+
+def test_a_status_and_headers_within_the_stream_count() -> None:
+    event = {"type": "error", "status": 503, "headers": {"Retry-After": "7"}, "error": {"message": "Busy."}}
+
+    error = classify(_failure(event).failure, route().target, now=0.0)
+
+    assert (error.kind, error.status, error.retry_after) == (ErrorKind.OVERLOADED, 503, 7.0)
+
+
+def test_an_error_in_a_body_without_a_stream_is_told() -> None:
+    reader = responses.reader(ModelRequest(MODEL, ()), route())
+
+    with pytest.raises(WireFailure, match="no such model"):
+        reader.feed("", json.dumps({"error": {"message": "no such model", "code": "model_not_found"}}))
+
+
+def test_an_event_that_is_no_json_is_a_broken_answer() -> None:
+    with pytest.raises(WireFailure) as caught:
+        read(b"data: {nonsense\n\n" + encoded(stream(response([message(1, "Hi.")]))))
+    assert caught.value.failure.cause == "broken"
+
+
+# -- which models ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openai/gpt-5",
+        "openai/gpt-5-mini-2025-08-07",
+        "openai/gpt-5.1-codex-max",
+        "openai/gpt-5.6-sol",
+        "openai/gpt-7",
+        "openai/gpt-12.5-nano",
+        "openai/o1-pro",
+        "openai/o3",
+        "openai/o4-mini",
+        "openai/codex-mini-latest",
+        "openai/ft:o4-mini-2025-04-16:org",
+        "openai/gpt-daybreak-red-latest",
+        "gpt-5.4",
+        "azure/my-gpt-5-deployment",
+        "azure/gpt5-mini",
+        "xai/grok-4.3",
+        "xai/grok-9",
+    ],
+)
+def test_models_that_think_are_asked_by_responses(model: str) -> None:
+    assert Router(Catalog(), {}).wire(model) == "responses"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openai/gpt-4o",
+        "openai/gpt-4.1-mini",
+        "openai/gpt-3.5-turbo",
+        "openai/gpt-5-chat-latest",
+        "openai/gpt-audio-mini",
+        "openai/some-model-of-mine",
+        "azure/gpt-35-turbo",
+        "openrouter/openai/gpt-5",
+        "lm_studio/openai/gpt-oss-20b",
+    ],
+)
+def test_other_models_are_not(model: str) -> None:
+    assert Router(Catalog(), {}).wire(model) == "chat"
+
+
+def test_any_server_can_be_said_to_speak_responses() -> None:
+    models = {"lm_studio/qwen3": ModelSettings(wire="responses")}
+
+    where = Router(Catalog(models), {}, models=models).route("lm_studio/qwen3")
+
+    assert where.wire == "responses"
+    assert where.base_url == "http://127.0.0.1:1234/v1"

@@ -1,0 +1,264 @@
+"""Responses through the real client, from a scripted provider on this machine."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.model_client import PATIENT, Answer, ask, collect, user
+from tests.support.model_server import Call, Fault, ModelServer, Turn, status
+from tests.support.model_wire import error_body
+from tests.support.responses_checker import check
+from tests.support.responses_wire import Item, function_call, message, output, reasoning, response, stream
+from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.client import ProviderClient
+from tui_agent.model.protocol import ErrorKind
+from tui_agent.model.route import Router
+from tui_agent.model.settings import ModelSettings
+from tui_agent.session.effort import Effort
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+MODEL = "openai/gpt-5.4"
+OTHER = "openai/gpt-5.6"
+"""Where something is refused: the client, which all tests share, remembers that of a model."""
+THINKS = Turn("I look.", (Call("read", {"path": "a"}),), reasoning="First this.", signature="gAAAAA==")
+
+
+def after(answer: Answer, model: str = MODEL, *more: Message) -> ModelRequest:
+    """The request that follows an answer and the results of its calls."""
+    assert answer.finished is not None
+    calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in answer.calls)
+    blob = answer.finished.reasoning_blob
+    said = Message("assistant", (ContentText(answer.text),), calls, reasoning=(blob,) if blob else ())
+    results = tuple(Message("tool", (ContentText("done"),), call_id=call.call_id) for call in calls)
+    return ask(model, messages=(user("hello"), said, *results, *more), tools=True)
+
+
+def body(server: ModelServer, number: int) -> Item:
+    return server.calls[number].json
+
+
+async def test_a_round_with_a_call_keeps_the_reasoning_in_its_place(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    server.play(THINKS, Turn("It is 4."))
+
+    first = await collect(client, ask(MODEL, tools=True, session="s-1"))
+    second = await collect(client, after(first))
+
+    assert (first.error, second.error) == (None, None)
+    assert (first.reasoning, first.text, second.text) == ("First this.", "I look.", "It is 4.")
+    assert [request.path for request in server.calls] == ["/v1/responses", "/v1/responses"]
+    given = output(THINKS, 0)
+    assert [item["type"] for item in body(server, 1)["input"][1:4]] == [item["type"] for item in given]
+    sent = body(server, 1)["input"][1]
+    assert sent["type"] == "reasoning"
+    assert sent["encrypted_content"] == "gAAAAA=="
+    assert sent["summary"] == given[0]["summary"]
+    assert body(server, 0)["prompt_cache_key"] == "s-1"
+
+
+async def test_every_request_of_a_long_run_is_one_a_strict_server_takes(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    given: list[list[Item]] = []
+
+    def play(_request: Any) -> Turn:
+        number = len(given) * 10
+        items = [
+            reasoning(number, encrypted=f"g{number}", summary=["Think."]),
+            message(number + 1, "Next.", phase="commentary"),
+            function_call(number + 2, "read", json.dumps({"n": number})),
+            function_call(number + 3, "read", "{}"),
+        ]
+        given.append(items)
+        return Turn(events=stream(response(items)))
+
+    server.play_function(play)
+    messages: tuple[Message, ...] = (user("hello"),)
+    for _ in range(5):
+        answer = await collect(client, ask(MODEL, messages=messages, tools=True))
+        assert answer.error is None
+        messages += after(answer).messages[1:]
+
+    for number, request in enumerate(server.calls):
+        check(request.json, given)
+        assert sum(item.get("type") == "reasoning" for item in request.json["input"]) == number
+    longest = json.dumps(body(server, 4)["input"])
+    assert all(longest.startswith(json.dumps(request.json["input"])[:-1]) for request in server.calls)
+
+
+async def test_reasoning_that_is_refused_is_left_out_and_sent_no_more(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    refused = "The encrypted content gAAA...A== could not be verified."
+    server.play(THINKS, status(400, refused, code="invalid_encrypted_content"), Turn("It is 4."), Turn("Still 4."))
+
+    first = await collect(client, ask(OTHER, tools=True))
+    second = await collect(client, after(first, OTHER))
+    third = await collect(client, after(first, OTHER, Message("assistant", (ContentText("It is 4."),)), user("Sure?")))
+
+    assert (second.error, second.text, third.text) == (None, "It is 4.", "Still 4.")
+    kinds = [[item.get("type") for item in request.json["input"]].count("reasoning") for request in server.calls]
+    assert kinds == [0, 1, 0, 0]
+    for request in server.calls[2:]:
+        check(request.json)
+
+
+async def test_reasoning_that_is_refused_within_the_stream_is_left_out_too(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    error = {"code": "invalid_encrypted_content", "message": "The encrypted content gBBB could not be verified."}
+    failed = stream(response([], status="failed", error=error))
+    thinks = Turn("I look.", reasoning="Other.", signature="gBBB")
+    server.play(thinks, Turn(events=failed), Turn("It is 4."))
+
+    first = await collect(client, ask("openai/gpt-5.6-terra", tools=True))
+    second = await collect(client, after(first, "openai/gpt-5.6-terra", user("And now?")))
+
+    assert (second.error, second.text) == (None, "It is 4.")
+    assert len(server.calls) == 3
+
+
+async def test_a_rate_limit_in_mid_stream_says_how_long_to_wait(client: ProviderClient, server: ModelServer) -> None:
+    words = "Rate limit reached on tokens per min (TPM): Limit 30000. Please try again in 3.2s."
+    failed = response([], status="failed", error={"code": "rate_limit_exceeded", "message": words})
+    events = [*stream(response([message(1, "Half an")]))[:5], *stream(failed)[-1:]]
+    server.play(Turn(events=events))
+
+    answer = await collect(client, ask(MODEL))
+
+    assert answer.text
+    assert answer.error is not None
+    assert (answer.error.kind, answer.error.retry_after) == (ErrorKind.RATE_LIMIT, pytest.approx(3.2))
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("after_events", [0, 1, 4, 9])
+@pytest.mark.parametrize("kind", ["cut", "malformed", "stream_error"])
+async def test_an_answer_that_breaks_off_is_no_answer(
+    client: ProviderClient, server: ModelServer, kind: Any, after_events: int
+) -> None:
+    server.play(Turn("One two three four.", reasoning="Think.", fault=Fault(kind, after=after_events, message="Oh.")))
+
+    answer = await collect(client, ask(MODEL))
+
+    assert answer.error is not None
+    assert answer.finished is None
+    assert len(server.calls) == 1
+
+
+async def test_an_answer_that_just_ends_is_no_answer(client: ProviderClient, server: ModelServer) -> None:
+    events = stream(response([message(1, "Half an answer, and")]))[:-1]
+    server.play(Turn(events=events))
+
+    answer = await collect(client, ask(MODEL))
+
+    assert answer.error is not None
+    assert answer.error.kind is ErrorKind.NETWORK
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+async def test_bytes_arrive_in_any_portions(client: ProviderClient, server: ModelServer, size: int) -> None:
+    server.play(Turn("Grüße an alle 👋.", (Call("read", {"path": "ä"}),), reasoning="Überlegt.", wire_bytes=size))
+
+    answer = await collect(client, ask(MODEL, tools=True))
+
+    assert answer.error is None
+    assert (answer.reasoning, answer.text) == ("Überlegt.", "Grüße an alle 👋.")
+    assert json.loads(answer.calls[0].arguments) == {"path": "ä"}
+
+
+async def test_an_answer_without_a_stream_is_read(client: ProviderClient, server: ModelServer) -> None:
+    whole = json.dumps(response(output(THINKS, 1))).encode()
+    server.play(Turn(fault=Fault("status", status=200, body=whole)))
+
+    answer = await collect(client, ask(MODEL, tools=True))
+
+    assert answer.error is None
+    assert (answer.reasoning, answer.text, len(answer.calls)) == ("First this.", "I look.", 1)
+
+
+async def test_a_gateway_without_responses_is_spoken_to_by_chat_completions(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    def play(request: Any) -> Turn:
+        return status(404, "Not Found") if request.path.endswith("/responses") else Turn("Hello from chat.")
+
+    server.play_function(play)
+
+    answers = [await collect(client, ask("openai/gpt-5.1")) for _ in range(2)]
+
+    assert [answer.text for answer in answers] == ["Hello from chat."] * 2
+    paths = [request.path.rpartition("/")[2] for request in server.calls]
+    assert paths == ["responses", "completions", "completions"]
+
+
+async def test_a_level_a_model_lacks_is_told_with_those_it_has(client: ProviderClient, server: ModelServer) -> None:
+    words = "Unsupported value: 'minimal' is not supported with this model. Supported values are: 'low' and 'high'."
+    refusal = error_body("responses", 400, words, "unsupported_value")
+    refusal["error"]["param"] = "reasoning.effort"
+    server.play(status(400, body=json.dumps(refusal).encode()), THINKS)
+
+    first = await collect(client, ask("openai/gpt-5.2-codex", effort=Effort.MINIMAL))
+    second = await collect(client, ask("openai/gpt-5.2-codex", effort=Effort.LOW))
+
+    assert first.error is not None
+    assert "'low' and 'high'" in first.error.message
+    assert second.error is None
+    assert body(server, 1)["reasoning"] == {"effort": "low", "summary": "auto"}
+    assert body(server, 1)["include"] == ["reasoning.encrypted_content"]
+
+
+async def test_an_organisation_that_may_have_no_summaries_keeps_its_reasoning(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    words = "Your organization must be verified to generate reasoning summaries."
+    refusal = error_body("responses", 400, words, "unsupported_value")
+    refusal["error"]["param"] = "reasoning.summary"
+    server.play(status(400, body=json.dumps(refusal).encode()), THINKS, Turn("It is 4."))
+
+    first = await collect(client, ask("openai/gpt-5.2", tools=True))
+    second = await collect(client, after(first, "openai/gpt-5.2"))
+
+    assert (first.error, second.error) == (None, None)
+    assert len(server.calls) == 3
+    assert "summary" not in body(server, 1).get("reasoning", {})
+    assert body(server, 1)["include"] == ["reasoning.encrypted_content"]
+    assert body(server, 2)["input"][1]["encrypted_content"] == "gAAAAA=="
+
+
+@pytest.mark.parametrize("version", [None, "preview", "2024-10-21"])
+async def test_azure_is_asked_where_its_responses_are(server: ModelServer, version: str | None) -> None:
+    environ = {"AZURE_API_KEY": "azure-key", "AZURE_API_BASE": server.url}
+    environ |= {"AZURE_API_VERSION": version} if version else {}
+    client = ProviderClient(Router(Catalog(), environ), host=PATIENT)
+    server.play(THINKS)
+
+    answer = await collect(client, ask("azure/our-gpt-5-mini", tools=True))
+    await client.aclose()
+
+    assert (answer.error, answer.text) == (None, "I look.")
+    request = server.calls[0]
+    assert request.path.partition("?")[0] == "/openai/v1/responses"
+    assert "2024" not in request.path
+    assert request.headers["api-key"] == "azure-key"
+    assert request.json["model"] == "our-gpt-5-mini"
+    assert request.json["include"] == ["reasoning.encrypted_content"]
+
+
+async def test_a_server_of_ones_own_can_be_asked_by_responses(server: ModelServer) -> None:
+    models = {"lm_studio/qwen3": ModelSettings(base_url=server.openai_url, wire="responses")}
+    client = ProviderClient(Router(Catalog(models), {}, models=models), host=PATIENT)
+    thought = reasoning(1, encrypted=None, plain="I need the file.")
+    server.play(Turn(events=stream(response([thought, function_call(2, "read", "{}")]))), Turn("Done."))
+
+    first = await collect(client, ask("lm_studio/qwen3", tools=True))
+    second = await collect(client, after(first, "lm_studio/qwen3"))
+    await client.aclose()
+
+    assert (first.error, first.reasoning, second.text) == (None, "I need the file.", "Done.")
+    assert "include" not in body(server, 0)
+    assert body(server, 1)["input"][1] == thought

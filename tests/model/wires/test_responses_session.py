@@ -1,0 +1,150 @@
+"""Sessions with a model that speaks Responses: what is interrupted, switched, cleared and cut off."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.model_script import Recorded
+from tests.support.model_server import Fault, ModelServer, Turn
+from tests.support.responses_checker import check
+from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.model.client import ProviderClient
+from tui_agent.model.retry import RetryPolicy
+from tui_agent.session.entries import AssistantEntry
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+MODEL = "openai/gpt-5.4"
+ALLOW_ALL = (Rule("*", "*", Action.ALLOW, "flag"),)
+
+
+class Thinker:
+    """Plays a model that thinks before each call and each answer, and keeps what it gave and was sent."""
+
+    def __init__(self) -> None:
+        self.given: list[list[Item]] = []
+        self.sent: list[Recorded] = []
+        self.faults: dict[int, Fault] = {}
+        """Faults by the number of the request."""
+
+    def __call__(self, request: Recorded) -> Turn:
+        if not request.json.get("tools"):
+            return Turn("A title")
+        number = len(self.sent) * 10
+        self.sent.append(request)
+        thought = reasoning(number, encrypted=f"g{number}", summary=["First this.", "Then that."])
+        asked = request.json["input"][-1].get("role") == "user"
+        items = (
+            [thought, message(number + 1, "I look.", phase="commentary"), function_call(number + 2, "ls", "{}")]
+            if asked
+            else [thought, message(number + 1, "It is so.", phase="final_answer")]
+        )
+        self.given.append(items)
+        return Turn(events=stream(response(items)), fault=self.faults.get(len(self.sent) - 1))
+
+    def thoughts(self, number: int) -> list[str]:
+        """The encrypted reasoning a request held."""
+        items = self.sent[number].json["input"]
+        return [item["encrypted_content"] for item in items if item.get("type") == "reasoning"]
+
+    def check(self) -> None:
+        for request in self.sent:
+            check(request.json, self.given)
+
+
+def make(tmp_path: Path, client: ProviderClient, **options: Any) -> Harness:
+    return make_agent(tmp_path, client, model=MODEL, rules=ALLOW_ALL, **options)
+
+
+async def test_what_was_thought_between_calls_comes_back_in_every_request(
+    tmp_path: Path, client: ProviderClient, server: ModelServer
+) -> None:
+    thinker = Thinker()
+    server.play_function(thinker)
+    harness = make(tmp_path, client)
+
+    for text in ("Look.", "And again."):
+        assert (await harness.say(text)).error is None
+
+    thinker.check()
+    assert [thinker.thoughts(number) for number in range(4)] == [[], ["g0"], ["g0", "g10"], ["g0", "g10", "g20"]]
+    sent = [json.dumps(request.json["input"])[:-1] for request in thinker.sent]
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(sent))
+    assert {request.json["prompt_cache_key"] for request in thinker.sent} == {str(harness.session.id)}
+
+
+@pytest.mark.parametrize("after", [5, 9, 13, 17, 22])
+async def test_after_an_interrupted_answer_the_next_request_is_taken(
+    tmp_path: Path, client: ProviderClient, server: ModelServer, after: int
+) -> None:
+    thinker = Thinker()
+    thinker.faults[1] = Fault("stall", after=after)
+    server.play_function(thinker)
+    harness = make(tmp_path, client)
+
+    harness.agent.submit("Look.")
+    await harness.until(lambda: len(thinker.sent) == 2 and harness.agent.live is not None)
+    await harness.until(lambda: bool(harness.agent.live and (harness.agent.live.text or harness.agent.live.reasoning)))
+    harness.agent.interrupt()
+    await harness.ended()
+    assert (await harness.say("Go on.")).error is None
+
+    thinker.check()
+    assert thinker.thoughts(2) == ["g0"]
+
+
+async def test_after_an_answer_that_was_cut_off_and_tried_again_the_next_request_is_taken(
+    tmp_path: Path, client: ProviderClient, server: ModelServer
+) -> None:
+    thinker = Thinker()
+    thinker.faults[1] = Fault("cut", after=11)
+    server.play_function(thinker)
+    harness = make(tmp_path, client, retry=RetryPolicy(first_delay=0.0))
+
+    assert (await harness.say("Look.")).error is None
+    assert (await harness.say("Again.")).error is None
+
+    thinker.check()
+    assert thinker.thoughts(2) == ["g0"]
+    assert thinker.thoughts(3) == ["g0", "g20"]
+
+
+async def test_another_model_gets_no_reasoning_and_the_first_gets_its_own_back(
+    tmp_path: Path, client: ProviderClient, server: ModelServer
+) -> None:
+    thinker = Thinker()
+    server.play_function(thinker)
+    harness = make(tmp_path, client)
+
+    await harness.say("Look.")
+    harness.agent.change_model("openai/gpt-5.5")
+    await harness.say("And you?")
+    harness.agent.change_model(MODEL)
+    await harness.say("And now?")
+
+    thinker.check()
+    assert thinker.thoughts(2) == []
+    assert thinker.thoughts(3) == ["g20"]
+    assert thinker.thoughts(4) == ["g0", "g10"]
+    assert thinker.thoughts(5) == ["g0", "g10", "g40"]
+
+
+async def test_an_answer_that_was_masked_loses_its_reasoning_and_no_other(
+    tmp_path: Path, client: ProviderClient, server: ModelServer
+) -> None:
+    thinker = Thinker()
+    server.play_function(thinker)
+    harness = make(tmp_path, client)
+
+    await harness.say("Look.")
+    said = [entry for entry in harness.path() if isinstance(entry, AssistantEntry)]
+    harness.agent.edit_context(said[1].id, "mask")
+    await harness.say("Again.")
+
+    thinker.check()
+    assert thinker.thoughts(2) == ["g0"]

@@ -1,0 +1,78 @@
+"""Changes how much the models of a session think: offers the levels the model has, and says what a change costs."""
+
+from typing import TYPE_CHECKING, Final
+
+from tui_agent.app.face import Choice
+from tui_agent.app.format import money, one_line, short_model, tokens
+from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.desk import Desk
+    from tui_agent.context.effort import EffortInForce
+
+_HELP: Final = {
+    Effort.OFF: "no thinking before the answer",
+    Effort.MINIMAL: "hardly any",
+    Effort.LOW: "a little: quick and cheap",
+    Effort.MEDIUM: "for most work",
+    Effort.HIGH: "for hard problems",
+    Effort.MAX: "all it can: slow and dear",
+}
+
+
+async def effort(desk: "Desk", argument: str) -> None:
+    """Have the model think more or less; without a level show those it has."""
+    if (agent := desk.agent) is None:
+        return
+    level = argument or await _choose(desk, agent)
+    if not level or desk.agent is not agent:
+        return
+    try:
+        chosen = None if level == DEFAULT_EFFORT else Effort(level)
+    except ValueError:
+        known = ", ".join((DEFAULT_EFFORT, *Effort))
+        desk.say(f"There is no effort “{one_line(level, 40)}”; there are {known}.", "warning")
+    else:
+        use_effort(desk, agent, chosen)
+
+
+async def _choose(desk: "Desk", agent: "Agent") -> str | None:
+    """Show the levels the model has, the one that holds marked; return the one that is picked."""
+    effort = agent.effort
+    if not effort.levels:
+        desk.say(f"{short_model(agent.model)} can't be told how much to think.")
+        return None
+    chosen = effort.chosen.nearest(effort.levels) if effort.chosen is not None else None
+    at = str(chosen or DEFAULT_EFFORT)
+    rows = [(DEFAULT_EFFORT, _preset(effort)), *((level, _HELP[level]) for level in Effort if level in effort.levels)]
+    answers = [(key, f"{'●' if key == at else ' '} {key:<8}  {text}") for key, text in rows]
+    details = "From the next request on, in this branch of the session."
+    return await desk.ask(Choice(f"How much {short_model(agent.model)} thinks", answers, details, at))
+
+
+def use_effort(desk: "Desk", agent: "Agent", effort: Effort | None) -> None:
+    """Have models think so much from the next request on; None: as the settings say."""
+    before = agent.effort.level
+    agent.change_effort(effort)
+    desk.face.refresh_facts()
+    now = agent.effort
+    if now.shortfall is not None or now.level == before:
+        return
+    # The conversation shows the change itself, during a run only when the step has ended.
+    told = f"Effort {now.level or DEFAULT_EFFORT} from the next step on." if agent.running else ""
+    if said := f"{told} {_reread(desk, agent)}".strip():
+        desk.say(said)
+
+
+def _preset(effort: "EffortInForce") -> str:
+    return f"{effort.preset}, from the settings" if effort.preset is not None else "as the model's maker has it"
+
+
+def _reread(desk: "Desk", agent: "Agent") -> str:
+    """Return what the next request may read anew. OpenAI's and Anthropic's caches are kept apart for each level."""
+    if not (cached := agent.inspector.cached_tokens()):
+        return ""
+    dollars = desk.services.reread_cost(agent.model, cached)
+    about = f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
+    return f"The provider may read {tokens(cached)} tokens anew{about}: most keep a cache for each level."

@@ -1,0 +1,33 @@
+"""Reads JSON that somebody else wrote: a model, a provider, a server, a hook."""
+
+import json
+import re
+from typing import Any
+
+_NUMBER = re.compile(r"-?\d{4301,}")
+"""More digits than Python makes an integer of (``sys.set_int_max_str_digits``): reading takes the square of them."""
+
+
+def loads(text: str | bytes, *, strict: bool = True) -> Any:
+    """Return what a JSON text means. ``strict`` False takes control characters within strings.
+
+    Raises:
+        json.JSONDecodeError: it means nothing, or more than can be held: an integer of thousands of digits, nesting
+            that is too deep. No other error comes out of it.
+    """
+    try:
+        return json.loads(text, strict=strict)
+    except json.JSONDecodeError:
+        raise
+    except UnicodeDecodeError as error:
+        raise json.JSONDecodeError("It is not UTF-8", "", error.start) from None
+    except RecursionError:
+        raise json.JSONDecodeError("It is nested too deeply", _text(text), 0) from None
+    except ValueError:
+        whole = _text(text)
+        found = _NUMBER.search(whole)
+        raise json.JSONDecodeError("A number has too many digits", whole, found.start() if found else 0) from None
+
+
+def _text(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")

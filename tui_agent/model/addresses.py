@@ -1,0 +1,72 @@
+"""Where a model's requests go, and who said so."""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from tui_agent.model.providers import PROVIDERS, Provider, provider_of
+from tui_agent.model.settings import ModelSettings, ProviderSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address. ``source`` says where it stands: a table of the settings, a variable, or "" of the provider's own."""
+
+    url: str
+    source: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user named it, or it is on this machine: somebody else than the provider answers there."""
+        return bool(self.source) or is_private(self.url)
+
+
+class Addresses:
+    """Finds addresses: a model's setting counts before its provider's, settings before variables."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None = None,
+        models: Mapping[str, ModelSettings] | None = None,
+        providers: Mapping[str, ProviderSettings] | None = None,
+    ) -> None:
+        self._environ = environ or {}
+        self._models = models or {}
+        self._providers = providers or {}
+
+    def of(self, provider: Provider, model: str | None = None) -> Place:
+        """Return where requests of a provider go, or those of one of its models."""
+        settings = self._models.get(model) if model is not None else None
+        if settings is not None and settings.base_url:
+            return Place(settings.base_url, f'models."{model}"')
+        common = self._providers.get(provider.id)
+        if common is not None and common.base_url:
+            return Place(common.base_url, f"providers.{provider.id}")
+        for variable in provider.url_variables:
+            if url := self._environ.get(variable):
+                return Place(url, variable)
+        return Place(provider.local_url or provider.url)
+
+    def overridden(self) -> Iterator[tuple[Provider, Place]]:
+        """Yield the providers whose requests go elsewhere than to their own address."""
+        for provider in dict.fromkeys((*PROVIDERS, *self._providers)):
+            place = self.of(provider_of(provider))
+            if place.source:
+                yield provider_of(provider), place
+
+
+def plain_url(url: str) -> str:
+    """Return an address as it may be kept and shown: without name, password and query, and no slash at its end."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme.lower(), host.lower(), parts.path.rstrip("/"), "", ""))
+
+
+def is_private(url: str) -> bool:
+    """Tell whether an address is of this machine or its own network, as far as it can be told by looking at it."""
+    host = (urlsplit(url).hostname or "").lower()
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith((".local", ".localhost", ".internal", ".lan")))

@@ -1,0 +1,122 @@
+"""How each Claude model is told to think: what differs from model to model in Anthropic's Messages format.
+
+Sources: platform.claude.com/docs, "Thinking", "Effort", "Preserved thinking" and the "What's new" page of each model;
+docs.aws.amazon.com, "Adaptive thinking". A model is found by its family and version in any spelling of its name; a
+newer one than the table has is taken to be like the newest of its family.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from tui_agent.session.effort import Effort
+
+_ALL_LEVELS = (Effort.OFF, Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
+_ADAPTIVE_LEVELS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    """What one generation of Claude models takes.
+
+    ``style``: ``adaptive`` models decide how much to think and are given an effort, ``budget`` models are given tokens,
+    ``none`` don't think. ``off`` is what turns thinking off: "" leaves it out of the request, None can't be turned off.
+    ``thinks``: it does so unasked. ``bound``: thinking that goes back is checked against everything before it.
+    """
+
+    style: Literal["adaptive", "budget", "none"]
+    off: Literal["", "disabled", "between_tools"] | None = ""
+    thinks: bool = False
+    bound: bool = False
+    interleaved: bool = False
+    """Thinks between calls only if a beta header asks for it; adaptive models do so by themselves."""
+
+    @property
+    def efforts(self) -> tuple[Effort, ...]:
+        """The levels one can ask it for."""
+        match self.style:
+            case "none":
+                return ()
+            case "budget":
+                return _ALL_LEVELS
+            case _:
+                return _ADAPTIVE_LEVELS if self.off is None else (Effort.OFF, *_ADAPTIVE_LEVELS)
+
+
+_NONE = Claude("none")
+_BUDGET = Claude("budget", interleaved=True)
+_ON_REQUEST = Claude("adaptive")
+_BY_DEFAULT = Claude("adaptive", off="disabled", thinks=True)
+_ALWAYS = Claude("adaptive", off=None, thinks=True)
+_ALWAYS_BOUND = Claude("adaptive", off=None, thinks=True, bound=True)
+
+_Version = tuple[int, int]
+
+_TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
+    "opus": (
+        ((5, 5), _ALWAYS_BOUND),
+        ((5, 0), _BY_DEFAULT),
+        ((4, 6), _ON_REQUEST),
+        ((4, 0), _BUDGET),
+        ((0, 0), _NONE),
+    ),
+    "sonnet": (
+        ((5, 5), Claude("adaptive", off="between_tools", thinks=True, bound=True)),
+        ((5, 0), _BY_DEFAULT),
+        ((4, 6), _ON_REQUEST),
+        ((4, 0), _BUDGET),
+        ((3, 7), Claude("budget")),
+        ((0, 0), _NONE),
+    ),
+    "haiku": (
+        ((5, 5), Claude("adaptive", off="disabled", thinks=True, bound=True)),
+        ((4, 5), _BUDGET),
+        ((0, 0), _NONE),
+    ),
+    "fable": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
+    "mythos": (((5, 1), _ALWAYS_BOUND), ((0, 0), _ALWAYS)),
+}
+"""The generations of each family, newest first, from the version on that begins them."""
+
+_NEWEST: _Version = (999, 0)
+_FAMILY = re.compile(
+    # claude-opus-4-6, claude-opus-4.6, claude-4.5-sonnet, claude-3-7-sonnet, anthropic.claude-haiku-4-5-20251001-v1:0
+    r"claude(?:[-.](?P<before>\d+(?:[-.]\d+)?))?-(?P<family>opus|sonnet|haiku|fable|mythos)"
+    r"(?:[-.](?P<after>\d{1,2}(?:[-.]\d{1,2})?)(?!\d)|(?P<preview>-preview))?"
+)
+
+_FIRST = re.compile(r"claude-(?:v?[12]\b|instant)")
+
+
+@lru_cache(maxsize=256)
+def claude(name: str) -> Claude | None:
+    """Return what a model takes, by its name in any spelling; None when it is no Claude."""
+    name = name.lower()
+    if "claude" not in name:
+        return None
+    match = _FAMILY.search(name)
+    if match is None:
+        # Either of the first, or of a family to come.
+        return _NONE if _FIRST.search(name) else _ALWAYS_BOUND
+    version = (5, 0) if match["preview"] else _version(match["after"] or match["before"])
+    return next(row for since, row in _TABLE[match["family"]] if version >= since)
+
+
+def _version(text: str | None) -> _Version:
+    if not text:
+        return _NEWEST
+    major, _dot, minor = text.replace("-", ".").partition(".")
+    return int(major), int(minor or 0)
+
+
+BUDGETS = {
+    Effort.MINIMAL: 1_024,
+    Effort.LOW: 4_096,
+    Effort.MEDIUM: 10_000,
+    Effort.HIGH: 16_384,
+    Effort.MAX: 32_000,
+}
+"""Tokens a model may think, by effort. Anthropic takes no less than 1,024 and sees little gain over 32,000."""
+
+LEAST_BUDGET = BUDGETS[Effort.MINIMAL]

@@ -1,0 +1,1 @@
+"""litellm, in a process of its own: the providers whose formats the program does not speak itself."""

@@ -1,0 +1,250 @@
+"""The program's end of litellm: requests go to the model host, whatever happens to that process."""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tui_agent.model.errors import Failure, classify
+from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.lines import Event, size_of
+from tui_agent.model.hosted.link import HostGoneError, Inbox, Link, last_words, start
+from tui_agent.model.protocol import (
+    ErrorKind,
+    Finished,
+    ModelError,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.route import Route
+from tui_agent.model.settings import HostSettings
+from tui_agent.model.usage import usage_of
+
+log = logging.getLogger(__name__)
+
+_ACKNOWLEDGED_AT = lines.WINDOW // 4
+_RESTARTS = 3
+_RESTART_SPAN = 60.0
+"""Seconds in which an idle host is started anew at most ``_RESTARTS`` times before someone asks for it."""
+
+
+class HostClient:
+    """Answers requests through litellm in another process.
+
+    The process is started by ``warm`` or the first request, and again when it ends or hangs. ``environ`` is what it
+    may have of the environment; ``log_path`` takes what it writes.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        settings: HostSettings | None = None,
+        log_path: Path | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._environ = environ
+        self.settings = settings or HostSettings()
+        self._log_path = log_path
+        self._now = now
+        self._numbers = itertools.count(1)
+        self._link: Link | None = None
+        self._starting: asyncio.Task[Link] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._restarts: list[float] = []
+        self._closed = False
+
+    # -- requests ---------------------------------------------------------------------------------------------
+
+    async def answer(self, call: dict[str, Any], route: Route) -> AsyncGenerator[ModelEvent, None]:
+        """Have litellm called and yield what comes of it.
+
+        Raises:
+            ModelError: the request failed, before or in the middle of the answer.
+        """
+        link, number, inbox = await self._submit(call, route)
+        last, unacknowledged = lines.ACCEPTED, 0
+        try:
+            while last not in lines.LAST:
+                event = await self._next(link, inbox)
+                last = event[0]
+                unacknowledged += size_of(event)
+                if unacknowledged >= _ACKNOWLEDGED_AT:
+                    link.send({"op": "ack", "id": number, "size": unacknowledged})
+                    unacknowledged = 0
+                if last == lines.FAILED:
+                    raise classify(Failure(**event[1]), route.target, now=self._now())
+                if (told := _told(event, route)) is not None:
+                    yield told
+        finally:
+            if last not in lines.LAST:
+                link.cancel(number)
+            link.close(number)
+
+    async def _submit(self, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
+        """Hand a request to the host. One that died or hung unnoticed is replaced: the provider was sent nothing."""
+        link = await self._connected()
+        try:
+            return await self._hand_over(link, call, route)
+        except ModelError as error:
+            if error.kind is not ErrorKind.HOST or self._closed:
+                raise
+        return await self._hand_over(await self._connected(), call, route)
+
+    async def _hand_over(self, link: Link, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
+        number = next(self._numbers)
+        inbox = link.open(number)
+        link.send({"op": "stream", "id": number, "call": call, "limits": self._limits(route)})
+        try:
+            await self._next(link, inbox)
+        except BaseException:
+            link.cancel(number)
+            link.close(number)
+            raise
+        return link, number, inbox
+
+    async def _next(self, link: Link, inbox: Inbox) -> Event:
+        """Return the next event. A host that says nothing for long is asked for a sign of life, then ended."""
+        while True:
+            try:
+                async with asyncio.timeout(self.settings.answer_timeout):
+                    return await inbox.get()
+            except HostGoneError as error:
+                raise self._gone(str(error)) from None
+            except TimeoutError:
+                await self._check(link)
+
+    async def _check(self, link: Link) -> None:
+        try:
+            async with asyncio.timeout(self.settings.answer_timeout):
+                await link.ping(next(self._numbers))
+        except HostGoneError as error:
+            raise self._gone(str(error)) from None
+        except TimeoutError:
+            log.warning("the model host hangs and is ended")
+            link.kill()
+            raise self._gone("it hung") from None
+
+    def _limits(self, route: Route) -> dict[str, Any]:
+        return {
+            "connect": self.settings.connect_timeout,
+            "first_byte": self.settings.first_byte_timeout,
+            "stall": self.settings.stall_timeout,
+            "lenient": route.is_small_server,
+        }
+
+    @staticmethod
+    def _gone(reason: str) -> ModelError:
+        return ModelError(ErrorKind.HOST, f"The process that talks to providers ended ({reason}); it is started anew.")
+
+    # -- the process ------------------------------------------------------------------------------------------
+
+    def warm(self) -> None:
+        """Start the host, if it isn't there, without waiting for it."""
+        if not self._closed and self._starting is None and (self._link is None or not self._link.is_alive):
+            self._starting = asyncio.create_task(self._start())
+            # A failure is told to the request that needs the host.
+            self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def wait_warm(self) -> None:
+        """Wait until the host takes requests, starting it if need be.
+
+        Raises:
+            ModelError: it can't start.
+        """
+        await self._connected()
+
+    @property
+    def pid(self) -> int | None:
+        """The host's process id, None while there is none."""
+        return self._link.pid if self._link is not None and self._link.is_alive else None
+
+    async def aclose(self) -> None:
+        """End the host."""
+        self._closed = True
+        for task in (self._starting, self._watching):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if self._link is not None:
+            await self._link.aclose()
+
+    async def _connected(self) -> Link:
+        if self._link is not None and self._link.is_alive:
+            return self._link
+        self.warm()
+        if self._starting is None:
+            raise ModelError(ErrorKind.HOST, "The program is ending.")
+        # One request that is given up must not stop the start that others wait for.
+        return await asyncio.shield(self._starting)
+
+    async def _start(self) -> Link:
+        try:
+            link = await self._wait_ready(await start(self._environ, self._log_path))
+        except (OSError, HostGoneError, TimeoutError) as error:
+            raise self._no_start(error) from None
+        finally:
+            self._starting = None
+        self._link = link
+        self._watching = asyncio.create_task(self._watch(link))
+        return link
+
+    async def _wait_ready(self, link: Link) -> Link:
+        try:
+            async with asyncio.timeout(self.settings.start_timeout):
+                facts = await link.wait_ready()
+        except BaseException:
+            link.kill()
+            raise
+        if facts.get("version") != lines.VERSION:
+            await link.aclose()
+            raise ModelError(
+                ErrorKind.UNKNOWN,
+                "tui-agent was replaced by another version while this one runs: quit and start it again.",
+            )
+        return link
+
+    def _no_start(self, error: Exception) -> ModelError:
+        why = f"not ready within {self.settings.start_timeout:.0f} s" if isinstance(error, TimeoutError) else str(error)
+        words = last_words(self._log_path)
+        where = f" See {self._log_path}." if self._log_path is not None else ""
+        said = f": {words}" if words else ""
+        return ModelError(ErrorKind.HOST, f"The process that talks to providers can't start ({why}){said}.{where}")
+
+    async def _watch(self, link: Link) -> None:
+        """Start a new host when an idle one ends, so that the next request finds one."""
+        await link.ended.wait()
+        if self._closed or self._link is not link:
+            return
+        now = time.monotonic()
+        self._restarts = [moment for moment in self._restarts if now - moment < _RESTART_SPAN]
+        if len(self._restarts) < _RESTARTS:
+            self._restarts.append(now)
+            self.warm()
+
+
+def _told(event: Event, route: Route) -> ModelEvent | None:  # noqa: PLR0911 - one arm per event
+    """Return what an event of the host means to the program."""
+    match event:
+        case [lines.TEXT, text]:
+            return TextDelta(text)
+        case [lines.THINKING, text]:
+            return ReasoningDelta(text)
+        case [lines.CALL_DELTA, index, call_id, tool, arguments]:
+            return ToolCallDelta(index, call_id, tool, arguments)
+        case [lines.CALL, call_id, tool, arguments]:
+            return ToolCallReady(call_id, tool, arguments)
+        case [lines.USAGE, reported]:
+            usage = usage_of(reported)
+            return None if usage is None else UsageReport(usage, route.info.cost(usage))
+        case [lines.FINISHED, reason, blob]:
+            return Finished(reason, blob)
+        case _:
+            return None

@@ -1,0 +1,95 @@
+"""Names of models: what gateways, clouds and hosts write differently and mean the same model by, and whose it is.
+
+Pure. A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_REVISION_OF_CLOUD = re.compile(r"(?:-v?\d)?:\d+$")
+"""Bedrock's: ``-v1:0``."""
+_MANNER = re.compile(r":[^:\d]*$")
+"""How a model is served, not which it is: ``:free``, ``:nitro``, ``:thinking``. A tag with a digit is a size."""
+_MAKER = re.compile(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
+"""``us.anthropic.``: a dot between letters; those of versions stand between digits."""
+_POINT = re.compile(r"(?<=\d)p(?=\d)")
+"""Fireworks writes 4p6 for 4.6."""
+_SEPARATOR = re.compile(r"[._ @:]+")
+_LETTER_DIGIT = re.compile(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
+"""qwen-3 is qwen3; four digits are a date."""
+_CLAUDE = re.compile(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
+"""Claude's family and number stand in either order."""
+_QUALIFIERS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"-(?:latest|default)$",
+        r"-20\d\d-?[01]\d-?[0-3]\d$",  # a date
+        r"-\d{4}$",  # a short one: 0731, 2512
+        r"-preview$",
+    )
+)
+
+
+def spelled(name: str) -> str:
+    """Return the one spelling of a model's name, without who made it or passes it on."""
+    name = name.strip().lower().rpartition("/")[2]
+    name = _MANNER.sub("", _REVISION_OF_CLOUD.sub("", name))
+    name = _POINT.sub("-", _MAKER.sub("", name))
+    name = _SEPARATOR.sub("-", name)
+    name = _CLAUDE.sub(r"claude-\2-\1", name)
+    return _LETTER_DIGIT.sub("", name)
+
+
+def broader(spelling: str) -> Iterator[str]:
+    """Yield a spelling, then the same line of models with less and less said of which one: dates, latest, preview."""
+    yield spelling
+    found = True
+    while found:
+        found = False
+        for qualifier in _QUALIFIERS:
+            shorter = qualifier.sub("", spelling)
+            if shorter != spelling:
+                spelling, found = shorter, True
+                yield spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Who makes a line of models. ``names`` is a pattern of their spellings.
+
+    ``open``: others may run them as well, also on a machine of one's own, with a window of its own.
+    """
+
+    provider: str
+    names: re.Pattern[str]
+    open: bool
+
+
+_MAKERS = tuple(
+    Maker(provider, re.compile(names), is_open)
+    for provider, names, is_open in (
+        ("anthropic", r"claude", False),
+        ("openai", r"gpt-oss", True),
+        ("openai", r"(?:chat)?gpt|o\d|codex|computer-use", False),
+        ("gemini", r"gemma", True),
+        ("gemini", r"gemini|learnlm", False),
+        ("xai", r"grok", False),
+        ("deepseek", r"deepseek", True),
+        ("mistral", r"(?:open-)?(?:mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)", True),
+        ("zai", r"glm", True),
+        ("moonshot", r"kimi|moonshot", True),
+        ("minimax", r"minimax", True),
+        ("dashscope", r"q(?:wen|wq|vq)", True),
+        ("cohere", r"command|c4ai|aya", True),
+        ("meta_llama", r"(?:meta-)?llama", True),
+        ("amazon_nova", r"nova", False),
+        ("perplexity", r"sonar", False),
+        ("xiaomi_mimo", r"mimo", True),
+    )
+)
+
+
+def maker_of(spelling: str) -> Maker | None:
+    """Return who makes a model, None when its name doesn't say."""
+    return next((maker for maker in _MAKERS if maker.names.match(spelling)), None)

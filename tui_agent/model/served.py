@@ -1,0 +1,110 @@
+"""What model servers said of their models when they were asked, kept on disk with the time."""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tui_agent.files import write_atomically
+from tui_agent.json_text import loads
+from tui_agent.model.addresses import plain_url
+
+log = logging.getLogger(__name__)
+
+_DAY = 86_400.0
+
+
+class ServedModel(BaseModel):
+    """What a server says of one of its models; None where it says nothing. Sizes are tokens, prices dollars a token."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    name: str
+    window: int | None = None
+    max_output: int | None = None
+    vision: bool | None = None
+    tools: bool | None = None
+    reasoning: bool | None = None
+    chats: bool = True
+    """Answers in text: not a model that embeds, draws, hears or judges."""
+    input_price: float | None = None
+    output_price: float | None = None
+    cache_read_price: float | None = None
+    cache_write_price: float | None = None
+
+
+class Answer(BaseModel):
+    """What a server said. ``asked`` is seconds since the epoch."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    asked: float
+    models: dict[str, ServedModel] = Field(default_factory=dict)
+
+
+class ServedModels:
+    """The answers by address. ``path`` None keeps them in memory only; what is private is in none of them."""
+
+    def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._now = now
+        self._answers: dict[str, Answer] | None = None
+
+    def answer(self, url: str) -> Answer | None:
+        """Return what the server at an address said last, None when it was never asked or said nothing."""
+        return self._known().get(plain_url(url))
+
+    def find(self, url: str, name: str) -> ServedModel | None:
+        """Return what the server at an address said of a model."""
+        answer = self.answer(url) if url else None
+        return answer.models.get(name) if answer is not None else None
+
+    def age(self, url: str) -> str:
+        """Return how long ago the server at an address was asked, as people say it; "" when it wasn't."""
+        answer = self.answer(url)
+        return "" if answer is None else ago(self._now() - answer.asked)
+
+    def is_fresh(self, url: str) -> bool:
+        """Tell whether the server at an address said something within a day."""
+        answer = self.answer(url)
+        return answer is not None and self._now() - answer.asked < _DAY
+
+    def keep(self, url: str, models: Mapping[str, ServedModel]) -> None:
+        """Keep what a server said just now."""
+        known = dict(self._known())
+        known[plain_url(url)] = Answer(asked=self._now(), models=dict(models))
+        self._answers = known
+        if self._path is None:
+            return
+        text = json.dumps({url: answer.model_dump(exclude_none=True) for url, answer in known.items()})
+        try:
+            write_atomically(self._path, text.encode(), mode=0o600)
+        except OSError as error:
+            log.warning("what servers said of their models is not kept: %s", error)
+
+    def _known(self) -> dict[str, Answer]:
+        if self._answers is None:
+            self._answers = _load(self._path)
+        return self._answers
+
+
+def ago(seconds: float) -> str:
+    """Return an age as people say it: "just now", "5 minutes ago", "3 days ago"."""
+    for size, unit in ((_DAY, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def _load(path: Path | None) -> dict[str, Answer]:
+    if path is None or not path.is_file():
+        return {}
+    try:
+        return {url: Answer.model_validate(answer) for url, answer in loads(path.read_bytes()).items()}
+    except (OSError, ValueError, ValidationError, AttributeError) as error:
+        log.warning("what servers said of their models cannot be read and is asked anew: %s", error)
+        return {}

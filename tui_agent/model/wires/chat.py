@@ -1,0 +1,587 @@
+"""Chat completions, as OpenAI defined them and every other provider and server speaks them a little otherwise.
+
+What a provider does otherwise on the way out is in ``route.chat``. On the way in everything that was seen is read:
+calls however they are numbered, reasoning in five places, usage in any chunk.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, wire_tool
+from tui_agent.model.errors import Failure
+from tui_agent.model.protocol import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.providers import ChatFormat
+from tui_agent.model.route import Route
+from tui_agent.model.usage import named_cost, usage_of
+from tui_agent.model.wires.wire import (
+    LOST_IMAGE,
+    Call,
+    CallIds,
+    WireFailure,
+    blobs,
+    image_url,
+    is_object,
+    one_system_message,
+    parse,
+)
+from tui_agent.session.effort import Effort
+
+_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "model_length": "length",  # Mistral
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",  # Z.ai
+    "model_context_window_exceeded": "length",  # Z.ai, Claude behind gateways
+}
+"""Why an answer ended, in the words of the format and of those who have more of them."""
+
+_FAILED = {"error", "network_error", "insufficient_system_resource", "abort"}
+"""Reasons that say the provider gave up: OpenRouter and Mistral, Z.ai, DeepSeek, vLLM."""
+
+_REASONING = ("reasoning_content", "reasoning", "reasoning_text")
+"""Fields of plain reasoning; the first that has text counts, for some send the same in two."""
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+_OPTIONAL = (
+    "stream_options", "reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget",
+    "chat_template_kwargs", "prompt_cache_key", "session_id", "tool_choice", "usage",
+)  # fmt: skip
+
+
+# -- the request --------------------------------------------------------------------------------------------
+
+
+def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
+    """Return what is posted for a request."""
+    chat = route.chat
+    body: dict[str, Any] = {"model": route.name, "stream": True}
+    if chat.asks_for_usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = [wire_tool(tool) for tool in request.tools]
+        if request.tool_choice != "auto":
+            body["tool_choice"] = request.tool_choice
+    if request.max_output_tokens is not None:
+        body[chat.max_tokens] = request.max_output_tokens
+    if with_reasoning:
+        body |= _effort(request.effort, route)
+    if chat.cache_key and request.session:
+        body[chat.cache_key] = request.session
+    headers = {chat.cache_key_header: request.session} if chat.cache_key_header and request.session else {}
+    body |= {**chat.fields, **route.options}
+    body["messages"] = _messages(request, route, with_reasoning=with_reasoning)
+    return Call("/chat/completions", body, headers, optional=tuple(name for name in _OPTIONAL if name in body))
+
+
+def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR0911 - one arm per form
+    """Return the fields that say how much to think."""
+    chat = route.chat
+    if effort is None:
+        return {"thinking": {"type": "enabled", **chat.thinking}} if chat.thinking and route.info.reasoning else {}
+    level, on = chat.levels[effort], effort is not Effort.OFF
+    match chat.effort:
+        case "reasoning_effort":
+            return {"reasoning_effort": level}
+        case "reasoning":
+            return {"reasoning": {"effort": level} if on else {"enabled": False}}
+        case "thinking":
+            thinking = {"type": "enabled", **chat.thinking} if on else {"type": "disabled"}
+            return {"thinking": thinking, **({"reasoning_effort": level} if on else {})}
+        case "enable_thinking":
+            return {"enable_thinking": on}
+        case "chat_template":
+            switched: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": on}}
+            return {**switched, "reasoning_effort": level} if on else switched
+        case "none":
+            return {}
+
+
+def _messages(request: ModelRequest, route: Route, *, with_reasoning: bool) -> list[dict[str, Any]]:
+    ids = _short_ids(request) if route.chat.short_call_ids else {}
+    messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
+    return [
+        _message(message, request, route, ids, with_reasoning=with_reasoning and message.role == "assistant")
+        for message in messages
+    ]
+
+
+def _message(
+    message: Message, request: ModelRequest, route: Route, ids: Mapping[str, str], *, with_reasoning: bool
+) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role}
+    if message.call_id is not None:
+        wire["tool_call_id"] = ids.get(message.call_id, message.call_id)
+    parts = [_part(part, request) for part in message.content]
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    # Marks move on with every request. Where they may stand on text it is always sent in parts, so that what a mark has
+    # left is, to the byte, what it was.
+    if parts and (route.info.cache_marks or len(texts) < len(parts)):
+        wire["content"] = parts
+        if message.cache and route.info.cache_marks:
+            hour = {"ttl": "1h"} if request.cache_ttl == "1h" else {}
+            parts[-1]["cache_control"] = {"type": "ephemeral", **hour}
+    else:
+        # A call's message without text has no content at all; some refuse an empty one.
+        wire["content"] = "".join(texts) or (None if message.tool_calls else "")
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {
+                "id": ids.get(call.call_id, call.call_id),
+                "type": "function",
+                "function": {"name": call.tool, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if with_reasoning:
+        kept = blobs(message)
+        _put_back(kept, wire, route.chat)
+        _put_extras(kept, wire)
+    return wire
+
+
+def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]:
+    if isinstance(part, ContentText):
+        return {"type": "text", "text": part.text}
+    url = image_url(part, request)
+    return {"type": "text", "text": LOST_IMAGE} if url is None else {"type": "image_url", "image_url": {"url": url}}
+
+
+def _short_ids(request: ModelRequest) -> dict[str, str]:
+    """Return nine letters for each call of a request: Mistral takes nothing else (``^[a-zA-Z0-9]{9}$``)."""
+    given = dict.fromkeys(call.call_id for message in request.messages for call in message.tool_calls)
+    kept = {call_id for call_id in given if len(call_id) == 9 and call_id.isascii() and call_id.isalnum()}
+    numbered = {call_id: f"c{number:08d}" for number, call_id in enumerate(given) if call_id not in kept}
+    return {call_id: short for call_id, short in numbered.items() if short not in kept}
+
+
+def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat) -> None:
+    """Add the reasoning of an answer to its message, in the field its provider takes."""
+    form = chat.reasoning_back
+    plain = "".join(map(_plain, kept))
+    match form:
+        case "reasoning_content" | "reasoning":
+            if plain or (chat.reasoning_required and wire.get("tool_calls")):
+                # DeepSeek and Kimi refuse calls whose reasoning is missing, also those of other models.
+                wire[form] = plain or " "
+        case "details":
+            details = [detail for blob in kept for detail in _list(blob.get("reasoning_details"))]
+            if details:
+                wire["reasoning_details"] = details
+            elif plain:
+                wire["reasoning"] = plain
+        case "as_received" | "with_tags":
+            for blob in kept:
+                wire |= {key: value for key, value in blob.items() if key in _KEPT_FIELDS}
+                prefix = blob.get("thinking") if form == "with_tags" else None
+                if isinstance(prefix, str) and isinstance(wire["content"], str | None):
+                    wire["content"] = prefix + (wire["content"] or "")
+
+
+def _put_extras(kept: list[dict[str, Any]], wire: dict[str, Any]) -> None:
+    """Add what came with the calls of an answer beside them: Google's signatures."""
+    extras = {key: value for blob in kept for key, value in (blob.get("extra_content") or {}).items()}
+    for call in wire.get("tool_calls", ()):
+        if (extra := extras.get(call["id"])) is not None:
+            call["extra_content"] = extra
+
+
+_KEPT_FIELDS = (*_REASONING, "reasoning_details", "thinking_blocks")
+
+
+def _plain(blob: Mapping[str, Any]) -> str:
+    """Return the text of kept reasoning, whatever field it came in."""
+    text = next((blob[name] for name in _REASONING if isinstance(blob.get(name), str)), "")
+    if not text and isinstance(blob.get("thinking"), str):
+        text = blob["thinking"].strip().removeprefix(_OPEN).removesuffix(_CLOSE).strip()
+    return text or "".join(map(_text_of, _list(blob.get("reasoning_details"))))
+
+
+def _text_of(detail: Any) -> str:
+    text = (detail.get("text") or detail.get("summary")) if isinstance(detail, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+# -- the answer ---------------------------------------------------------------------------------------------
+
+
+def reader(request: ModelRequest, route: Route) -> "ChatReader":
+    """Return a reader for the answer to a request."""
+    return ChatReader(request, route)
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call being written. ``given`` is the id the provider gave it, ``call_id`` the one it goes by."""
+
+    given: str
+    call_id: str
+    tool: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+
+class ChatReader:
+    """Puts one answer together."""
+
+    def __init__(self, request: ModelRequest, route: Route) -> None:
+        self._route = route
+        self._ids = CallIds(request)
+        self._finish: str | None = None
+        self._refused = False
+        self.done = False
+        self._has_content = False
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, int] = {}
+        self._reasoning: dict[str, list[str]] = {}
+        self._details: list[dict[str, Any]] = []
+        self._blocks: list[dict[str, Any]] = []
+        self._extras: dict[str, Any] = {}
+        self._tags = _Tags()
+        self._usage: dict[str, Any] = {}
+        self._cost: float | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the provider said why the answer ended."""
+        return self._finish is not None
+
+    def feed(self, event: str, data: str) -> list[ModelEvent]:
+        """Take a chunk, or a whole answer, and return what it adds.
+
+        Raises:
+            WireFailure: it is an error, or can't be read.
+        """
+        if data.strip() == "[DONE]":
+            self.done = True
+            return []
+        chunk = parse(data)
+        self._take_usage(chunk)
+        error = chunk.get("error")
+        if error or event == "error" or chunk.get("object") == "error":
+            raise _error(error or chunk)
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            return []
+        if choice.get("error"):
+            raise _error(choice["error"])
+        delta = choice.get("delta") or choice.get("message")
+        events = self._take(delta) if isinstance(delta, dict) else []
+        if finish := choice.get("finish_reason"):
+            self._finish = str(finish)
+            if "message" in choice:
+                self.done = True
+            if self._finish in _FAILED:
+                self._finish = None
+                raise WireFailure(Failure(f"the answer ended with “{finish}”", status=502))
+        return events
+
+    def end(self) -> list[ModelEvent]:
+        """Return the events that end the answer.
+
+        Raises:
+            WireFailure: it is not whole.
+        """
+        if self._finish is None and not (self._is_usable and (self.done or self._route.is_small_server)):
+            raise WireFailure(Failure(cause="closed"))
+        if self._finish == "model_context_window_exceeded" and not self._has_content:
+            raise WireFailure(Failure(self._finish, status=400))
+        events = self._tags.end()
+        events += [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in self._calls]
+        usage = usage_of(self._usage)
+        if usage is not None:
+            events.append(UsageReport(usage, self._route.info.cost(usage) if self._cost is None else self._cost))
+        reason = _REASONS.get(self._finish or "stop", "stop")
+        if self._refused:
+            reason = "content_filter"
+        elif self._calls and reason == "stop":
+            reason = "tool_calls"
+        events.append(Finished(reason, self._blob()))
+        return events
+
+    @property
+    def _is_usable(self) -> bool:
+        """Whether what came can stand for a whole answer: something was said, and every call is complete."""
+        return self._has_content and all(is_object("".join(call.pieces)) for call in self._calls)
+
+    def _take(self, delta: dict[str, Any]) -> list[ModelEvent]:
+        events = self._take_reasoning(delta)
+        content = delta.get("content")
+        if isinstance(content, str):
+            if content:
+                events += self._tags.take(content, reasoned=bool(self._reasoning))
+        elif content:
+            for part in _list(content):
+                events += self._take_part(part)
+        refusal = delta.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            self._refused = True
+            events.append(TextDelta(refusal))
+        for piece in _list(delta.get("tool_calls")):
+            if isinstance(piece, dict):
+                events.append(self._take_call(piece))
+        if events:
+            self._has_content = True
+        return events
+
+    def _take_part(self, part: Any) -> list[ModelEvent]:
+        """Take a part of content, as Mistral sends it: text, or thinking that is made of texts again."""
+        match part:
+            case {"type": "text", "text": str(text)} if text:
+                return [TextDelta(text)]
+            case {"type": "thinking", "thinking": list(pieces)}:
+                text = "".join(piece["text"] for piece in pieces if isinstance(piece, dict) and piece.get("text"))
+                return self._reason("thinking_parts", text)
+            case {"type": "thinking", "thinking": str(text)}:
+                return self._reason("thinking_parts", text)
+            case _:
+                return []
+
+    def _take_reasoning(self, delta: dict[str, Any]) -> list[ModelEvent]:
+        details = _list(delta.get("reasoning_details"))
+        for detail in details:
+            _extend(self._details, detail)
+        for block in _list(delta.get("thinking_blocks")):
+            _extend(self._blocks, block)
+        for name in _REASONING:
+            text = delta.get(name)
+            if isinstance(text, str) and text:
+                return self._reason(name, text)
+        return self._reason("", "".join(map(_text_of, details))) if details else []
+
+    def _reason(self, name: str, text: str) -> list[ModelEvent]:
+        if not text:
+            return []
+        if name:
+            self._reasoning.setdefault(name, []).append(text)
+        return [ReasoningDelta(text)]
+
+    def _take_call(self, piece: dict[str, Any]) -> ModelEvent:
+        function = piece.get("function")
+        function = function if isinstance(function, dict) else {}
+        given, tool = _str(piece.get("id")), _str(function.get("name"))
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        position = self._position(piece.get("index"), given, tool)
+        call = self._calls[position]
+        if tool and tool != call.tool:
+            call.tool = tool if not call.tool or call.pieces else call.tool + tool
+        if arguments:
+            call.pieces.append(arguments)
+        if extra := piece.get("extra_content"):
+            self._extras[call.call_id] = extra
+        return ToolCallDelta(position, call.call_id, call.tool, arguments)
+
+    def _position(self, index: Any, given: str, tool: str) -> int:
+        """Return which call a piece belongs to, a new one where id and name say so.
+
+        Some servers number every call 0, some none, some repeat the id with every piece.
+        """
+        known = self._by_index.get(index) if isinstance(index, int) else (len(self._calls) - 1 if self._calls else None)
+        if known is not None:
+            call = self._calls[known]
+            starts_another = bool(given and tool and call.given and given != call.given)
+            if not starts_another and not (index is None and tool and call.pieces and not given):
+                return known
+        position = len(self._calls)
+        self._calls.append(_Call(given, self._ids.take(given)))
+        if isinstance(index, int):
+            self._by_index[index] = position
+        return position
+
+    def _take_usage(self, chunk: dict[str, Any]) -> None:
+        """Take the numbers of a chunk, the last that is not zero of each: they come at the end, grow, or stay away."""
+        own = chunk.get("x_groq")
+        reported = chunk.get("usage") or (own.get("usage") if isinstance(own, dict) else None)
+        if not reported:
+            choices = _list(chunk.get("choices"))
+            reported = choices[0].get("usage") if choices and isinstance(choices[0], dict) else None
+        if not isinstance(reported, dict):
+            return
+        numbers = _numbers(reported, apart=self._route.chat.counts_reasoning_apart(self._route.name))
+        self._usage.update({name: value for name, value in numbers.items() if value})
+        cost = named_cost(reported)
+        self._cost = self._cost if cost is None else cost
+
+    def _blob(self) -> str | None:
+        """Return what to keep of the reasoning, as it came."""
+        blob: dict[str, Any] = {}
+        if self._details:
+            blob["reasoning_details"] = self._details
+        elif self._blocks:
+            blob["thinking_blocks"] = self._blocks
+        elif self._reasoning:
+            name, pieces = next(iter(self._reasoning.items()))
+            blob["reasoning_content" if name == "thinking_parts" else name] = "".join(pieces)
+        elif self._tags.prefix:
+            blob["thinking"] = self._tags.prefix
+        if self._extras:
+            blob["extra_content"] = self._extras
+        return json.dumps(blob, ensure_ascii=False) if blob else None
+
+
+class _Tags:
+    """Tells reasoning in tags at the beginning of the content from what follows it, wherever the tags are cut."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._state: str = "before"
+        self._shown = False
+        self._parts: list[str] = []
+
+    @property
+    def prefix(self) -> str:
+        """The reasoning with its tags and the space behind them, as it came; "" where there was none."""
+        return "".join(self._parts)
+
+    def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
+        """Take a piece of content. ``reasoned``: reasoning came in a field of its own, so that a tag is just text."""
+        if self._state == "text":
+            return [TextDelta(text)]
+        held, self._held = self._held + text, ""
+        if self._state == "before":
+            begun = held.lstrip()
+            if reasoned or not (begun.startswith(_OPEN) or _OPEN.startswith(begun)):
+                self._state = "text"
+                return [TextDelta(held)]
+            if not begun.startswith(_OPEN):
+                self._held = held
+                return []
+            self._state = "within"
+            self._parts.append(held[: len(held) - len(begun) + len(_OPEN)])
+            held = begun[len(_OPEN) :]
+        if self._state == "within":
+            return self._within(held)
+        return self._behind(held)
+
+    def end(self) -> list[ModelEvent]:
+        """Return what was held back."""
+        held, self._held = self._held, ""
+        if not held:
+            return []
+        return [ReasoningDelta(held) if self._state == "within" else TextDelta(held)]
+
+    def _within(self, text: str) -> list[ModelEvent]:
+        thought, closed, rest = text.partition(_CLOSE)
+        if not closed:
+            keep = _overlap(thought)
+            self._held = thought[len(thought) - keep :]
+            thought = thought[: len(thought) - keep]
+        self._parts.append(thought + closed)
+        shown = thought if self._shown else thought.lstrip()
+        self._shown = self._shown or bool(shown)
+        events: list[ModelEvent] = [ReasoningDelta(shown)] if shown else []
+        if closed:
+            self._state = "behind"
+            events += self._behind(rest)
+        return events
+
+    def _behind(self, text: str) -> list[ModelEvent]:
+        """Leave out the empty lines between reasoning and answer."""
+        answer = text.lstrip()
+        self._parts.append(text[: len(text) - len(answer)])
+        if not answer:
+            return []
+        self._state = "text"
+        return [TextDelta(answer)]
+
+
+def _overlap(text: str) -> int:
+    """Return how many characters at a text's end may be the beginning of the closing tag."""
+    return next((size for size in range(len(_CLOSE) - 1, 0, -1) if text.endswith(_CLOSE[:size])), 0)
+
+
+def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
+    """Return a report of usage in one form. ``apart``: reasoning is counted beside the output, not within it."""
+    prompt_details, details = reported.get("prompt_tokens_details"), reported.get("completion_tokens_details")
+    prompt, completion = reported.get("prompt_tokens"), reported.get("completion_tokens")
+    reasoning = _get(details, "reasoning_tokens") or reported.get("reasoning_tokens")
+    if isinstance(reasoning, int) and isinstance(completion, int) and reasoning > 0:
+        total = reported.get("total_tokens")
+        beside = isinstance(prompt, int) and total == prompt + completion + reasoning
+        if apart or beside or reasoning > completion:
+            completion += reasoning
+    return {
+        "prompt": prompt,
+        "completion": completion,
+        "cache_read": (
+            _get(prompt_details, "cached_tokens")
+            or reported.get("cache_read_input_tokens")
+            or reported.get("prompt_cache_hit_tokens")  # DeepSeek
+            or reported.get("cached_tokens")  # Moonshot
+        ),
+        "cache_write": (
+            _get(prompt_details, "cache_write_tokens")  # OpenRouter
+            or _get(prompt_details, "cache_creation_tokens")
+            or reported.get("cache_creation_input_tokens")  # Vercel, LiteLLM's proxy
+        ),
+        "reasoning": reasoning,
+    }
+
+
+def _extend(kept: list[dict[str, Any]], piece: Any) -> None:
+    """Join the pieces of a block of reasoning; blocks are told apart by type, index and id, as far as they have any."""
+    if not isinstance(piece, dict):
+        return
+    last = kept[-1] if kept else None
+    if last is None or not _continues(last, piece):
+        kept.append(dict(piece))
+        return
+    for key, value in piece.items():
+        if key in _JOINED and isinstance(value, str) and isinstance(last.get(key), str):
+            last[key] += value
+        elif value is not None and (value != "" or key not in last):
+            last[key] = value
+
+
+_JOINED = {"text", "summary", "data", "thinking"}
+
+
+def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
+    if (last.get("type"), last.get("index")) != (piece.get("type"), piece.get("index")):
+        return False
+    if last.get("signature") and (piece.get("text") or piece.get("thinking")):
+        return False  # a signature ends its block
+    return not (last.get("id") and piece.get("id") and last["id"] != piece["id"])
+
+
+def _error(error: Any) -> WireFailure:
+    """Return the failure an error within a stream means; its words are judged as those of a refusal are."""
+    status = None
+    for source in (error, _get(error, "metadata")):
+        for name in ("status_code", "status", "code"):
+            status = status or _status(_get(source, name))
+    return WireFailure(Failure(json.dumps({"error": error}, ensure_ascii=False), status))
+
+
+def _status(value: Any) -> int | None:
+    if isinstance(value, str) and value.isdecimal() and len(value) == 3:
+        value = int(value)
+    return value if isinstance(value, int) and 400 <= value < 600 else None
+
+
+def _get(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, dict) else None
+
+
+def _str(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,354 @@
+"""Google's Gemini, in its own format: generateContent as a stream of server-sent events.
+
+Source: ai.google.dev, "GenerateContent", "Function calling", "Thinking" and "Thought signatures".
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.json_text import loads
+from tui_agent.model.errors import Failure
+from tui_agent.model.protocol import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.route import Route
+from tui_agent.model.usage import usage_of
+from tui_agent.model.wires.wire import LOST_IMAGE, Call, CallIds, WireFailure, blobs, image_base64, parse
+from tui_agent.session.effort import Effort
+
+_REASONS: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
+_FILTERED = {
+    "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR",
+}  # fmt: skip
+_NO_SIGNATURE = "skip_thought_signature_validator"
+"""Google's own word for calls of other models: from the third generation on a call without a signature is refused."""
+_SIGNATURE_IN_ID = "__thought__"
+"""Where litellm put a signature: behind a call's id. Sessions from before this module have such ids."""
+_GENERATION = re.compile(r"(?:^|/)gemini-(\d+)")
+_VERSIONED = re.compile(r"/v\d+\w*$")
+_LEVELS = {
+    Effort.OFF: "minimal",
+    Effort.MINIMAL: "minimal",
+    Effort.LOW: "low",
+    Effort.MEDIUM: "medium",
+    Effort.HIGH: "high",
+    Effort.MAX: "high",
+}
+_BUDGETS = {
+    Effort.OFF: 0,
+    Effort.MINIMAL: 512,
+    Effort.LOW: 1_024,
+    Effort.MEDIUM: 8_192,
+    Effort.HIGH: 24_576,
+    Effort.MAX: 24_576,
+}
+"""Tokens of thinking for models of the second generation; the last is the most each of them takes."""
+
+
+# -- the request --------------------------------------------------------------------------------------------
+
+
+def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
+    """Return what is posted for a request."""
+    body: dict[str, Any] = {}
+    system = "\n\n".join(message.text for message in request.messages if message.role == "system")
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": system}]}
+    if request.tools:
+        body["tools"] = [
+            {
+                "functionDeclarations": [
+                    {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+                    for tool in request.tools
+                ]
+            }
+        ]
+        if request.tool_choice == "none":
+            body["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
+    options = dict(route.options)
+    config = {**_config(request, route), **(options.pop("generationConfig", None) or {})}
+    if config:
+        body["generationConfig"] = config
+    body |= options
+    body["contents"] = list(_contents(request, route, with_reasoning=with_reasoning))
+    version = "" if _VERSIONED.search(route.base_url) else "/v1beta"
+    return Call(f"{version}/models/{route.name}:streamGenerateContent?alt=sse", body)
+
+
+def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    if request.max_output_tokens is not None:
+        config["maxOutputTokens"] = request.max_output_tokens
+    if not route.info.reasoning:
+        return config
+    thinking: dict[str, Any] = {"includeThoughts": request.effort is not Effort.OFF}
+    if request.effort is not None:
+        if _signs_calls(route):
+            thinking["thinkingLevel"] = _LEVELS[request.effort]
+        else:
+            thinking["thinkingBudget"] = _BUDGETS[request.effort]
+    return {**config, "thinkingConfig": thinking}
+
+
+def _signs_calls(route: Route) -> bool:
+    """Tell whether a model is of the third generation or newer; a name without a number is the newest."""
+    found = _GENERATION.search(route.name)
+    return found is None or int(found[1]) >= 3
+
+
+def _contents(request: ModelRequest, route: Route, *, with_reasoning: bool) -> Iterator[dict[str, Any]]:
+    tools: dict[str, RequestToolCall] = {}
+    given: dict[str, str] = {}
+    results: list[dict[str, Any]] = []
+    for message in request.messages:
+        if message.role == "tool":
+            results += _result(message, request, tools, given)
+            continue
+        if results:
+            # The results of one answer's calls stand together: there have to be as many as there were calls.
+            yield {"role": "user", "parts": results}
+            results = []
+        if message.role == "assistant":
+            tools |= {item.call_id: item for item in message.tool_calls}
+            kept = _kept(message) if with_reasoning else []
+            given |= {item["call"]: item["id"] for item in kept if "call" in item and "id" in item}
+            parts = list(_answer(message, kept, signs=_signs_calls(route)))
+            if parts:
+                yield {"role": "model", "parts": parts}
+        elif message.role == "user":
+            yield {"role": "user", "parts": [_part(part, request) for part in message.content] or [{"text": ""}]}
+    if results:
+        yield {"role": "user", "parts": results}
+
+
+def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]:
+    if isinstance(part, ContentText):
+        return {"text": part.text}
+    data = image_base64(part, request)
+    return {"text": LOST_IMAGE} if data is None else {"inlineData": {"mimeType": part.mime, "data": data}}
+
+
+def _result(
+    message: Message, request: ModelRequest, tools: dict[str, RequestToolCall], given: dict[str, str]
+) -> list[dict[str, Any]]:
+    call_id = message.call_id or ""
+    called = tools.get(call_id)
+    response: dict[str, Any] = {
+        "name": called.tool if called is not None else "unknown",
+        "response": {"error" if message.failed else "output": message.text},
+    }
+    if call_id in given:
+        response["id"] = given[call_id]
+    images = [_part(part, request) for part in message.content if isinstance(part, ImageRef)]
+    return [{"functionResponse": response}, *images]
+
+
+def _kept(message: Message) -> list[dict[str, Any]]:
+    """Return what was kept of an answer's parts, in order."""
+    return [item for blob in blobs(message) for item in blob.get("gemini") or () if isinstance(item, dict)]
+
+
+def _answer(message: Message, kept: Sequence[dict[str, Any]], *, signs: bool) -> Iterator[dict[str, Any]]:
+    """Yield the parts of an answer, each signature on the part it came with.
+
+    Where the message isn't any more what the model wrote, its text comes first, then its calls with their signatures.
+    """
+    calls = {called.call_id: called for called in message.tool_calls}
+    sizes = sum(item["text"] for item in kept if isinstance(item.get("text"), int))
+    written = [item["call"] for item in kept if "call" in item]
+    if not kept or sizes != len(message.text) or written != list(calls):
+        signed = {item["call"]: item for item in kept if "call" in item}
+        if message.text:
+            yield {"text": message.text}
+        for number, called in enumerate(calls.values()):
+            yield _call_part(called, signed.get(called.call_id, {}), needs_signature=signs and number == 0)
+        return
+    at, is_first = 0, True
+    for item in kept:
+        if "call" in item:
+            yield _call_part(calls[item["call"]], item, needs_signature=signs and is_first)
+            is_first = False
+        elif isinstance(item.get("text"), int):
+            yield {"text": message.text[at : at + item["text"]], **_signature(item)}
+            at += item["text"]
+        elif isinstance(item.get("part"), dict):
+            yield item["part"]
+
+
+def _call_part(called: RequestToolCall, kept: dict[str, Any], *, needs_signature: bool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": called.tool, "args": loads(called.arguments)}
+    if "id" in kept:
+        function["id"] = kept["id"]
+    signature = _signature(kept)
+    if not signature and _SIGNATURE_IN_ID in called.call_id:
+        signature = {"thoughtSignature": called.call_id.partition(_SIGNATURE_IN_ID)[2]}
+    if not signature and needs_signature:
+        signature = {"thoughtSignature": _NO_SIGNATURE}
+    return {"functionCall": function, **signature}
+
+
+def _signature(kept: dict[str, Any]) -> dict[str, str]:
+    return {"thoughtSignature": kept["thoughtSignature"]} if kept.get("thoughtSignature") else {}
+
+
+# -- the answer ---------------------------------------------------------------------------------------------
+
+
+def reader(request: ModelRequest, route: Route) -> "GeminiReader":
+    """Return a reader for the answer to a request."""
+    return GeminiReader(CallIds(request), route)
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    call_id: str
+    tool: str
+    arguments: str
+
+
+class GeminiReader:
+    """Puts one answer together. Calls come whole, in one part each."""
+
+    def __init__(self, ids: CallIds, route: Route) -> None:
+        self._ids = ids
+        self._route = route
+        self._finish: str | None = None
+        self._said = ""
+        self._calls: list[_Called] = []
+        self._kept: list[dict[str, Any]] = []
+        self._usage: dict[str, int] = {}
+        self.done = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the provider said why the answer ended."""
+        return self._finish is not None
+
+    def feed(self, event: str, data: str) -> list[ModelEvent]:
+        """Take a piece of an answer, or a whole one, and return what it adds.
+
+        Raises:
+            WireFailure: it is an error, or can't be read.
+        """
+        del event
+        chunks = [parse(data)] if not data.lstrip().startswith("[") else _listed(data)
+        return [made for chunk in chunks for made in self._take(chunk)]
+
+    def end(self) -> list[ModelEvent]:
+        """Return the events that end the answer.
+
+        Raises:
+            WireFailure: it is not whole, or is one that no reader could use.
+        """
+        if self._finish is None:
+            raise WireFailure(Failure(cause="closed"))
+        reason = self._reason(self._finish)
+        events: list[ModelEvent] = [ToolCallReady(item.call_id, item.tool, item.arguments) for item in self._calls]
+        usage = usage_of(self._usage)
+        if usage is not None:
+            events.append(UsageReport(usage, self._route.info.cost(usage)))
+        note = self._said if reason == "content_filter" else ""
+        events.append(Finished(reason, self._blob(), note))
+        return events
+
+    def _reason(self, finish: str) -> FinishReason:
+        if finish in _FILTERED or finish.startswith("blocked:"):
+            return "content_filter"
+        if finish not in _REASONS:
+            # MALFORMED_FUNCTION_CALL and its like: asked again, the model writes something else.
+            error = {"code": finish, "message": self._said or f"the answer ended with {finish}"}
+            raise WireFailure(Failure(json.dumps({"error": error}), status=502))
+        return "tool_calls" if self._calls and finish == "STOP" else _REASONS[finish]
+
+    def _take(self, chunk: dict[str, Any]) -> list[ModelEvent]:
+        if isinstance(chunk.get("error"), dict):
+            raise WireFailure(Failure(json.dumps({"error": chunk["error"]}, ensure_ascii=False)))
+        self._take_usage(chunk.get("usageMetadata"))
+        feedback = chunk.get("promptFeedback")
+        if isinstance(feedback, dict) and feedback.get("blockReason"):
+            self._finish = f"blocked:{feedback['blockReason']}"
+            self._said = str(feedback.get("blockReasonMessage") or feedback["blockReason"])
+        candidates = chunk.get("candidates")
+        candidate = candidates[0] if isinstance(candidates, list) and candidates else None
+        if not isinstance(candidate, dict):
+            return []
+        content = candidate.get("content")
+        parts = content.get("parts") if isinstance(content, dict) else None
+        events = [made for part in parts or () if isinstance(part, dict) for made in self._take_part(part)]
+        if finish := candidate.get("finishReason"):
+            self._finish, self._said = str(finish), str(candidate.get("finishMessage") or finish)
+        return events
+
+    def _take_part(self, part: dict[str, Any]) -> list[ModelEvent]:
+        called, text = part.get("functionCall"), part.get("text")
+        if isinstance(called, dict):
+            return [self._take_call(called, part)]
+        if isinstance(text, str) and part.get("thought"):
+            if part.get("thoughtSignature"):
+                self._kept.append({"part": part})
+            return [ReasoningDelta(text)] if text else []
+        if isinstance(text, str):
+            self._keep_text(len(text), _signature(part))
+            return [TextDelta(text)] if text else []
+        # What ran at Google's: nobody here asks for it, and what comes anyway goes back as it came.
+        self._kept.append({"part": part})
+        return []
+
+    def _keep_text(self, size: int, signature: dict[str, str]) -> None:
+        """Remember how long a part was: parts without signatures may be joined, those with one stay as they are."""
+        last = self._kept[-1] if self._kept else {}
+        if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
+            last["text"] += size
+        elif size or signature:
+            self._kept.append({"text": size, **signature})
+
+    def _take_call(self, called: dict[str, Any], part: dict[str, Any]) -> ModelEvent:
+        given = called.get("id") if isinstance(called.get("id"), str) else None
+        arguments = json.dumps(called.get("args") or {}, ensure_ascii=False)
+        item = _Called(self._ids.take(given), str(called.get("name") or ""), arguments)
+        self._calls.append(item)
+        self._kept.append({"call": item.call_id, **({"id": given} if given else {}), **_signature(part)})
+        return ToolCallDelta(len(self._calls) - 1, item.call_id, item.tool, arguments)
+
+    def _take_usage(self, reported: Any) -> None:
+        """Take the numbers of a piece; they grow, and the last counts."""
+        if not isinstance(reported, dict):
+            return
+
+        def number(name: str) -> int:
+            value = reported.get(name)
+            return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+        thoughts = number("thoughtsTokenCount")
+        found = {
+            "prompt": number("promptTokenCount") + number("toolUsePromptTokenCount"),
+            "completion": number("candidatesTokenCount") + thoughts,
+            "cache_read": number("cachedContentTokenCount"),
+            "reasoning": thoughts,
+        }
+        self._usage |= {name: value for name, value in found.items() if value}
+
+    def _blob(self) -> str | None:
+        """Return the answer's parts as references where any of them has to go back as it was."""
+        matters = any("thoughtSignature" in item or "part" in item or "id" in item for item in self._kept)
+        return json.dumps({"gemini": self._kept}, ensure_ascii=False) if matters else None
+
+
+def _listed(data: str) -> list[dict[str, Any]]:
+    """Return the pieces of an answer that came as one list, as it does without server-sent events."""
+    try:
+        value = loads(data)
+    except ValueError:
+        raise WireFailure(Failure(data[:300], cause="broken")) from None
+    return [chunk for chunk in value if isinstance(chunk, dict)]

@@ -1,0 +1,286 @@
+"""Sends what wires make and reads what comes back: connections, time limits, server-sent events.
+
+One pool of connections a program. Proxies and certificates are those of the environment (HTTPS_PROXY, NO_PROXY,
+SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are never behind a proxy.
+"""
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import certifi
+import httpx
+
+from tui_agent.model.errors import Failure
+from tui_agent.model.failures import describe, wait_headers
+from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
+from tui_agent.model.redaction import redact
+from tui_agent.model.route import Route
+from tui_agent.model.settings import HostSettings
+from tui_agent.model.wires.events import DocumentDecoder, EventDecoder
+from tui_agent.model.wires.wire import Call, Reader, WireFailure
+
+_ERROR_BODY = 64 << 10
+"""Bytes of a refusal that are read."""
+_LINGER = 0.05
+"""Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
+_KEPT = 55.0
+"""Seconds an idle connection is kept; most servers and what stands before them close after a minute."""
+_HELD = 1 << 20
+"""Characters of an answer that wait for whoever reads it, before the provider has to wait too."""
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+# It logs the address of each request, which may hold a key.
+logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+class Http:
+    """The connections of a program to providers. ``environ`` says which certificates are trusted."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._clients: dict[str, httpx.AsyncClient] = {}
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+    def client(self, url: str) -> httpx.AsyncClient:
+        """Return the client for an address; one without encryption needs no certificates, which take 20 ms to load."""
+        scheme = "https" if url.lower().startswith("https:") else "http"
+        if scheme not in self._clients:
+            self._clients[scheme] = httpx.AsyncClient(
+                verify=_trusted(self._environ) if scheme == "https" else False,
+                mounts={f"all://{host}": None for host in _LOOPBACK},
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT),
+                headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
+            )
+        return self._clients[scheme]
+
+    async def answer(
+        self, call: Call, route: Route, reader: Reader, limits: HostSettings
+    ) -> AsyncGenerator[list[ModelEvent], None]:
+        """Post a call and yield what its answer adds, all that came in one read together.
+
+        Raises:
+            WireFailure: anything went wrong.
+        """
+        arrivals = _Arrivals()
+        reading = asyncio.create_task(self._read(call, route, reader, limits, arrivals))
+        reading.add_done_callback(lambda _task: arrivals.end())
+        try:
+            while events := await arrivals.take():
+                yield merged(events)
+            await reading
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise WireFailure(Failure(**describe(error, _secrets(route)))) from None
+        except WireFailure as failed:
+            text = redact(failed.failure.text, _secrets(route))
+            raise WireFailure(replace(failed.failure, text=text)) from None
+        finally:
+            # What nobody wants any more is dropped with its connection, not read to its end.
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _read(
+        self, call: Call, route: Route, reader: Reader, limits: HostSettings, arrivals: "_Arrivals"
+    ) -> None:
+        client = self.client(route.base_url)
+        request = _post(client, call, route, limits)
+        response = await _within(limits.first_byte_timeout, "timeout", client.send(request, stream=True))
+        try:
+            if response.status_code != httpx.codes.OK:
+                raise WireFailure(await _refusal(response, limits))
+            await _feed(response, reader, limits, arrivals)
+        finally:
+            await response.aclose()
+
+
+class _Arrivals:
+    """Events of an answer on the way from whoever reads the connection to whoever wants them."""
+
+    def __init__(self) -> None:
+        self._events: list[ModelEvent] = []
+        self._size = 0
+        self._ended = False
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def put(self, events: list[ModelEvent], size: int) -> None:
+        """Add events that took ``size`` bytes, and wait while too much of them waits."""
+        if events:
+            self._events += events
+            self._arrived.set()
+        self._size += size
+        if self._size > _HELD and self._events:
+            self._room.clear()
+            await self._room.wait()
+
+    def end(self) -> None:
+        """Let whoever waits know that nothing more comes."""
+        self._ended = True
+        self._arrived.set()
+
+    async def take(self) -> list[ModelEvent]:
+        """Return what has arrived, waiting for something to; nothing when nothing more comes."""
+        while not self._events and not self._ended:
+            self._arrived.clear()
+            await self._arrived.wait()
+        events, self._events, self._size = self._events, [], 0
+        self._room.set()
+        return events
+
+
+def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSettings) -> httpx.Request:
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        **route.secret_headers(),
+        **route.headers,
+        **call.headers,
+    }
+    # Reading is timed apart: an answer may begin late, but not pause as long.
+    timeout = httpx.Timeout(None, connect=limits.connect_timeout, write=limits.first_byte_timeout)
+    url = f"{route.base_url}{call.path}"
+    try:
+        return client.build_request(
+            "POST", url, params=dict(route.query) or None, content=encode(call.body), headers=headers, timeout=timeout
+        )
+    except UnicodeEncodeError:
+        raise WireFailure(Failure("the key or a header has characters that can't be sent")) from None
+
+
+async def _feed(response: httpx.Response, reader: Reader, limits: HostSettings, arrivals: _Arrivals) -> None:
+    """Feed an answer's body to its reader until it is whole or its connection ends."""
+    body = response.aiter_bytes()
+    decoder: EventDecoder | DocumentDecoder | None = None
+    wait, cause = limits.first_byte_timeout, "timeout"
+    try:
+        while not reader.done and (data := await _within(wait, cause, anext(body, b""))):
+            wait, cause = limits.stall_timeout, "stalled"
+            if decoder is None and not (data := data.lstrip()):
+                continue
+            decoder = decoder or _decoder(data[:1])
+            events: list[ModelEvent] = []
+            for name, text in decoder.feed(data):
+                events += reader.feed(name, text)
+            await arrivals.put(events, len(data))
+    except (httpx.HTTPError, WireFailure):
+        # What breaks after the answer is complete doesn't make it incomplete.
+        if not reader.finished:
+            raise
+    if decoder is not None and not reader.done:
+        await arrivals.put(_last(decoder, reader), 0)
+    await arrivals.put(reader.end(), 0)
+    await _linger(body)
+
+
+def _decoder(first: bytes) -> EventDecoder | DocumentDecoder:
+    """Return what decodes a body, by its first byte: some answer with one document where a stream was asked for."""
+    if first == b"<":
+        raise WireFailure(Failure("it answers with a web page", status=httpx.codes.NOT_FOUND))
+    return DocumentDecoder() if first in {b"{", b"["} else EventDecoder()
+
+
+def _last(decoder: EventDecoder | DocumentDecoder, reader: Reader) -> list[ModelEvent]:
+    """Feed what the last event had when the connection ended; half of one is nothing."""
+    events: list[ModelEvent] = []
+    for name, text in decoder.end():
+        try:
+            events += reader.feed(name, text)
+        except WireFailure as failed:
+            if failed.failure.cause != "broken":
+                raise
+    return events
+
+
+async def _linger(body: AsyncIterator[bytes]) -> None:
+    """Read to the end of a body, if it comes at once: the next request then needs no new connection."""
+    try:
+        async with asyncio.timeout(_LINGER):
+            async for _rest in body:
+                pass
+    except (TimeoutError, httpx.HTTPError, httpx.StreamError):
+        return
+
+
+async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
+    if response.is_redirect:
+        where = response.headers.get("location", "elsewhere")
+        return Failure(f"it redirects to {where}: put that address into base_url", status=response.status_code)
+    text = bytearray()
+    body = response.aiter_bytes()
+    try:
+        while len(text) < _ERROR_BODY and (data := await _within(limits.stall_timeout, "stalled", anext(body, b""))):
+            text += data
+    except (httpx.HTTPError, WireFailure):
+        # The status says enough.
+        pass
+    return Failure(text.decode("utf-8", "replace"), response.status_code, wait_headers(response.headers))
+
+
+async def _within(seconds: float, cause: Any, waiting: Any) -> Any:
+    try:
+        async with asyncio.timeout(seconds):
+            return await waiting
+    except TimeoutError:
+        raise WireFailure(Failure(cause=cause, seconds=seconds)) from None
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """Return a body as JSON. Half characters, which have no bytes of their own, become question marks."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def merged(events: list[ModelEvent]) -> list[ModelEvent]:
+    """Return events with neighbours that add to the same thing made one."""
+    if len(events) < 2:
+        return events
+    found: list[ModelEvent] = []
+    for _what, run in groupby(enumerate(events), lambda item: _adds_to(*item)):
+        first, *more = (event for _position, event in run)
+        found.append(_joined(first, more) if more else first)
+    return found
+
+
+def _adds_to(position: int, event: ModelEvent) -> object:
+    """Return what an event adds to, something of its own for one that adds to nothing."""
+    match event:
+        case TextDelta() | ReasoningDelta():
+            return type(event)
+        case ToolCallDelta(index=index):
+            return ToolCallDelta, index
+        case _:
+            return position
+
+
+def _joined(first: ModelEvent, more: list[ModelEvent]) -> ModelEvent:
+    if isinstance(first, ToolCallDelta):
+        calls = [first, *(event for event in more if isinstance(event, ToolCallDelta))]
+        return replace(calls[-1], arguments="".join(call.arguments for call in calls))
+    if isinstance(first, TextDelta | ReasoningDelta):
+        texts = (event.text for event in more if isinstance(event, TextDelta | ReasoningDelta))
+        return replace(first, text="".join((first.text, *texts)))
+    return first
+
+
+def _secrets(route: Route) -> list[str]:
+    return [route.key.get_secret_value()] if route.key is not None else []
+
+
+def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
+    """Return what certificates are checked against: what the environment names, else the system's, else certifi's."""
+    named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
+    context = ssl.create_default_context(cafile=named, capath=environ.get("SSL_CERT_DIR") or None)
+    if not context.cert_store_stats()["x509_ca"] and not environ.get("SSL_CERT_DIR"):
+        context.load_verify_locations(certifi.where())
+    return context

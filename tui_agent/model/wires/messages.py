@@ -1,0 +1,680 @@
+"""Anthropic's Messages format: requests out, events in.
+
+What a request may look like is written down in Anthropic's API reference ("Messages", "Streaming", "Tool use",
+"Thinking", "Prompt caching", "Stop reasons"); what each of its models takes is in ``model.claude``.
+
+An answer's reasoning blob lists its content blocks in order. Those that are signed, encrypted or made by the provider's
+own tools stand there as they came. ``{"type": "text", "chars": n}`` and ``{"type": "tool_use"}`` hold the places of the
+next ``n`` characters of the answer's text and of its next call; ``{"type": "added", "chars": n}`` is text that was
+written for people and doesn't go back.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest
+from tui_agent.json_text import loads
+from tui_agent.model.claude import BUDGETS, LEAST_BUDGET, Claude, claude
+from tui_agent.model.errors import Failure
+from tui_agent.model.protocol import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.route import Route
+from tui_agent.model.usage import usage_of
+from tui_agent.model.wires.wire import LOST_IMAGE, Call, CallIds, WireFailure, blobs, image_base64, is_object, parse
+
+Block = dict[str, Any]
+"""A content block as the format has it, or what holds the place of one in a blob."""
+
+DEFAULT_MAX_OUTPUT = 32_000
+"""Tokens of the longest answer asked of a model of which no longest one is known; the format wants a number."""
+
+_VERSION = "2023-06-01"
+_INTERLEAVED = "interleaved-thinking-2025-05-14"
+_BINDING = "thinking-binding-controls-2026-08-01"
+
+_MOST_MARKS = 4
+_MARKABLE = {"text", "image", "tool_use", "tool_result"}
+_IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
+_THINKING = {"thinking", "redacted_thinking"}
+
+_SHORT_ANSWER = 8_192
+"""Tokens below which an answer gets room for thinking beside it. A longer one is meant with it."""
+
+
+# -- requests -----------------------------------------------------------------------------------------------
+
+
+def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
+    """Return what is posted for a request."""
+    model = claude(route.name)
+    thinking = _thinking(request, route, model)
+    if not with_reasoning:
+        thinking.field, thinking.effort = {}, ""
+    turns = _turns(request, route, keep_thinking=with_reasoning and not thinking.is_off, signed=model is not None)
+    if model is not None and model.style == "budget" and not _may_think_on(turns):
+        thinking.field.clear()
+    body: dict[str, Any] = {"model": route.name, "max_tokens": thinking.max_tokens, "stream": True}
+    if system := _system(request, route):
+        body["system"] = system
+    body["messages"] = turns
+    options = dict(route.options)
+    tools = _tools(request, eager=model is not None and _is_makers_own(route))
+    if isinstance(more := options.get("tools"), list):
+        # The provider's own tools, asked for in the settings.
+        options["tools"] = [*tools, *more]
+    if tools:
+        body["tools"] = tools
+        if request.tool_choice != "auto":
+            body["tool_choice"] = {"type": request.tool_choice}
+    if thinking.field:
+        body["thinking"] = thinking.field
+    if thinking.effort:
+        body["output_config"] = {"effort": thinking.effort}
+    headers = _headers(route, model, thinking.field, has_tools=bool(tools))
+    return Call("/messages", {**body, **options}, headers, optional=("output_config",) if thinking.effort else ())
+
+
+@dataclass(slots=True)
+class _Thinking:
+    """What a request says of thinking. ``is_off``: the model is told not to, and takes none back."""
+
+    max_tokens: int
+    field: dict[str, Any] = field(default_factory=dict)
+    effort: str = ""
+    is_off: bool = False
+
+
+def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thinking:
+    """Return how a request's effort is put, and the room the answer gets."""
+    effort = request.effort
+    asked, most = request.max_output_tokens, route.info.max_output or DEFAULT_MAX_OUTPUT
+    thinks = model.thinks if model is not None else route.info.reasoning
+    if (model is not None and model.style == "none") or (effort is None and not thinks):
+        return _Thinking(min(asked or most, most))
+    if effort is Effort.OFF and (model is None or model.off is not None):
+        off = model.off if model is not None else "disabled"
+        return _Thinking(min(asked or most, most), {"type": off} if off else {}, is_off=True)
+    room = BUDGETS.get(effort or Effort.HIGH, LEAST_BUDGET)
+    answer = most if asked is None else asked
+    max_tokens = min(most, answer + room if answer < _SHORT_ANSWER else answer)
+    if model is not None and model.style == "adaptive":
+        # What it thinks is left out unless it is asked for.
+        said: dict[str, Any] = {"type": "adaptive", "display": "summarized"}
+        if model.bound and _is_makers_own(route):
+            said["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+        return _Thinking(max_tokens, said, "" if effort is None else _WORDS[effort])
+    budget = min(room, max_tokens - max(LEAST_BUDGET, min(answer, max_tokens // 4)))
+    if effort is None or budget < LEAST_BUDGET:
+        return _Thinking(max_tokens)
+    return _Thinking(max_tokens, {"type": "enabled", "budget_tokens": budget})
+
+
+_WORDS = {
+    Effort.OFF: "low",
+    Effort.MINIMAL: "low",
+    Effort.LOW: "low",
+    Effort.MEDIUM: "medium",
+    Effort.HIGH: "high",
+    Effort.MAX: "max",
+}
+"""Anthropic's words for the levels; a model that can't be kept from thinking thinks little."""
+
+
+def _is_makers_own(route: Route) -> bool:
+    """Whether it is Anthropic's own address. Others often refuse fields and beta headers they don't know."""
+    return route.provider.messages.betas and route.base_url == route.provider.url
+
+
+def _headers(route: Route, model: Claude | None, thinking: Mapping[str, Any], *, has_tools: bool) -> dict[str, str]:
+    betas = []
+    if model is not None and model.interleaved and thinking and has_tools:
+        betas.append(_INTERLEAVED)
+    if "block_binding" in thinking:
+        betas.append(_BINDING)
+    headers = {"anthropic-version": _VERSION}
+    if betas:
+        # The user's own stay.
+        name = next((name for name in route.headers if name.lower() == "anthropic-beta"), "anthropic-beta")
+        given = [beta.strip() for beta in route.headers.get(name, "").split(",") if beta.strip()]
+        headers[name] = ",".join(dict.fromkeys([*given, *betas]))
+    return headers
+
+
+def _tools(request: ModelRequest, *, eager: bool) -> list[Block]:
+    tools = []
+    for tool in request.tools:
+        told: Block = {"name": tool.name, "input_schema": _schema(tool.parameters)}
+        if tool.description:
+            told["description"] = tool.description
+        if eager:
+            # Arguments are sent as they are written instead of value by value.
+            told["eager_input_streaming"] = True
+        tools.append(told)
+    return tools
+
+
+_ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+
+
+def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's schema as an object; alternatives are not taken at its top, so all their properties are told."""
+    schema = {"type": "object", **{key: value for key, value in parameters.items() if key not in _ALTERNATIVES}}
+    parts = [part for key in _ALTERNATIVES for part in parameters.get(key) or () if isinstance(part, dict)]
+    if parts:
+        of_parts = {name: value for part in parts for name, value in (part.get("properties") or {}).items()}
+        schema["properties"] = {**of_parts, **(schema.get("properties") or {})}
+        needed = [name for part in parameters.get("allOf") or () for name in part.get("required") or ()]
+        if needed:
+            schema["required"] = list(dict.fromkeys([*(schema.get("required") or ()), *needed]))
+    return schema
+
+
+# -- messages -----------------------------------------------------------------------------------------------
+
+
+def _system(request: ModelRequest, route: Route) -> list[Block]:
+    marked = _marked(request, route)
+    blocks: list[Block] = []
+    for at, message in enumerate(request.messages):
+        if message.role == "system" and message.text.strip():
+            blocks.append({"type": "text", "text": message.text})
+            _mark(blocks, request, on=at in marked)
+    return blocks
+
+
+def _turns(request: ModelRequest, route: Route, *, keep_thinking: bool, signed: bool) -> list[dict[str, Any]]:
+    """Return the conversation: messages of one side that follow each other are one turn."""
+    marked = _marked(request, route)
+    turns: list[dict[str, Any]] = []
+    for at, message in enumerate(request.messages):
+        match message.role:
+            case "system":
+                continue
+            case "assistant":
+                blocks = _answer(message, keep_thinking=keep_thinking, signed=signed)
+            case "tool":
+                blocks = [_result(message, request)]
+            case _:
+                blocks = _content(message, request)
+        if not blocks:
+            continue
+        _mark(blocks, request, on=at in marked)
+        role = "assistant" if message.role == "assistant" else "user"
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    for turn in turns:
+        # Results have to come before anything else the user's side says.
+        turn["content"].sort(key=lambda block: turn["role"] == "user" and block["type"] != "tool_result")
+    _end_without_space(turns)
+    return turns
+
+
+def _marked(request: ModelRequest, route: Route) -> set[int]:
+    """Return which messages are marked for the provider's cache."""
+    if not route.info.cache_marks:
+        return set()
+    return set([at for at, message in enumerate(request.messages) if message.cache][-_MOST_MARKS:])
+
+
+def _mark(blocks: Sequence[Block], request: ModelRequest, *, on: bool) -> None:
+    block = next((block for block in reversed(blocks) if block["type"] in _MARKABLE), None)
+    if on and block is not None:
+        block["cache_control"] = {"type": "ephemeral", **({"ttl": "1h"} if request.cache_ttl == "1h" else {})}
+
+
+def _end_without_space(turns: list[dict[str, Any]]) -> None:
+    """A conversation that ends in an answer must not end in white space."""
+    last = turns[-1] if turns else None
+    if last is not None and last["role"] == "assistant" and last["content"][-1]["type"] == "text":
+        last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
+
+
+def _content(message: Message, request: ModelRequest) -> list[Block]:
+    return [block for part in message.content if (block := _part(part, request)) is not None]
+
+
+def _part(part: ContentText | ImageRef, request: ModelRequest) -> Block | None:
+    """Return a part as a block; blocks of nothing but white space are refused."""
+    if isinstance(part, ContentText):
+        return {"type": "text", "text": part.text} if part.text.strip() else None
+    data = image_base64(part, request)
+    if data is None:
+        return {"type": "text", "text": LOST_IMAGE}
+    if part.mime not in _IMAGES:
+        return {"type": "text", "text": f"[image: {part.mime} can't be sent]"}
+    return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": data}}
+
+
+def _result(message: Message, request: ModelRequest) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": message.call_id}
+    if content := _content(message, request):
+        block["content"] = content
+    if message.failed:
+        block["is_error"] = True
+    return block
+
+
+def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Block]:
+    """Return an answer's blocks in the order they came in, as far as that is known.
+
+    ``signed``: the model takes thinking back only with its signature.
+    """
+    text = message.text
+    calls = [
+        {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": loads(call.arguments)}
+        for call in message.tool_calls
+    ]
+    kept = [block for blob in blobs(message) for block in _kept(blob)]
+    if not keep_thinking:
+        kept = [block for block in kept if block["type"] not in _THINKING]
+    elif signed:
+        kept = [block for block in kept if block["type"] != "thinking" or block.get("signature")]
+    if _fits(kept, text, calls):
+        return list(_woven(kept, text, calls))
+    thinking = [block for block in kept if block["type"] in _THINKING]
+    return [*thinking, *_text_block(text), *calls]
+
+
+def _kept(blob: Mapping[str, Any]) -> list[Block]:
+    """Return the blocks of a blob; ``thinking_blocks`` are those of sessions that went through litellm."""
+    found = blob.get("messages", blob.get("thinking_blocks"))
+    blocks = found if isinstance(found, list) else []
+    return [dict(block) for block in blocks if isinstance(block, dict) and isinstance(block.get("type"), str)]
+
+
+def _fits(kept: Sequence[Block], text: str, calls: Sequence[Block]) -> bool:
+    """Whether the places held are those of this text and these calls."""
+    return sum(_chars(block) for block in kept) == len(text) and sum(map(_holds_call, kept)) == len(calls)
+
+
+def _chars(block: Block) -> int:
+    chars = block.get("chars")
+    return chars if isinstance(chars, int) and block["type"] in ("text", "added") else 0
+
+
+def _holds_call(block: Block) -> bool:
+    return bool(block["type"] == "tool_use")
+
+
+def _woven(kept: Sequence[Block], text: str, calls: Sequence[Block]) -> Iterator[Block]:
+    """Yield the blocks with text and calls in the places held for them."""
+    at, waiting = 0, iter(calls)
+    for block in kept:
+        if _holds_call(block):
+            yield {**block, **next(waiting)}
+        elif "chars" in block:
+            piece = text[at : at + _chars(block)]
+            at += len(piece)
+            more = {key: value for key, value in block.items() if key != "chars"}
+            yield from ({**more, **found} for found in _text_block(piece) if block["type"] == "text")
+        else:
+            yield block
+
+
+def _text_block(text: str) -> list[Block]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the turn the model is in began with thinking: it can't begin to think in the middle of one."""
+    begun = None
+    for turn in turns:
+        if turn["role"] == "assistant":
+            begun = begun or turn
+        elif not any(block["type"] == "tool_result" for block in turn["content"]):
+            begun = None
+    return begun is None or begun["content"][0]["type"] in _THINKING
+
+
+# -- answers ------------------------------------------------------------------------------------------------
+
+_REASONS: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "pause_turn": "pause",
+}
+_FULL = "model_context_window_exceeded"
+
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The statuses Anthropic documents for its types of errors; an error within a stream has the type alone."""
+
+
+def reader(request: ModelRequest, route: Route) -> "MessagesReader":
+    """Return a reader for the answer to a request."""
+    return MessagesReader(route, CallIds(request))
+
+
+@dataclass(slots=True)
+class _Part:
+    """A content block being written: as it began, and the pieces since. ``shown`` is its characters of text."""
+
+    block: Block
+    pieces: list[str] = field(default_factory=list)
+    shown: int = 0
+    call_id: str = ""
+    number: int = 0
+    """Which call of the answer it is."""
+
+    @property
+    def type(self) -> str:
+        return str(self.block.get("type"))
+
+    @property
+    def written(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def arguments(self) -> str:
+        """The JSON text of a call's arguments; some servers hand them over at once."""
+        return self.written or json.dumps(self.block.get("input") or {}, ensure_ascii=False)
+
+    def whole(self) -> Block:
+        """Return the block as it goes back."""
+        match self.type:
+            case "thinking":
+                return {**self.block, "thinking": self.written}
+            case "server_tool_use" | "mcp_tool_use":
+                return {**self.block, "input": _object(self.arguments)}
+            case _:
+                return self.block
+
+
+class MessagesReader:
+    """Puts one answer together."""
+
+    def __init__(self, route: Route, ids: CallIds) -> None:
+        self._route = route
+        self._ids = ids
+        self._parts: list[_Part] = []
+        self._open: dict[Any, _Part] = {}
+        self._usage: dict[str, Any] = {}
+        self._stop: str | None = None
+        self._why = ""
+        self._done = False
+        self._added = 0
+        """Characters of text before the first part."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the provider said that the answer ended."""
+        return self._done or self._stop is not None
+
+    @property
+    def done(self) -> bool:
+        """Whether the last event came."""
+        return self._done
+
+    def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: PLR0911 - one arm per event
+        """Take an event and return what it adds to the answer; what is not known is passed over.
+
+        Raises:
+            WireFailure: the event is an error, or can't be read.
+        """
+        if self._done or not data.strip():
+            return []
+        value = parse(data)
+        kind = value.get("type") or event
+        if kind == "error" or ("error" in value and not value.get("type")):
+            if self.finished:
+                return []
+            raise WireFailure(Failure(data, status=_status(value)))
+        match kind:
+            case "message_start":
+                return self._begin(_mapping(value.get("message")))
+            case "content_block_start":
+                return self._start(value.get("index"), _mapping(value.get("content_block")))
+            case "content_block_delta":
+                return self._continue(value.get("index"), _mapping(value.get("delta")))
+            case "content_block_stop":
+                return self._close(self._open.pop(value.get("index"), None))
+            case "message_delta":
+                self._end(_mapping(value.get("delta")), value.get("usage"))
+            case "message_stop":
+                self._done = True
+            case "message":
+                events = self._begin(value)
+                self._end(value, None)
+                self._done = True
+                return events
+            case _:
+                pass
+        return []
+
+    def end(self) -> list[ModelEvent]:
+        """Return the events that end the answer.
+
+        Raises:
+            WireFailure: it is not whole, or the window was full before anything was said.
+        """
+        calls = [part for part in self._parts if part.type == "tool_use"]
+        said = bool(calls or self._added or any(part.shown for part in self._parts))
+        if not self.finished and not (
+            self._route.is_small_server and said and all(is_object(part.arguments) for part in calls)
+        ):
+            raise WireFailure(Failure(cause="closed"))
+        if self._stop == _FULL and not said:
+            raise WireFailure(Failure(f"prompt is too long: {_FULL}", status=400))
+        events: list[ModelEvent] = [
+            ToolCallReady(part.call_id, str(part.block.get("name") or ""), part.arguments) for part in calls
+        ]
+        if (report := self._report()) is not None:
+            events.append(report)
+        reason = _REASONS.get(self._stop or "", "stop")
+        if reason in ("stop", "tool_calls"):
+            reason = "tool_calls" if calls else "stop"
+        return [*events, Finished(reason, self._blob(), note=self._why if reason == "content_filter" else "")]
+
+    # -- events ---------------------------------------------------------------------------------------------
+
+    def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
+        """Begin the answer, or begin it anew: some gateways go on with another server after one failed."""
+        self._added += sum(part.shown for part in self._parts)
+        self._parts.clear()
+        self._open.clear()
+        self._count(message.get("usage"))
+        events: list[ModelEvent] = []
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            events += self._start(index, _mapping(block))
+            events += self._close(self._open.pop(index, None))
+        return events
+
+    def _start(self, index: Any, block: Block) -> list[ModelEvent]:
+        part = self._open[index] = _Part(block)
+        self._parts.append(part)
+        match part.type:
+            case "text":
+                return self._continue(index, {"type": "text_delta", "text": block.get("text")})
+            case "thinking":
+                return self._continue(index, {"type": "thinking_delta", "thinking": block.get("thinking")})
+            case "tool_use":
+                part.number = sum(other.type == "tool_use" for other in self._parts) - 1
+                given = block.get("id")
+                part.call_id = self._ids.take(given if isinstance(given, str) else None)
+                return [ToolCallDelta(part.number, part.call_id, str(block.get("name") or ""), "")]
+            case _:
+                return []
+
+    def _continue(self, index: Any, delta: Mapping[str, Any]) -> list[ModelEvent]:
+        part = self._open.get(index)
+        match delta:
+            case {"type": "text_delta", "text": str(text)} if text:
+                if part is None or part.type != "text":
+                    part = self._opened(index, "text")
+                part.pieces.append(text)
+                part.shown += len(text)
+                return [TextDelta(text)]
+            case {"type": "thinking_delta", "thinking": str(text)} if text:
+                if part is None or part.type != "thinking":
+                    part = self._opened(index, "thinking")
+                part.pieces.append(text)
+                return [ReasoningDelta(text)]
+            case {"type": "signature_delta", "signature": str(signature)} if part is not None:
+                part.block["signature"] = signature
+            case {"type": "input_json_delta", "partial_json": str(text)} if part is not None and text:
+                part.pieces.append(text)
+                if part.type == "tool_use":
+                    return [ToolCallDelta(part.number, part.call_id, str(part.block.get("name") or ""), text)]
+            case {"type": "citations_delta", "citation": dict(citation)} if part is not None:
+                part.block["citations"] = [*(part.block.get("citations") or ()), citation]
+            case {"type": "compaction_delta"} if part is not None:
+                part.block |= {key: value for key, value in delta.items() if key != "type"}
+            case _:
+                pass
+        return []
+
+    def _opened(self, index: Any, kind: str) -> _Part:
+        """Return a block whose beginning was not told."""
+        part = self._open[index] = _Part({"type": kind})
+        self._parts.append(part)
+        return part
+
+    def _close(self, part: _Part | None) -> list[ModelEvent]:
+        """End a block: what the provider's own tools were asked and gave is put into words."""
+        if part is None:
+            return []
+        if part.type == "tool_use" and not part.pieces and part.block.get("input"):
+            part.pieces.append(part.arguments)
+            return [ToolCallDelta(part.number, part.call_id, str(part.block.get("name") or ""), part.written)]
+        if part.type in {"text", "tool_use", *_THINKING}:
+            return []
+        words = told(part.whole())
+        if words:
+            words = f"\n\n{words}\n\n" if self._has_text else f"{words}\n\n"
+        part.shown = len(words)
+        return [TextDelta(words)] if words else []
+
+    @property
+    def _has_text(self) -> bool:
+        return bool(self._added or any(part.shown for part in self._parts))
+
+    def _end(self, delta: Mapping[str, Any], usage: Any) -> None:
+        self._count(usage)
+        stop = delta.get("stop_reason")
+        if isinstance(stop, str) and stop:
+            self._stop = stop
+            explanation = _mapping(delta.get("stop_details")).get("explanation")
+            self._why = explanation if isinstance(explanation, str) else ""
+
+    # -- the end --------------------------------------------------------------------------------------------
+
+    def _count(self, usage: Any) -> None:
+        """Take in a report of usage: each tells more than those before it, and may leave out what it doesn't know."""
+        self._usage |= {name: value for name, value in _mapping(usage).items() if value}
+
+    def _report(self) -> UsageReport | None:
+        read, write = self._usage.get("cache_read_input_tokens"), self._usage.get("cache_creation_input_tokens")
+        fresh = self._usage.get("input_tokens")
+        numbers = [value for value in (fresh, read, write) if isinstance(value, int | float)]
+        usage = usage_of(
+            {
+                "prompt": sum(numbers),
+                "completion": self._usage.get("output_tokens"),
+                "cache_read": read,
+                "cache_write": write,
+                "reasoning": _mapping(self._usage.get("output_tokens_details")).get("thinking_tokens"),
+            }
+        )
+        if usage is None:
+            return None
+        hour = _mapping(self._usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+        hour_writes = min(hour, usage.cache_write) if isinstance(hour, int) else 0
+        return UsageReport(usage, self._route.info.cost(usage, hour_writes=hour_writes))
+
+    def _blob(self) -> str | None:
+        """Return the blocks to send back; None where text and calls alone make the same answer again."""
+        kept: list[Block] = [{"type": "added", "chars": self._added}] if self._added else []
+        for part in self._parts:
+            match part.type:
+                case "text" if not part.shown:
+                    pass
+                case "text":
+                    kept.append({"type": "text", "chars": part.shown, **_given(part.block, "citations")})
+                case "tool_use":
+                    kept.append({"type": "tool_use", **_given(part.block, "caller")})
+                case _:
+                    kept.append(part.whole())
+                    if part.shown:
+                        kept.append({"type": "added", "chars": part.shown})
+        types = [block["type"] for block in kept]
+        plain = types == sorted(types) and set(types) <= {"text", "tool_use"}
+        if plain and not any("citations" in block or "caller" in block for block in kept):
+            return None
+        return json.dumps({"messages": kept})
+
+
+_READABLE = {
+    "query", "url", "command", "code", "path", "title", "text", "stdout", "stderr", "error_code", "tool_name", "model",
+}  # fmt: skip
+"""Fields of the provider's own tools that say something to people."""
+_SHOWN_CHARS = 240
+
+
+def told(block: Mapping[str, Any]) -> str:
+    """Return a line on what one of the provider's own tools was asked, or gave."""
+    kind = str(block.get("type"))
+    name = block.get("name") if kind.endswith("tool_use") else kind.removesuffix("_tool_result")
+    line = "; ".join(_strings({key: value for key, value in block.items() if key not in ("type", "name")}))
+    line = " ".join(line.split())
+    if len(line) > _SHOWN_CHARS:
+        line = f"{line[:_SHOWN_CHARS]}…"
+    return f"[{name}] {line}".strip()
+
+
+def _strings(value: Any) -> Iterable[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, str):
+                if key in _READABLE and item.strip():
+                    yield item
+            else:
+                yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _given(block: Block, name: str) -> Block:
+    """Return what a place in a blob says beside it: a text's sources, and which of its own tools made a call."""
+    value = block.get(name)
+    return {} if not value or value == {"type": "direct"} else {name: value}
+
+
+def _status(value: Mapping[str, Any]) -> int | None:
+    kind = _mapping(value.get("error")).get("type")
+    return _STATUS.get(kind) if isinstance(kind, str) else None
+
+
+def _object(text: str) -> dict[str, Any]:
+    return _mapping(loads(text)) if is_object(text) else {}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

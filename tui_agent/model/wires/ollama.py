@@ -1,0 +1,161 @@
+"""Ollama's own chat, which alone takes the size of the window: its chat completions cut a longer prompt silently."""
+
+import json
+from typing import Any
+
+from tui_agent.context.request import ImageRef, Message, ModelRequest, wire_tool
+from tui_agent.json_text import loads
+from tui_agent.model.errors import Failure
+from tui_agent.model.protocol import (
+    Finished,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.route import Route
+from tui_agent.model.usage import usage_of
+from tui_agent.model.wires.wire import (
+    LOST_IMAGE,
+    Call,
+    CallIds,
+    WireFailure,
+    blobs,
+    image_base64,
+    one_system_message,
+    parse,
+)
+from tui_agent.session.effort import Effort
+
+_LEVELED = "gpt-oss"
+"""The models that take a level of thinking; others take a switch (docs.ollama.com/capabilities/thinking)."""
+
+_TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}
+"""Fields beside the messages; all others are the model's ``options``."""
+
+
+def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
+    """Return what is posted for a request."""
+    options: dict[str, Any] = {"num_ctx": route.info.context_window}
+    if request.max_output_tokens is not None:
+        options["num_predict"] = request.max_output_tokens
+    options |= {key: value for key, value in route.options.items() if key not in _TOP}
+    body: dict[str, Any] = {"model": route.name, "stream": True}
+    if request.tools and request.tool_choice != "none":
+        body["tools"] = [wire_tool(tool) for tool in request.tools]
+    if request.effort is not None and with_reasoning:
+        on = request.effort is not Effort.OFF
+        body["think"] = route.chat.levels[request.effort] if on and _LEVELED in route.name else on
+    body |= {key: value for key, value in route.options.items() if key in _TOP}
+    tools = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
+    body |= {"options": options, "messages": []}
+    for message in one_system_message(request.messages):
+        body["messages"].append(_message(message, request, tools, with_reasoning=with_reasoning))
+    return Call("/api/chat", body, optional=("think",) if "think" in body else ())
+
+
+def _message(message: Message, request: ModelRequest, tools: dict[str, str], *, with_reasoning: bool) -> dict[str, Any]:
+    images = [image_base64(part, request) for part in message.content if isinstance(part, ImageRef)]
+    lost = LOST_IMAGE * images.count(None)
+    wire: dict[str, Any] = {"role": message.role, "content": "\n".join(filter(None, (message.text, lost)))}
+    if found := [image for image in images if image is not None]:
+        wire["images"] = found
+    if message.call_id is not None:
+        wire |= {"tool_name": tools.get(message.call_id, ""), "tool_call_id": message.call_id}
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {"id": call.call_id, "function": {"name": call.tool, "arguments": _arguments(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    thinking = "".join(_thinking(blob) for blob in blobs(message)) if with_reasoning else ""
+    return {**wire, "thinking": thinking} if thinking else wire
+
+
+def _thinking(blob: dict[str, Any]) -> str:
+    # Sessions from before have it under the name litellm gave it.
+    text = blob.get("reasoning") or blob.get("reasoning_content")
+    return text if isinstance(text, str) else ""
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError:
+        return {}
+
+
+def reader(request: ModelRequest, route: Route) -> "OllamaReader":
+    """Return a reader for the answer to a request."""
+    return OllamaReader(request, route)
+
+
+class OllamaReader:
+    """Puts one answer together, line by line."""
+
+    def __init__(self, request: ModelRequest, route: Route) -> None:
+        self._route = route
+        self._ids = CallIds(request)
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCallReady] = []
+        self._last: dict[str, Any] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last line came."""
+        return bool(self._last)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more comes: the same."""
+        return self.finished
+
+    def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: ARG002 - lines have no names
+        """Take a line and return what it adds.
+
+        Raises:
+            WireFailure: it is an error, or can't be read.
+        """
+        line = parse(data)
+        if line.get("error"):
+            raise WireFailure(Failure(json.dumps(line, ensure_ascii=False), line.get("status")))
+        if line.get("done"):
+            self._last = line
+        message = line.get("message")
+        if not isinstance(message, dict):
+            return []
+        events: list[ModelEvent] = []
+        if thinking := message.get("thinking"):
+            self._reasoning.append(str(thinking))
+            events.append(ReasoningDelta(str(thinking)))
+        if content := message.get("content"):
+            events.append(TextDelta(str(content)))
+        events += [self._take_call(made) for made in message.get("tool_calls") or () if isinstance(made, dict)]
+        return events
+
+    def _take_call(self, made: dict[str, Any]) -> ModelEvent:
+        """Take a call; they come whole."""
+        function = made.get("function") or {}
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+        call = ToolCallReady(self._ids.take(made.get("id")), str(function.get("name") or ""), text)
+        self._calls.append(call)
+        return ToolCallDelta(len(self._calls) - 1, call.call_id, call.tool, text)
+
+    def end(self) -> list[ModelEvent]:
+        """Return the events that end the answer.
+
+        Raises:
+            WireFailure: it is not whole.
+        """
+        if not self._last:
+            raise WireFailure(Failure(cause="closed"))
+        events: list[ModelEvent] = [*self._calls]
+        usage = usage_of({"prompt": self._last.get("prompt_eval_count"), "completion": self._last.get("eval_count")})
+        if usage is not None:
+            events.append(UsageReport(usage, self._route.info.cost(usage)))
+        blob = json.dumps({"reasoning": "".join(self._reasoning)}, ensure_ascii=False) if self._reasoning else None
+        cut = self._last.get("done_reason") == "length"
+        events.append(Finished("length" if cut else "tool_calls" if self._calls else "stop", blob))
+        return events

@@ -1,0 +1,637 @@
+"""OpenAI's Responses: the whole path goes out as items, and reasoning comes and goes encrypted.
+
+Nothing is stored at the provider (``store`` is false, no ``previous_response_id``), so that the path alone decides what
+the model sees. For that the reasoning items of an answer are kept whole and sent back in their places. OpenAI refuses
+one whose following item is not the one it was made for, so what doesn't fit any more goes without its reasoning.
+Source: https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tui_agent.context.request import (
+    ContentText,
+    Effort,
+    ImageRef,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    ToolSchema,
+)
+from tui_agent.model.errors import Failure
+from tui_agent.model.protocol import (
+    Finished,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
+from tui_agent.model.providers import ResponsesFormat
+from tui_agent.model.route import Route
+from tui_agent.model.usage import named_cost, usage_of
+from tui_agent.model.wires.wire import (
+    LOST_IMAGE,
+    Call,
+    CallIds,
+    WireFailure,
+    blobs,
+    image_url,
+    is_object,
+    one_system_message,
+    parse,
+)
+
+_PATH = "/responses"
+_LEAST_OUTPUT = 16
+"""The smallest ``max_output_tokens`` OpenAI takes."""
+_LONGEST_CACHE_KEY = 64
+_BETWEEN = "\n\n"
+"""Stands between two messages of one answer, and between two parts of a reasoning summary."""
+
+_OPTIONAL = ("reasoning.summary", "reasoning.effort", "include", "prompt_cache_key", "store")
+"""Fields that a server may not know, and that can be done without."""
+
+_ECHOES = frozenset({"response.created", "response.in_progress", "response.queued"})
+"""Events that repeat the request and tell nothing new."""
+
+_LAST = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+
+_HOSTED = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call"}
+)  # fmt: skip
+"""Items of tools that ran at the provider and need no answer: they go back as they came, like reasoning."""
+
+_BARE = frozenset({"type", "chars"})
+"""What a place of a message or a call holds of which nothing but the entry's text and call goes back."""
+
+
+# -- the request --------------------------------------------------------------------------------------------
+
+
+def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
+    """Return what is posted for a request. ``with_reasoning`` False sends none back and asks for none."""
+    form = route.provider.responses
+    body: dict[str, Any] = {
+        "model": route.name,
+        "input": _input(request, form, with_reasoning=with_reasoning),
+        "stream": True,
+        "store": False,
+    }
+    options = dict(route.options)
+    own = options.pop("tools", [])
+    if tools := [*map(_tool, request.tools), *(own if isinstance(own, list) else [])]:
+        body["tools"] = tools
+        if request.tool_choice != "auto":
+            body["tool_choice"] = request.tool_choice
+    if request.max_output_tokens is not None:
+        body["max_output_tokens"] = max(request.max_output_tokens, _LEAST_OUTPUT)
+    if form.cache_key and request.session:
+        body["prompt_cache_key"] = request.session[:_LONGEST_CACHE_KEY]
+    body |= _thinking(request, route, form, with_reasoning=with_reasoning)
+    return Call(_PATH, {**body, **options}, optional=_OPTIONAL)
+
+
+def _tool(tool: ToolSchema) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,
+    }
+
+
+def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool) -> dict[str, Any]:
+    """Return the fields that say how much to think, and what to tell of it."""
+    effort = request.effort
+    reasoning: dict[str, str] = {} if effort is None else {"effort": _effort(effort, route)}
+    fields: dict[str, Any] = {}
+    if with_reasoning and _thinks(route):
+        fields["include"] = ["reasoning.encrypted_content"]
+        if form.summary and effort is not Effort.OFF:
+            reasoning["summary"] = form.summary
+    return {**fields, "reasoning": reasoning} if reasoning else fields
+
+
+def _thinks(route: Route) -> bool:
+    """Tell whether a model hands out encrypted reasoning: to be asked for it is refused by one that doesn't."""
+    pattern = route.provider.responses.thinking
+    if not pattern:
+        return False
+    return bool(re.search(pattern, route.name)) or (route.info.reasoning and not route.is_small_server)
+
+
+def _effort(effort: Effort, route: Route) -> str:
+    match effort:
+        case Effort.OFF:
+            return "none"
+        case Effort.MAX:
+            return route.info.max_effort
+        case Effort.MINIMAL | Effort.LOW | Effort.MEDIUM | Effort.HIGH:
+            return effort.value
+
+
+def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool) -> list[dict[str, Any]]:
+    """Return the items of a conversation. Each message makes the same ones whatever follows it.
+
+    Images of results come after all results of an answer where the provider takes only text in them.
+    """
+    role = "developer" if form.developer else "system"
+    items: list[dict[str, Any]] = []
+    moved: list[dict[str, Any]] = []
+    for message in one_system_message(request.messages):
+        if moved and message.role != "tool":
+            items.append({"role": "user", "content": moved})
+            moved = []
+        match message.role:
+            case "system":
+                items.append({"role": role, "content": message.text})
+            case "user":
+                items.append({"role": "user", "content": _content(message, request)})
+            case "assistant":
+                items.extend(_answer(message, with_reasoning=with_reasoning))
+            case "tool" if form.images_in_results:
+                items.append(_result(message, _content(message, request)))
+            case "tool":
+                items.append(_result(message, message.text))
+                moved += [_part(part, request) for part in message.content if isinstance(part, ImageRef)]
+    return [*items, {"role": "user", "content": moved}] if moved else items
+
+
+def _result(message: Message, output: str | list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": message.call_id, "output": output}
+
+
+def _content(message: Message, request: ModelRequest) -> str | list[dict[str, Any]]:
+    if not any(isinstance(part, ImageRef) for part in message.content):
+        return message.text
+    return [_part(part, request) for part in message.content]
+
+
+def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]:
+    if isinstance(part, ContentText):
+        return {"type": "input_text", "text": part.text}
+    url = image_url(part, request)
+    if url is None:
+        return {"type": "input_text", "text": LOST_IMAGE}
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
+    """Return the items an answer is sent back as: in the order they came where that is known and still fits."""
+    kept = next((blob["responses"] for blob in blobs(message) if isinstance(blob.get("responses"), list)), None)
+    if kept is not None and _fits(kept, message):
+        return list(_replayed(kept, message, with_reasoning=with_reasoning))
+    text = [_message({}, message.text)] if message.text else []
+    return [*text, *(_function_call({}, each) for each in message.tool_calls)]
+
+
+def _fits(kept: Sequence[Any], message: Message) -> bool:
+    """Tell whether the places kept of an answer still hold its text and calls."""
+    if not all(isinstance(item, dict) for item in kept):
+        return False
+    lengths = [item.get("chars") for item in kept if item.get("type") in ("message", "added")]
+    whole = [length for length in lengths if isinstance(length, int) and length > 0]
+    calls = sum(item.get("type") == "function_call" for item in kept)
+    return len(whole) == len(lengths) and sum(whole) == len(message.text) and calls == len(message.tool_calls)
+
+
+def _replayed(kept: Sequence[dict[str, Any]], message: Message, *, with_reasoning: bool) -> Iterator[dict[str, Any]]:
+    text, start = message.text, 0
+    calls = iter(message.tool_calls)
+    for item in kept:
+        match item.get("type"):
+            case "message":
+                yield _message(item if with_reasoning else _without_id(item), text[start : start + item["chars"]])
+                start += item["chars"]
+            case "added":
+                start += item["chars"]
+            case "function_call":
+                yield _function_call(item if with_reasoning else {}, next(calls))
+            case kind if with_reasoning and (kind == "reasoning" or kind in _HOSTED):
+                yield item
+
+
+def _without_id(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name != "id"}
+
+
+def _message(place: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return an answer's text as an item: the provider's own where its id is known, else the plain form."""
+    phase = {"phase": place["phase"]} if "phase" in place else {}
+    if "id" not in place:
+        return {"role": "assistant", "content": text, **phase}
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {
+        "type": "message",
+        "id": place["id"],
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+        **phase,
+    }
+
+
+def _function_call(place: dict[str, Any], each: RequestToolCall) -> dict[str, Any]:
+    own_id = {"id": place["id"]} if "id" in place else {}
+    return {
+        "type": "function_call",
+        **own_id,
+        "call_id": each.call_id,
+        "name": each.tool,
+        "arguments": each.arguments,
+    }
+
+
+# -- the answer ---------------------------------------------------------------------------------------------
+
+
+def reader(request: ModelRequest, route: Route) -> "ResponsesReader":
+    """Return a reader for the answer to a request."""
+    return ResponsesReader(CallIds(request), route)
+
+
+_Part = tuple[str, int]
+"""A part of an item: what kind of text it is, and which of that kind."""
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    """One item of the answer as far as it came. ``whole`` is it as the provider closed it."""
+
+    type: str
+    position: int = 0
+    """Which of the answer's calls it is."""
+    call_id: str = ""
+    tool: str = ""
+    pieces: list[str] = field(default_factory=list)
+    """Of a call's arguments."""
+    told: dict[_Part, list[str]] = field(default_factory=dict)
+    """What was passed on of each of its parts."""
+    whole: dict[str, Any] | None = None
+
+    def untold(self, part: _Part, text: object) -> str:
+        """Return what of a part's whole text was not passed on yet."""
+        told = "".join(self.told.get(part, ()))
+        return text[len(told) :] if isinstance(text, str) and text.startswith(told) else ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider closed it as it was meant to be."""
+        return self.whole is not None and self.whole.get("status") != "incomplete"
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether it is sent back with the answer.
+
+        What is stored nowhere can be sent back only if it holds something: the reasoning, encrypted or plain.
+        """
+        match self.type:
+            case "message":
+                return bool(self.told)
+            case "function_call":
+                return True
+            case "reasoning":
+                return self.whole is not None and bool(self.whole.get("encrypted_content") or self.whole.get("content"))
+            case _:
+                return self.type in _HOSTED and self.is_complete
+
+
+@dataclass(slots=True)
+class ResponsesReader:
+    """Puts one answer together."""
+
+    ids: CallIds
+    route: Route
+    finished: bool = False
+    done: bool = False
+    _items: list[_Item] = field(default_factory=list)
+    _by_key: dict[int | str | None, _Item] = field(default_factory=dict)
+    """Items by ``output_index``, by id where a server leaves that out: ids change from event to event at some."""
+    _runs: list[tuple[_Item | None, int]] = field(default_factory=list)
+    """Whose text came, in the order it came, and how much; None is text that was added for people."""
+    _thought: tuple[int, str, int] | None = None
+    """Item and part the last reasoning belonged to."""
+    _refused: bool = False
+    _response: dict[str, Any] = field(default_factory=dict)
+    """The provider's account of the whole answer."""
+    _out: list[ModelEvent] = field(default_factory=list)
+
+    def feed(self, event: str, data: str) -> list[ModelEvent]:
+        """Take a server-sent event and return what it adds to the answer."""
+        if self.finished or event in _ECHOES or not data.strip():
+            return []
+        if data.strip() == "[DONE]":
+            self.done = True
+            return []
+        self._take(event, parse(data))
+        out, self._out = self._out, []
+        return out
+
+    def end(self) -> list[ModelEvent]:
+        """Return the events that end the answer: whole calls, usage, why it finished, the reasoning to keep.
+
+        A server's own ``[DONE]`` is taken for the end as well where it had closed every item.
+        """
+        closed = bool(self._items) and all(item.whole is not None for item in self._items)
+        if not self.finished and not (self.done and closed):
+            raise WireFailure(Failure("the answer ended without saying why", cause="closed"))
+        calls = [item for item in self._items if item.type == "function_call"]
+        events: list[ModelEvent] = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
+        if (report := self._usage()) is not None:
+            events.append(report)
+        return [*events, Finished(self._reason(has_calls=bool(calls)), self._blob())]
+
+    def _take(self, event: str, value: dict[str, Any]) -> None:
+        delta = value.get("delta")
+        match value.get("type") or event:
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._text(self._item(value, "message"), _part_of(value, "text"), delta)
+            case "response.function_call_arguments.delta":
+                self._arguments(self._item(value, "function_call"), delta)
+            case "response.function_call_arguments.done":
+                self._rest_of_arguments(self._item(value, "function_call"), value.get("arguments"))
+            case "response.reasoning_summary_text.delta":
+                self._reasoning(self._item(value, "reasoning"), _part_of(value, "summary"), delta)
+            case "response.reasoning_text.delta":
+                self._reasoning(self._item(value, "reasoning"), _part_of(value, "content"), delta)
+            case "response.output_item.added":
+                if isinstance(whole := value.get("item"), dict):
+                    self._take_item(self._opened(value, whole.get("type")), whole)
+            case "response.output_item.done":
+                if isinstance(whole := value.get("item"), dict):
+                    self._close(self._item(value, whole.get("type")), whole)
+            case kind:
+                self._take_rest(str(kind), value)
+
+    def _take_rest(self, kind: str, value: dict[str, Any]) -> None:
+        """Take what is about the answer as a whole. Events about one item that aren't known change nothing."""
+        response = value if value.get("object") == "response" else value.get("response")
+        if isinstance(response, dict):
+            status = kind.removeprefix("response.") if kind in _LAST else response.get("status")
+            if status in ("failed", "cancelled"):
+                raise _failure(value, response.get("error") or {"message": f"The response was {status}."})
+            if status in ("completed", "incomplete"):
+                self._take_response(response)
+        elif value.get("error") or kind == "error":
+            raise _failure(value, value.get("error") or value)
+
+    def _take_response(self, response: dict[str, Any]) -> None:
+        """Take the account of the whole answer, and from it what did not come before: all of it, if nothing did."""
+        self.finished = self.done = True
+        self._response = response
+        output = _objects(response.get("output"))
+        if not self._items:
+            for index, whole in enumerate(output):
+                self._close(self._opened({"output_index": index}, whole.get("type")), whole)
+        elif len(output) == len(self._items):
+            for item, whole in zip(self._items, output, strict=True):
+                if item.whole is None and item.type == whole.get("type"):
+                    self._close(item, whole)
+
+    # -- items ----------------------------------------------------------------------------------------------
+
+    def _item(self, value: dict[str, Any], kind: object) -> _Item:
+        """Return the item an event is about; one that nobody opened is opened by it."""
+        item = self._by_key.get(_key(value))
+        return self._opened(value, kind) if item is None else item
+
+    def _opened(self, value: dict[str, Any], kind: object) -> _Item:
+        known = self._by_key.get(_key(value))
+        if known is not None and known.whole is None and known.type == kind:
+            return known
+        item = _Item(str(kind), sum(item.type == "function_call" for item in self._items))
+        self._by_key[_key(value)] = item
+        self._items.append(item)
+        return item
+
+    def _close(self, item: _Item, whole: dict[str, Any]) -> None:
+        if item.whole is None:
+            self._take_item(item, whole)
+            item.whole = whole
+            if item.type == "message":
+                self._sources(whole)
+
+    def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
+        """Take an item as the provider opened or closed it: what of it did not come in pieces is passed on now."""
+        match item.type:
+            case "message":
+                for index, part in enumerate(_objects(whole.get("content"))):
+                    self._refused = self._refused or part.get("type") == "refusal"
+                    rest = item.untold(("text", index), part.get("text") or part.get("refusal"))
+                    self._text(item, ("text", index), rest)
+            case "reasoning":
+                kind = next((kind for kind, _ in item.told), "summary" if whole.get("summary") else "content")
+                for index, part in enumerate(_objects(whole.get(kind))):
+                    self._reasoning(item, (kind, index), item.untold((kind, index), part.get("text")))
+            case "function_call":
+                self._name(item, whole)
+                self._rest_of_arguments(item, whole.get("arguments"))
+
+    # -- pieces ---------------------------------------------------------------------------------------------
+
+    def _text(self, item: _Item, part: _Part, text: object) -> None:
+        if not isinstance(text, str) or not text:
+            return
+        item.told.setdefault(part, []).append(text)
+        if self._runs and self._runs[-1][0] is item:
+            self._runs[-1] = (item, self._runs[-1][1] + len(text))
+        else:
+            if self._runs:
+                self._add(_BETWEEN)
+            self._runs.append((item, len(text)))
+        self._out.append(TextDelta(text))
+
+    def _add(self, text: str) -> None:
+        """Add text for people to the answer, which doesn't go back to the model."""
+        self._runs.append((None, len(text)))
+        self._out.append(TextDelta(text))
+
+    def _sources(self, whole: dict[str, Any]) -> None:
+        """Name the sources of a message that its text doesn't name itself."""
+        parts = _objects(whole.get("content"))
+        text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+        notes = [note for part in parts for note in _objects(part.get("annotations"))]
+        if lines := dict.fromkeys(line for note in notes if (line := _source(note, text))):
+            self._add("\n\nSources:\n" + "\n".join(f"- {line}" for line in lines))
+
+    def _reasoning(self, item: _Item, part: _Part, text: object) -> None:
+        if not isinstance(text, str) or not text:
+            return
+        item.told.setdefault(part, []).append(text)
+        place = (id(item), *part)
+        between = _BETWEEN if self._thought not in (None, place) else ""
+        self._thought = place
+        self._out.append(ReasoningDelta(between + text))
+
+    def _name(self, call: _Item, whole: dict[str, Any]) -> None:
+        if isinstance(tool := whole.get("name"), str):
+            call.tool = tool
+        if not call.call_id:
+            given = whole.get("call_id") or whole.get("id")
+            call.call_id = self.ids.take(given if isinstance(given, str) else None)
+            self._out.append(ToolCallDelta(call.position, call.call_id, call.tool, ""))
+
+    def _arguments(self, call: _Item, piece: object) -> None:
+        if isinstance(piece, str) and piece:
+            call.pieces.append(piece)
+            self._out.append(ToolCallDelta(call.position, call.call_id, call.tool, piece))
+
+    def _rest_of_arguments(self, call: _Item, whole: object) -> None:
+        if isinstance(whole, dict):
+            whole = json.dumps(whole, ensure_ascii=False)
+        if not isinstance(whole, str):
+            return
+        told = "".join(call.pieces)
+        if whole.startswith(told):
+            self._arguments(call, whole[len(told) :])
+        elif not is_object(told):
+            call.pieces = [whole]
+
+    # -- the end --------------------------------------------------------------------------------------------
+
+    def _reason(self, *, has_calls: bool) -> Literal["stop", "tool_calls", "length", "content_filter"]:
+        details = self._response.get("incomplete_details")
+        cause = details.get("reason") if isinstance(details, dict) else None
+        if cause == "content_filter" or (self._refused and not has_calls):
+            return "content_filter"
+        if cause or self._response.get("status") == "incomplete":
+            return "length"
+        return "tool_calls" if has_calls else "stop"
+
+    def _usage(self) -> UsageReport | None:
+        reported = self._response.get("usage")
+        if not isinstance(reported, dict):
+            return None
+        read, written = reported.get("input_tokens_details"), reported.get("output_tokens_details")
+        usage = usage_of(
+            {
+                "prompt": reported.get("input_tokens"),
+                "completion": reported.get("output_tokens"),
+                "cache_read": _field(read, "cached_tokens"),
+                "cache_write": _field(read, "cache_write_tokens"),
+                "reasoning": _field(written, "reasoning_tokens"),
+            }
+        )
+        if usage is None:
+            return None
+        named = named_cost(reported)
+        return UsageReport(usage, self.route.info.cost(usage) if named is None else named)
+
+    def _blob(self) -> str | None:
+        """Return what the answer's items have to go back as, None where its text and calls alone will do."""
+        places = self._places()
+        if places is None or all(place.keys() <= _BARE and place["type"] != "added" for place in places):
+            return None
+        return json.dumps({"responses": places})
+
+    def _places(self) -> list[dict[str, Any]] | None:
+        """Return the places of the answer's items; None where texts of two messages came mixed."""
+        speakers = [item for item, _ in self._runs if item is not None]
+        if [id(item) for item in self._items if item.type == "message" and item.told] != list(map(id, speakers)):
+            return None
+        runs = iter(self._runs)
+        places: list[dict[str, Any]] = []
+        for item, own_id in self._kept():
+            if item.type == "message":
+                for speaker, chars in runs:
+                    if speaker is item:
+                        places.append(_place(item, own_id=own_id, chars=chars))
+                        break
+                    places.append({"type": "added", "chars": chars})
+            elif item.type == "function_call":
+                places.append(_place(item, own_id=own_id))
+            elif item.whole is not None:
+                places.append(item.whole)
+        return [*places, *({"type": "added", "chars": chars} for _, chars in runs)]
+
+    def _kept(self) -> list[tuple[_Item, bool]]:
+        """Return the items that go back, each with whether by its own id.
+
+        A reasoning item goes back only before what it was made for, and by its own id only what goes with the
+        reasoning before it: each alone is refused.
+        """
+        kept: set[int] = set()
+        followed = False
+        for item in reversed(self._items):
+            goes = item.goes_back and (followed or item.type != "reasoning")
+            followed = goes and item.is_complete
+            if goes:
+                kept.add(id(item))
+        found: list[tuple[_Item, bool]] = []
+        reasoned: bool | None = None
+        for item in self._items:
+            if item.type == "reasoning":
+                reasoned = id(item) in kept
+            if id(item) in kept and (reasoned is not False or item.type not in _HOSTED):
+                found.append((item, reasoned is True))
+        return found
+
+
+# -- what events hold ---------------------------------------------------------------------------------------
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _field(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _key(value: dict[str, Any]) -> int | str | None:
+    """Return what tells the item of an event from the others of the answer."""
+    index = value.get("output_index")
+    if isinstance(index, int):
+        return index
+    own = value.get("item_id") or _field(value.get("item"), "id")
+    return own if isinstance(own, str) else None
+
+
+def _part_of(value: dict[str, Any], kind: str) -> _Part:
+    index = value.get("summary_index" if kind == "summary" else "content_index")
+    return kind, index if isinstance(index, int) else 0
+
+
+def _source(note: dict[str, Any], text: str) -> str | None:
+    """Return a source a message cites as a line of Markdown, None where its text names it."""
+    url, title = note.get("url"), note.get("title")
+    if isinstance(url, str) and url:
+        if url in text:
+            return None
+        return f"[{title}]({url})" if isinstance(title, str) and title and title != url else url
+    name = note.get("filename")
+    return name if isinstance(name, str) and name and name not in text else None
+
+
+def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
+    """Return what stands for a message or a call among the items kept: its text is the entry's."""
+    whole = item.whole or {}
+    fields: dict[str, Any] = {"type": item.type, **more}
+    if own_id and isinstance(whole.get("id"), str):
+        fields["id"] = whole["id"]
+    if item.type == "message" and isinstance(whole.get("phase"), str):
+        fields["phase"] = whole["phase"]
+    return fields
+
+
+def _failure(event: dict[str, Any], error: object) -> WireFailure:
+    """Return the failure an event tells: the provider's words, and its status and headers where it names them."""
+    told = error if isinstance(error, dict) else {}
+    numbers = (told.get("status"), told.get("status_code"), told.get("code"), event.get("status"))
+    status = next((n for n in numbers if isinstance(n, int) and 400 <= n < 600), None)
+    headers = event.get("headers")
+    return WireFailure(
+        Failure(
+            json.dumps({"error": error}),
+            status=status,
+            headers={str(name).lower(): str(value) for name, value in headers.items()}
+            if isinstance(headers, dict)
+            else {},
+        )
+    )

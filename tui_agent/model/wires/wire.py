@@ -1,0 +1,170 @@
+"""What a wire is: one provider format, as what is posted for a request and a reader of what comes back.
+
+Wires do no input and output and have no clock: the same request makes the same bytes, and a reader is fed server-sent
+events that somebody else read. ``http`` sends and receives for all of them.
+"""
+
+import base64
+import importlib
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
+from tui_agent.json_text import loads
+from tui_agent.model.errors import Failure
+from tui_agent.model.protocol import ModelEvent
+from tui_agent.model.providers import WireName
+from tui_agent.model.route import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is posted for a request. ``path`` is appended to the route's address; the key is not among ``headers``."""
+
+    path: str
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    """Fields of the body without which it means the same: a server that refuses one is sent the rest."""
+
+
+class WireFailure(Exception):  # noqa: N818 - it carries a Failure
+    """An answer failed in its middle: the provider said so, or ended it before it was whole."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text or failure.cause or "failed")
+        self.failure = failure
+
+
+class Reader(Protocol):
+    """Puts one answer together."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the provider said why the answer ended: what breaks after that breaks nothing."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether the format's last word came: nothing more is worth waiting for."""
+        ...
+
+    def feed(self, event: str, data: str) -> list[ModelEvent]:
+        """Take a server-sent event and return what it adds to the answer.
+
+        ``event`` is "" where the server names none. A server that answers with one JSON document instead of a stream
+        is read by feeding the document.
+
+        Raises:
+            WireFailure: the event is an error, or can't be read (cause "broken").
+        """
+        ...
+
+    def end(self) -> list[ModelEvent]:
+        """Return the events that end the answer: whole calls, usage, why it finished. Called once.
+
+        Raises:
+            WireFailure: the answer is not whole (cause "closed").
+        """
+        ...
+
+
+class Wire(Protocol):
+    """One format. The modules of this package are wires."""
+
+    def call(self, request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
+        """Return what is posted for a request. Pure: a longer conversation begins with the same bytes."""
+        ...
+
+    def reader(self, request: ModelRequest, route: Route) -> Reader:
+        """Return a reader for the answer to a request."""
+        ...
+
+
+def load(name: WireName) -> Wire:
+    """Return a wire by its name."""
+    return cast("Wire", importlib.import_module(f"tui_agent.model.wires.{name}"))
+
+
+def parse(data: str) -> dict[str, Any]:
+    """Return the object an event's data is.
+
+    Raises:
+        WireFailure: it is none.
+    """
+    try:
+        value = loads(data)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise WireFailure(Failure(data[:300], cause="broken"))
+    return value
+
+
+def is_object(text: str) -> bool:
+    """Tell whether a text is a whole JSON object, as a call's arguments must be."""
+    try:
+        return isinstance(loads(text), dict)
+    except ValueError:
+        return False
+
+
+def image_url(image: ImageRef, request: ModelRequest) -> str | None:
+    """Return an image of a request as a data URL; None where its bytes are lost."""
+    data = image_base64(image, request)
+    return None if data is None else f"data:{image.mime};base64,{data}"
+
+
+def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
+    """Return an image's bytes in base64; None where they are lost."""
+    content = request.blobs.get(image.blob)
+    return None if content is None else base64.b64encode(content).decode("ascii")
+
+
+LOST_IMAGE = "[image: no longer available]"
+"""Stands where an image was: a lost one must not end the conversation it was in."""
+
+
+def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Join the system messages at the head: some servers' templates take one only. Cache marks need them apart."""
+    messages = tuple(messages)
+    count = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
+    if count < 2:
+        return messages
+    text = "\n\n".join(message.text for message in messages[:count])
+    return (Message("system", (ContentText(text),)), *messages[count:])
+
+
+def blobs(message: Message) -> list[dict[str, Any]]:
+    """Return the reasoning that belongs to a message, as it was kept; what can't be read is left out."""
+    found = []
+    for blob in message.reasoning:
+        try:
+            value = loads(blob)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
+
+
+def _new_call_id() -> str:
+    return f"call_{uuid.uuid4().hex[:16]}"
+
+
+class CallIds:
+    """Gives each call of an answer an id that occurs nowhere else in its request."""
+
+    def __init__(self, request: ModelRequest, new: Callable[[], str] = _new_call_id) -> None:
+        self._taken = {call.call_id for message in request.messages for call in message.tool_calls}
+        self._new = new
+
+    def take(self, given: str | None) -> str:
+        """Return the id a call goes by: the provider's own, numbered when it was used before, a new one for none."""
+        call_id, number = given or self._new(), 2
+        while call_id in self._taken:
+            call_id, number = (f"{given}_{number}" if given else self._new()), number + 1
+        self._taken.add(call_id)
+        return call_id
