@@ -312,7 +312,7 @@ async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> Non
         view.transcript.focus()
         await pilot.press("k", "b")
         await pilot.pause()
-        assert "back in the context" in stage.text()
+        assert "in the context again" in stage.text()
         states = {block.state for block in stage.harness.agent.inspector.map().blocks}
         assert "pruned" not in states
 

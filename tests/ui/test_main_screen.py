@@ -355,7 +355,7 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
     monkeypatch.setattr(stage.store, "fork", forked)
     async with stage.run() as pilot:
         stage.agent.append(user("a"), answer("b"))
-        await stage.main.desk.run("cost", "")
+        stage.main.desk.begin("cost")
         await write(pilot, "meanwhile")
         await until(lambda: "meanwhile" in screen_text(stage), pilot)
         go_on.set()
@@ -363,7 +363,7 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
         await pilot.press("escape")
         go_on.clear()
         stage.main.prompt.reset()
-        await stage.main.desk.run("fork", "")
+        stage.main.desk.begin("fork")
         await write(pilot, "and here")
         await until(lambda: "and here" in screen_text(stage), pilot)
         go_on.set()

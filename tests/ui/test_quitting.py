@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import NOW, make_stage, screen_text, write
+from tests.support.ui_app import NOW, make_stage, screen_text, until, write
 from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
 
 
@@ -51,17 +51,31 @@ async def test_ctrl_q_quits_and_asks_only_during_a_run(tmp_path: Path) -> None:
     assert stage.closed == [stage.agent.session.id]
 
 
-async def test_a_mistake_of_the_program_is_logged_and_never_shown_as_a_traceback(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+async def test_a_defect_in_a_handler_is_logged_and_the_session_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage = make_stage(tmp_path)
 
     def broken() -> None:
         raise ZeroDivisionError("a mistake of ours")
 
+    async with stage.run() as pilot:
+        stage.main.call_later(broken)
+        await until(lambda: "internal error" in screen_text(stage), pilot)
+        await write(pilot, "hello")
+        await pilot.press("enter")
+        await until(lambda: stage.agent.sent, pilot)
+    assert "a mistake of ours" in caplog.text
+
+
+async def test_a_mistake_of_the_program_is_logged_and_never_shown_as_a_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = make_stage(tmp_path)
+
     async def fail() -> None:
         async with stage.run() as pilot:
-            stage.main.call_later(broken)
+            stage.app.call_next(stage.app._handle_exception, ZeroDivisionError("a mistake of ours"))
             await pilot.pause()
             await pilot.pause()
 

@@ -82,10 +82,10 @@ async def test_an_entry_of_another_branch_is_shown_in_the_tree(tmp_path: Path) -
     async with stage.run() as pilot:
         asked: list[tuple[str, str]] = []
 
-        async def run_command(name: str, arguments: str) -> None:
+        def begin(name: str, arguments: str) -> None:
             asked.append((name, arguments))
 
-        stage.main.run_command = run_command  # type: ignore[method-assign]
+        stage.main.desk.begin = begin  # type: ignore[method-assign]
         await stage.main.desk.open(OpenRequest(session.id, entry=left.id))
         await until(lambda: asked == [("tree", f"#{left.id}")], pilot)
 

@@ -21,7 +21,7 @@ async def test_it_is_seen_when_the_terminal_gets_the_focus(tmp_path: Path) -> No
         await pilot.pause()
         take_over(stage)
         stage.app.app_focus = True
-        await until(lambda: "took session" in stage.main.notice.message, pilot)
+        await until(lambda: "took over session" in stage.main.notice.message, pilot)
         assert short_id(stage.agent.session.id) in stage.main.notice.message
         assert stage.agent.session.id not in stage.main.notice.message
 
@@ -31,7 +31,7 @@ async def test_it_is_seen_at_the_first_letter(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         take_over(stage)
         await write(pilot, "h")
-        await until(lambda: "took session" in stage.main.notice.message, pilot)
+        await until(lambda: "took over session" in stage.main.notice.message, pilot)
 
 
 @pytest.mark.parametrize(("keys", "how"), [(["enter"], OpenHow.FORK), (["down", "enter"], OpenHow.TAKE_OVER)])

@@ -85,7 +85,7 @@ async def jump(desk: Desk, entry_id: int) -> None:
             if not desk.face.jump_to(target):
                 desk.say(f"#{target} is not on this branch.")
         case BranchSummaryEntry(from_id=from_id):
-            await desk.run("tree", f"#{from_id}")
+            desk.begin("tree", f"#{from_id}")
         case _:
             pass
 

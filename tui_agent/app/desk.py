@@ -136,13 +136,16 @@ class Desk:
 
     # -- commands ---------------------------------------------------------------------------------------------
 
+    def begin(self, name: str, arguments: str = "") -> asyncio.Task[None]:
+        """Run a command in a task of its own; nothing waits for it."""
+        command = find(name, self.commands)
+        work = self._run_unknown(name, arguments) if command is None else command.handler(self, arguments)
+        return self.soon(work)
+
     async def run(self, name: str, arguments: str = "") -> None:
         """Run a command; returns when it is done or asks something."""
-        if (command := find(name, self.commands)) is None:
-            await self._run_unknown(name, arguments)
-            return
         self._asks.clear()
-        task = self.soon(command.handler(self, arguments))
+        task = self.begin(name, arguments)
         asked = asyncio.ensure_future(self._asks.wait())
         try:
             await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)

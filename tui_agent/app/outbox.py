@@ -40,7 +40,7 @@ class Outbox:
         desk.face.clear_notice()
         match intent:
             case CommandIntent(name, arguments):
-                await desk.run(name, arguments)
+                desk.begin(name, arguments)
             case ShellIntent(command, excluded) if desk.agent is not None:
                 desk.soon(desk.agent.run_shell(command, excluded=excluded))
             case MessageIntent(message) if has_mention(message):

@@ -189,7 +189,7 @@ class TuiAgentApp(GuardedApp[int]):
         await self.main.desk.open(start.request)
         match start.screen:
             case "sessions":
-                await self.main.desk.run("sessions")
+                self.main.desk.begin("sessions")
             case "welcome":
                 self.show_welcome()
             case _:
@@ -234,9 +234,9 @@ class TuiAgentApp(GuardedApp[int]):
                 case WelcomeChoice("demo"):
                     self.main.desk.open_soon(OpenRequest(demo=True))
                 case WelcomeChoice("model", model):
-                    self.main.desk.soon(self.main.desk.run("model", model))
+                    self.main.desk.begin("model", model)
                 case WelcomeChoice("models"):
-                    self.main.desk.soon(self.main.desk.run("model"))
+                    self.main.desk.begin("model")
                 case _:
                     pass
 
@@ -313,7 +313,7 @@ class TuiAgentApp(GuardedApp[int]):
                 if waits:
                     self.main.prompt.set_draft(f"/{chosen} ")
                 else:
-                    await self.main.desk.run(chosen)
+                    self.main.desk.begin(chosen)
 
             yield SystemCommand(command.title, f"{command.help}  ({name})", run)
 
@@ -346,4 +346,4 @@ class TuiAgentApp(GuardedApp[int]):
 
     async def action_leave(self) -> None:
         """Quit from any screen."""
-        await self.main.desk.run("quit")
+        self.main.desk.begin("quit")

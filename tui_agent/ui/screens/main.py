@@ -160,7 +160,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def announce(self, message: str, severity: Severity = "information") -> None:
         """Show a sentence where the user looks: above the prompt, or over the page that is open."""
-        if self.is_current:
+        if self.app.screen is self:
             self.say(message, severity)
         else:
             self.notify(message, severity=severity, markup=False)
@@ -362,7 +362,7 @@ class MainScreen(Guarded, Screen[None]):
 
     @on(Prompt.QuitAsked)
     def _quit_asked(self) -> None:
-        self.desk.soon(self.desk.run("quit"))
+        self.desk.begin("quit")
 
     @on(Prompt.EditorFailed)
     def _editor_failed(self, message: Prompt.EditorFailed) -> None:
@@ -378,8 +378,8 @@ class MainScreen(Guarded, Screen[None]):
         self.prompt.focus()
 
     @on(Gauge.Pressed)
-    async def _gauge_pressed(self) -> None:
-        await self.desk.run("context")
+    def _gauge_pressed(self) -> None:
+        self.desk.begin("context")
 
     @on(Gauge.Cooled)
     @on(Prompt.Changed)
@@ -389,9 +389,9 @@ class MainScreen(Guarded, Screen[None]):
 
     # -- commands ---------------------------------------------------------------------------------------------
 
-    async def action_command(self, name: str) -> None:
+    def action_command(self, name: str) -> None:
         """Run a command by its key."""
-        await self.desk.run(name)
+        self.desk.begin(name)
 
     def action_interrupt(self) -> None:
         """Stop the run."""

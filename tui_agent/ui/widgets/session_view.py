@@ -110,7 +110,7 @@ class SessionView(Guarded, Container):
         if self.transcript.jump_to(entry_id):
             self.transcript.focus()
         else:
-            self._desk.soon(self._desk.run("tree", f"#{entry_id}"))
+            self._desk.begin("tree", f"#{entry_id}")
 
     def _greet(self, agent: Agent) -> None:
         """Tell a newcomer the keys while there is nothing else to look at."""
