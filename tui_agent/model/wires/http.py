@@ -9,6 +9,7 @@ import json
 import logging
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -31,8 +32,6 @@ _LINGER = 0.05
 """Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
 _KEPT = 55.0
 """Seconds an idle connection is kept; most servers and what stands before them close after a minute."""
-_HELD = 1 << 20
-"""Characters of an answer that wait for whoever reads it, before the provider has to wait too."""
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -68,76 +67,28 @@ class Http:
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
     ) -> AsyncGenerator[list[ModelEvent], None]:
-        """Post a call and yield what its answer adds, all that came in one read together.
+        """Post a call and yield what its answer adds, piece by piece. Closed early, it drops the connection.
 
         Raises:
             WireFailure: anything went wrong.
         """
-        arrivals = _Arrivals()
-        reading = asyncio.create_task(self._read(call, route, reader, limits, arrivals))
-        reading.add_done_callback(lambda _task: arrivals.end())
         try:
-            while events := await arrivals.take():
-                yield merged(events)
-            await reading
+            client = self.client(route.base_url)
+            request = _post(client, call, route, limits)
+            response = await _within(limits.first_byte_timeout, "timeout", client.send(request, stream=True))
+            try:
+                if not response.is_success:
+                    raise WireFailure(await _refusal(response, limits))
+                async with aclosing(_read(response, reader, limits)) as pieces:
+                    async for events in pieces:
+                        yield events
+            finally:
+                await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise WireFailure(Failure(**describe(error, _secrets(route)))) from None
         except WireFailure as failed:
             text = redact(failed.failure.text, _secrets(route))
             raise WireFailure(replace(failed.failure, text=text)) from None
-        finally:
-            # What nobody wants any more is dropped with its connection, not read to its end.
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-
-    async def _read(
-        self, call: Call, route: Route, reader: Reader, limits: HostSettings, arrivals: "_Arrivals"
-    ) -> None:
-        client = self.client(route.base_url)
-        request = _post(client, call, route, limits)
-        response = await _within(limits.first_byte_timeout, "timeout", client.send(request, stream=True))
-        try:
-            if response.status_code != httpx.codes.OK:
-                raise WireFailure(await _refusal(response, limits))
-            await _feed(response, reader, limits, arrivals)
-        finally:
-            await response.aclose()
-
-
-class _Arrivals:
-    """Events of an answer on the way from whoever reads the connection to whoever wants them."""
-
-    def __init__(self) -> None:
-        self._events: list[ModelEvent] = []
-        self._size = 0
-        self._ended = False
-        self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
-
-    async def put(self, events: list[ModelEvent], size: int) -> None:
-        """Add events that took ``size`` bytes, and wait while too much of them waits."""
-        if events:
-            self._events += events
-            self._arrived.set()
-        self._size += size
-        if self._size > _HELD and self._events:
-            self._room.clear()
-            await self._room.wait()
-
-    def end(self) -> None:
-        """Let whoever waits know that nothing more comes."""
-        self._ended = True
-        self._arrived.set()
-
-    async def take(self) -> list[ModelEvent]:
-        """Return what has arrived, waiting for something to; nothing when nothing more comes."""
-        while not self._events and not self._ended:
-            self._arrived.clear()
-            await self._arrived.wait()
-        events, self._events, self._size = self._events, [], 0
-        self._room.set()
-        return events
 
 
 def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSettings) -> httpx.Request:
@@ -159,7 +110,9 @@ def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSetti
         raise WireFailure(Failure("the key or a header has characters that can't be sent")) from None
 
 
-async def _feed(response: httpx.Response, reader: Reader, limits: HostSettings, arrivals: _Arrivals) -> None:
+async def _read(
+    response: httpx.Response, reader: Reader, limits: HostSettings
+) -> AsyncGenerator[list[ModelEvent], None]:
     """Feed an answer's body to its reader until it is whole or its connection ends."""
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None
@@ -173,14 +126,15 @@ async def _feed(response: httpx.Response, reader: Reader, limits: HostSettings, 
             events: list[ModelEvent] = []
             for name, text in decoder.feed(data):
                 events += reader.feed(name, text)
-            await arrivals.put(events, len(data))
+            if events:
+                yield merged(events)
     except (httpx.HTTPError, WireFailure):
         # What breaks after the answer is complete doesn't make it incomplete.
         if not reader.finished:
             raise
-    if decoder is not None and not reader.done:
-        await arrivals.put(_last(decoder, reader), 0)
-    await arrivals.put(reader.end(), 0)
+    if decoder is not None and not reader.done and (events := _last(decoder, reader)):
+        yield events
+    yield reader.end()
     await _linger(body)
 
 
