@@ -38,7 +38,7 @@ from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.naming import require
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
-from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir, runtime_dir
+from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.resources import prompt
 from tui_agent.session.entries import AssistantEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
@@ -346,7 +346,7 @@ class Wiring:
         store = self.store
         if not self.loaded.config.checkpoints.enabled:
             return None
-        places = (path.resolve() for path in (data_dir(), log_dir(), runtime_dir(), cache_dir()))
+        places = (path.resolve() for path in (data_dir(), log_dir(), cache_dir()))
         # The demo's project is in a directory of the program, and its files are the user's all the same.
         own = tuple(path for path in places if not project.resolve().is_relative_to(path))
 
@@ -357,7 +357,7 @@ class Wiring:
 
     def sandbox(self) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""
-        private = (config_dir(), data_dir(), log_dir(), runtime_dir())
+        private = (config_dir(), data_dir(), log_dir())
         return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands")
 
     def default_model(self) -> str:

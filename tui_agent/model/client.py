@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.model.errors import Failure, classify, concerns_reasoning
-from tui_agent.model.hosted.call import build_call
-from tui_agent.model.hosted.client import HostClient
 from tui_agent.model.protocol import ModelError, ModelEvent
 from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
 
 if TYPE_CHECKING:
+    from tui_agent.model.hosted.client import HostClient
     from tui_agent.model.wires.http import Http
 
 log = logging.getLogger(__name__)
@@ -74,20 +73,23 @@ class ProviderClient:
     ) -> None:
         self._router = router
         self._now = now
-        self.hosted = HostClient(router.environ, settings=host, log_path=log_path, now=now)
-        """litellm's process; it isn't there before it is needed."""
+        self._log_path = log_path
+        self.settings = host or HostSettings()
+        """Time limits; they count from the next request on."""
+        self._hosted: HostClient | None = None
         self._http: Http | None = None
         self._loading: asyncio.Task[None] | None = None
         self._learnt: dict[tuple[str, str], _Learnt] = {}
 
     @property
-    def settings(self) -> HostSettings:
-        """Time limits; they count from the next request on."""
-        return self.hosted.settings
+    def hosted(self) -> "HostClient":
+        """What goes through litellm; its process isn't there before it is needed."""
+        if self._hosted is None:
+            from tui_agent.model.hosted.client import HostClient
 
-    @settings.setter
-    def settings(self, settings: HostSettings) -> None:
-        self.hosted.settings = settings
+            self._hosted = HostClient(self._router.environ, log_path=self._log_path, now=self._now)
+        self._hosted.settings = self.settings
+        return self._hosted
 
     def warm(self, model: str) -> None:
         """Load what a request to a model needs, without waiting for it."""
@@ -102,7 +104,8 @@ class ProviderClient:
             await asyncio.gather(self._loading, return_exceptions=True)
         if self._http is not None:
             await self._http.aclose()
-        await self.hosted.aclose()
+        if self._hosted is not None:
+            await self._hosted.aclose()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
@@ -144,6 +147,8 @@ class ProviderClient:
 
     async def _answer(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         if attempt.route.wire is None:
+            from tui_agent.model.hosted.call import build_call
+
             call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)
             async with aclosing(self.hosted.answer(call, attempt.route)) as answer:
                 async for event in answer:

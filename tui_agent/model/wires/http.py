@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any
 
 import certifi
+import httpcore  # noqa: F401 - httpx loads it with its first client, when somebody waits already
 import httpx
 
 from tui_agent.model.errors import Failure
