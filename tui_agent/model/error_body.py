@@ -87,6 +87,9 @@ def _inner(data: dict[str, Any]) -> dict[str, Any]:
     response = data.get("response")
     if isinstance(response, dict) and isinstance(response.get("error"), dict):
         return _as_dict(response["error"])  # OpenAI's response.failed
+    several = data.get("errors")
+    if isinstance(several, list) and several:
+        return _as_dict(several[0])  # Cloudflare
     return _as_dict(data.get("error", data))
 
 
