@@ -1,10 +1,11 @@
 """The model client the program uses: formats it speaks itself in this process, everything else through litellm."""
 
 import asyncio
+import contextlib
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -77,8 +78,8 @@ class ProviderClient:
         self.settings = host or HostSettings()
         """Time limits; they count from the next request on."""
         self._hosted: HostClient | None = None
-        self._http: Http | None = None
-        self._loading: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[Http] | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._learnt: dict[tuple[str, str], _Learnt] = {}
 
     @property
@@ -95,15 +96,21 @@ class ProviderClient:
         """Load what a request to a model needs, without waiting for it."""
         if self._router.wire(model) is None:
             self.hosted.warm()
-        else:
-            self._load()
+        elif self._warming is None:
+            self._warming = asyncio.create_task(self._warm(model))
+
+    async def _warm(self, model: str) -> None:
+        http = await asyncio.shield(self._load())
+        # What is wrong is told to the request that meets it.
+        with contextlib.suppress(ModelError):
+            await http.warm(self._router.route(model).base_url)
 
     async def aclose(self) -> None:
         """Close every connection and end litellm's process."""
+        if self._warming is not None:
+            await asyncio.gather(self._warming, return_exceptions=True)
         if self._loading is not None:
-            await asyncio.gather(self._loading, return_exceptions=True)
-        if self._http is not None:
-            await self._http.aclose()
+            await (await self._loading).aclose()
         if self._hosted is not None:
             await self._hosted.aclose()
 
@@ -167,27 +174,23 @@ class ProviderClient:
 
     async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[list[ModelEvent], None]:
         # Giving a request up must not stop the loading that others wait for.
-        await asyncio.shield(self._load())
+        http = await asyncio.shield(self._load())
         from tui_agent.model.wires import wire as wires
 
-        if self._http is None:
-            from tui_agent.model.wires.http import Http
-
-            self._http = Http(self._router.environ)
         route, wire = attempt.route, wires.load(name)
         call = wire.call(attempt.request, route, with_reasoning=attempt.with_reasoning)
         learnt = self._learnt.get(_place(route), _Learnt())
         call = replace(call, body=_left(call.body, learnt.fields))
         attempt.optional = tuple(name for name in call.optional if name not in learnt.fields)
         reader = wire.reader(attempt.request, route)
-        async with aclosing(self._http.answer(call, route, reader, self.settings)) as answer:
+        async with aclosing(http.answer(call, route, reader, self.settings)) as answer:
             async for events in answer:
                 yield events
 
-    def _load(self) -> "asyncio.Task[None]":
+    def _load(self) -> "asyncio.Task[Http]":
         """Import what sends requests, once, in a thread: it takes a tenth of a second."""
         if self._loading is None:
-            self._loading = asyncio.create_task(asyncio.to_thread(_import))
+            self._loading = asyncio.create_task(asyncio.to_thread(_open, self._router.environ))
         return self._loading
 
     def _learn(self, error: ModelError, attempt: _Attempt) -> bool:
@@ -215,8 +218,10 @@ class ProviderClient:
         return True
 
 
-def _import() -> None:
-    import tui_agent.model.wires.http  # noqa: F401 - what is wanted is that it is there
+def _open(environ: Mapping[str, str]) -> "Http":
+    from tui_agent.model.wires.http import Http
+
+    return Http(environ)
 
 
 def _place(route: Route) -> tuple[str, str]:

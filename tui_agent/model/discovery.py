@@ -135,7 +135,7 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
     connections = Http(os.environ)
     try:
         async with asyncio.timeout(patience * 3):
-            asker = _Asker(connections.client(server.place.url), server.headers, patience)
+            asker = _Asker(await connections.client(server.place.url), server.headers, patience)
             return await _models_of(asker, server, private=private)
     except (httpx.TimeoutException, TimeoutError):
         raise SilentServerError(f"no answer within {patience:g} s") from None

@@ -5,6 +5,7 @@ SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are ne
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import ssl
@@ -46,6 +47,7 @@ class Http:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._clients: dict[str, httpx.AsyncClient] = {}
+        self._making = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -53,17 +55,28 @@ class Http:
         for client in clients:
             await client.aclose()
 
-    def client(self, url: str) -> httpx.AsyncClient:
-        """Return the client for an address; one without encryption needs no certificates, which take 20 ms to load."""
+    async def client(self, url: str) -> httpx.AsyncClient:
+        """Return the client for an address; one without encryption needs no certificates, which take 30 ms to load.
+
+        Raises:
+            WireFailure: the certificates the environment names can't be read.
+        """
         scheme = "https" if url.lower().startswith("https:") else "http"
-        if scheme not in self._clients:
-            self._clients[scheme] = httpx.AsyncClient(
-                verify=_trusted(self._environ) if scheme == "https" else False,
-                mounts={f"all://{host}": None for host in _LOOPBACK},
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT),
-                headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
-            )
-        return self._clients[scheme]
+        async with self._making:
+            if scheme not in self._clients:
+                trusted = await asyncio.to_thread(_trusted, self._environ) if scheme == "https" else False
+                self._clients[scheme] = httpx.AsyncClient(
+                    verify=trusted,
+                    mounts={f"all://{host}": None for host in _LOOPBACK},
+                    limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT),
+                    headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
+                )
+            return self._clients[scheme]
+
+    async def warm(self, url: str) -> None:
+        """Load what the first request to an address needs, as far as it can be."""
+        with contextlib.suppress(WireFailure):
+            await self.client(url)
 
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
@@ -74,7 +87,7 @@ class Http:
             WireFailure: anything went wrong.
         """
         try:
-            client = self.client(route.base_url)
+            client = await self.client(route.base_url)
             request = _post(client, call, route, limits)
             response = await _within(limits.first_byte_timeout, "timeout", client.send(request, stream=True))
             try:
@@ -235,7 +248,10 @@ def _secrets(route: Route) -> list[str]:
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return what certificates are checked against: what the environment names, else the system's, else certifi's."""
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
-    context = ssl.create_default_context(cafile=named, capath=environ.get("SSL_CERT_DIR") or None)
+    try:
+        context = ssl.create_default_context(cafile=named, capath=environ.get("SSL_CERT_DIR") or None)
+    except OSError as error:
+        raise WireFailure(Failure(f"the certificates in {named} can't be read ({error})")) from None
     if not context.cert_store_stats()["x509_ca"] and not environ.get("SSL_CERT_DIR"):
         context.load_verify_locations(certifi.where())
     return context
