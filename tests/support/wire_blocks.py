@@ -26,7 +26,8 @@ def _unmarked(piece: Any) -> Any:
 
 def texts(body: dict[str, Any]) -> list[str]:
     """Return what a model reads of a request: every text, call and tool, without the JSON around them."""
-    found = [json.dumps(tool, ensure_ascii=False) for tool in body.get("tools", [])]
+    tools = [one for tool in body.get("tools", []) for one in tool.get("functionDeclarations", [tool])]
+    found = [json.dumps(tool, ensure_ascii=False) for tool in tools]
     found += map(_item_text, body.get("input", ()))
     found += [_gemini_text(part) for part in body.get("systemInstruction", {}).get("parts", ())]
     found += [_gemini_text(part) for content in body.get("contents", ()) for part in content["parts"]]
