@@ -22,6 +22,7 @@ from tui_agent.model.providers import Provider, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings
 from tui_agent.model.wires.http import Http
+from tui_agent.model.wires.wire import WireFailure
 
 TIMEOUT = 0.7
 """Seconds a server on this machine gets for each answer."""
@@ -143,6 +144,8 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
         raise SilentServerError(_refusal(error.response.status_code)) from None
     except (httpx.HTTPError, httpx.InvalidURL):
         raise SilentServerError("not reachable") from None
+    except WireFailure:
+        raise SilentServerError("the certificates to trust can't be read") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise SilentServerError("answers something else") from None
     finally:
