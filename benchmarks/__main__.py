@@ -14,6 +14,7 @@ BENCHMARKS = {
     "start-up": "start_up",
     "keys": "keys",
     "turns": "turns",
+    "wires": "wires",
     "streaming": "streaming",
     "idle": "idle",
     "sessions": "sessions",

@@ -27,6 +27,7 @@ model = "{model}"
 base_url = "{url}"
 api_key = "none"
 context_window = 1000000
+wire = "{wire}"
 [permissions]
 bash = "allow"
 edit = "allow"
@@ -34,8 +35,6 @@ edit = "allow"
 reduced_motion = true
 permission_grace = 0
 typing_pause = 0
-[host]
-keep_warm = {keep_warm}
 [sandbox]
 mode = "{commands}"
 """
@@ -96,7 +95,7 @@ class Sandbox:
 
     @contextmanager
     def warm(self, *arguments: str, size: tuple[int, int] = SIZE) -> Iterator[Terminal]:
-        """Start the program and let it answer once, so that the model host is warm."""
+        """Start the program and let it answer once, so that everything is loaded."""
         self.server.play_function(echo)
         with self.ready(*arguments, size=size) as terminal:
             ask(terminal, "warm up", "You said: warm up")
@@ -105,8 +104,8 @@ class Sandbox:
 
 
 @contextmanager
-def sandbox(*, keep_warm: int = 0, commands: str = "off") -> Iterator[Sandbox]:
-    """Make a sandbox whose server echoes until told otherwise.
+def sandbox(*, wire: str = "chat", commands: str = "off") -> Iterator[Sandbox]:
+    """Make a sandbox whose server echoes until told otherwise. ``wire`` is how it is spoken to.
 
     ``commands`` is the mode of the sandbox that commands run in; making one takes longer than a short command.
     """
@@ -114,7 +113,7 @@ def sandbox(*, keep_warm: int = 0, commands: str = "off") -> Iterator[Sandbox]:
         root = Path(name)
         for part in ("project", "config", "data"):
             (root / part).mkdir()
-        config = CONFIG.format(model=MODEL, url=server.openai_url, keep_warm=keep_warm, commands=commands)
+        config = CONFIG.format(model=MODEL, url=server.openai_url, wire=wire, commands=commands)
         (root / "config" / "config.toml").write_text(config, encoding="utf-8")
         yield Sandbox(root, server)
 

@@ -30,7 +30,7 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
     with box.ready() as terminal:
         terminal.pump(0.0)
         first = ask(terminal, "the very first turn", "You said: the very first turn")
-        yield Row(NAME, "Enter → first token, first turn", first * 1000, "ms", note="host loading included")
+        yield Row(NAME, "Enter → first token, first turn", first * 1000, "ms", note="loading included")
         terminal.wait_quiet(0.5)
         marks = [f"mark{number}x" for number in range(ROUNDS)]
         delays = []
@@ -39,7 +39,7 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
             delays.append(ask(terminal, "go", mark))
             terminal.wait_quiet(0.2)
         note = f"median of {ROUNDS}; worst {percentile(delays, 1) * 1000:.0f} ms"
-        yield Row(NAME, "Enter → first token, host warm", milliseconds(delays), "ms", 25, note)
+        yield Row(NAME, "Enter → first token", milliseconds(delays), "ms", 25, note)
 
 
 def _tool_round_trip(box: Sandbox, what: str, target: float | None) -> Row:

@@ -67,6 +67,12 @@ def test_a_mistake_in_the_environment_is_laid_at_its_door(tmp_path: Path) -> Non
         load_config(tmp_path / "none.toml", {"TUI_AGENT_MAX_STEPS": "many"})
 
 
+def test_a_setting_of_an_earlier_version_is_taken_without_a_word(tmp_path: Path) -> None:
+    loaded = load_config(write(tmp_path, "[host]\nkeep_warm = 300\nstall_timeout = 5\n"), {})
+
+    assert (loaded.warnings, loaded.config.host.stall_timeout) == ((), 5)
+
+
 def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
     path = write(tmp_path, 'future = 1\n[compaction]\nmagic = true\n[models."a/b"]\nodd = 2\n')
     loaded = load_config(path, {})

@@ -40,6 +40,8 @@ Table = dict[str, Any]
 
 ENVIRONMENT_PREFIX = "TUI_AGENT_"
 _NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
+_FORMER = {"host.keep_warm"}
+"""Settings of earlier versions that mean nothing now and stand in people's files; nobody needs to hear of them."""
 
 
 class ConfigError(UserFacingError):
@@ -189,7 +191,9 @@ def load_config(
         permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
-    warnings = tuple(f"{path} has a setting this version doesn't know: {name}." for name in unknown)
+    warnings = tuple(
+        f"{path} has a setting this version doesn't know: {name}." for name in unknown if name not in _FORMER
+    )
     warnings = (*warnings, *_exposed_keys(path, layers[0][1]), *_unknown_theme(config, origins.get("ui.theme", "file")))
     return LoadedConfig(config, path, origins, warnings, permissions)
 

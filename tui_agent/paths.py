@@ -1,7 +1,6 @@
 """Where the program keeps things on this platform, and the two variables that override it."""
 
 import os
-import warnings
 from pathlib import Path
 
 import platformdirs
@@ -31,19 +30,6 @@ def log_dir() -> Path:
     if override := _override("TUI_AGENT_DATA_DIR"):
         return override / "log"
     return Path(platformdirs.user_log_dir(_NAME, appauthor=False))
-
-
-def runtime_dir() -> Path:
-    """Return the directory of sockets; private to the user."""
-    if override := _override("TUI_AGENT_DATA_DIR"):
-        return override / "run"
-    with warnings.catch_warnings():
-        # Where the system names no such directory there is a private one in its place; a user need not hear of it.
-        warnings.simplefilter("ignore", UserWarning)
-        try:
-            return Path(platformdirs.user_runtime_dir(_NAME, appauthor=False))
-        except PermissionError:  # somebody else has that place
-            return data_dir() / "run"
 
 
 def _override(variable: str) -> Path | None:

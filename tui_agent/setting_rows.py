@@ -30,7 +30,6 @@ _COUNTS_LATER = {
     "checkpoints.enabled": _SESSION,
     "hooks": _SESSION,
     "mcp": "with /mcp reload",
-    "host.keep_warm": "from the next start on",
 }
 """Settings and tables that a running program doesn't follow at once."""
 

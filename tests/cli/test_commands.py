@@ -359,6 +359,17 @@ def test_doctor_shows_where_requests_go_and_asks_nobody(
     assert "openai/team-model, window 65,536 tokens (as its server said)" in shown
 
 
+def test_doctor_tells_of_a_model_that_is_out_of_service(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-deep")
+    printed(capsys, "config", "set", "model", "deepseek/deepseek-chat")
+    assert run(["doctor"]) == 1
+    assert "out of service since 2026-07-24" in capsys.readouterr().out
+    printed(capsys, "config", "set", "model", "deepseek/deepseek-flash")
+    assert "out of service" not in printed(capsys, "doctor")
+
+
 def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No key" in printed(capsys, "models")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")

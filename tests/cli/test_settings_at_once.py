@@ -140,7 +140,7 @@ def test_what_counts_later_is_a_setting(place: Path) -> None:
     wiring = Wiring(arguments(place))
     keys = {row.key for row in setting_rows(wiring.loaded)}
     later = {key for key in keys if counts(key)}
-    assert {"mode", "instructions", "mcp", "hooks", "checkpoints.enabled", "host.keep_warm"} <= later
+    assert {"mode", "instructions", "mcp", "hooks", "checkpoints.enabled"} <= later
     assert not {key for key in later if key.startswith(("compaction.", "prune.", "truncation.", "cache.", "ui."))}
     assert counts("modes") == ""
     wiring.store.close()

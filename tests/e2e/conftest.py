@@ -14,8 +14,6 @@ from tests.support.model_script import echo
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
 
-KEEP_WARM = 20
-
 
 @pytest.fixture
 def own_place(tmp_path: Path) -> Iterator[Place]:
@@ -56,6 +54,6 @@ def warm_server(_shared_server: ModelServer) -> ModelServer:
 def place(_warm_place: Place, warm_server: ModelServer) -> Iterator[Place]:
     """The shared user in a new project, configured for the shared server."""
     _warm_place.move_to_new_project()
-    _warm_place.configure(warm_server.openai_url, keep_warm=KEEP_WARM)
+    _warm_place.configure(warm_server.openai_url)
     yield _warm_place
     _warm_place.close()

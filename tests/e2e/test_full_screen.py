@@ -244,7 +244,7 @@ def test_escape_stops_an_answer_and_the_session_goes_on(place: Place, warm_serve
 def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(
     place: Place, warm_server: ModelServer
 ) -> None:
-    place.configure(warm_server.openai_url, keep_warm=20, more='[permissions]\nbash = "allow"\n')
+    place.configure(warm_server.openai_url, more='[permissions]\nbash = "allow"\n')
     nasty = "\x1b]0;stolen\x07\x1b]52;c;c3RvbGVu\x07\x1b[?1049l"
     warm_server.play(
         Turn(

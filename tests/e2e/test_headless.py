@@ -174,7 +174,7 @@ def test_what_was_changed_before_the_program_is_killed_can_still_be_taken_back(
 
 def test_a_template_that_wants_alternating_roles_is_found_out_once(own_place: Place, server: ModelServer) -> None:
     # What is learnt stays with the user, so it is not the shared one.
-    own_place.configure(server.openai_url, keep_warm=5)
+    own_place.configure(server.openai_url)
     assert own_place.run("-p", "one").returncode == 0
     server.play(status(400, "Not today."))
     assert own_place.run("-c", "-p", "two").returncode != 0

@@ -42,7 +42,6 @@ def test_each_process_goes_on_with_the_bytes_of_the_one_before(
 ) -> None:
     place.configure(
         warm_server.openai_url,
-        keep_warm=20,
         more=f'[models."{CLAUDE}"]\nbase_url = "{warm_server.url}"\napi_key = "sk-of-the-test"\n',
     )
     write(place.project / "AGENTS.md", "Be careful.")

@@ -209,6 +209,13 @@ def test_the_key_of_the_environment_does_not_go_to_one_models_own_address() -> N
     }
 
 
+def test_an_address_among_a_models_options_is_one() -> None:
+    models = {"openai/mine": ModelSettings(options={"api_base": "http://localhost:4000"})}
+
+    assert Addresses({}, models).of(OPENAI, "openai/mine") == Place("http://localhost:4000", 'models."openai/mine"')
+    assert Addresses({}, models).of(OPENAI, "openai/other") == Place("https://api.openai.com/v1")
+
+
 def test_a_local_server_is_asked_when_one_of_its_models_is_in_use() -> None:
     assert who({}) == {}
     assert who({}, in_use=["ollama/qwen3"]) == {"http://127.0.0.1:11434": {}}

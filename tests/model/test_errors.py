@@ -291,6 +291,7 @@ def test_a_template_that_wants_alternating_roles_is_not_asked_the_same_again(tex
         ),
         ('{"detail": "boo"}', "boo"),
         ('{"error": "boo"}', "boo"),
+        ('{"success": false, "errors": [{"code": 7003, "message": "boo"}]}', "boo"),
         ("{not json", "{not json"),
         ("", ""),
     ],

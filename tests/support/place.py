@@ -23,8 +23,6 @@ attempts = 1
 reduced_motion = true
 permission_grace = 0
 typing_pause = 0
-[host]
-keep_warm = {keep_warm}
 """
 
 
@@ -66,9 +64,9 @@ class Place:
             **self.variables,
         }
 
-    def configure(self, url: str, *, keep_warm: int = 0, more: str = "") -> None:
+    def configure(self, url: str, *, more: str = "") -> None:
         """Write the user's configuration: a model behind an address."""
-        text = CONFIG.format(model=MODEL, url=url, keep_warm=keep_warm) + more
+        text = CONFIG.format(model=MODEL, url=url) + more
         path = self.root / "config" / "config.toml"
         path.write_text(text, encoding="utf-8")
         path.chmod(0o600)

@@ -9,7 +9,9 @@ def blocks(body: dict[str, Any]) -> list[str]:
     system = body.get("system", [])
     pieces = [("tools", tool) for tool in body.get("tools", [])]
     pieces += [("system", part) for part in ([system] if isinstance(system, str) else system)]
+    pieces += [("system", part) for part in body.get("systemInstruction", {}).get("parts", ())]
     pieces += [(item.get("type", "message"), item) for item in body.get("input", ())]
+    pieces += [(content["role"], part) for content in body.get("contents", ()) for part in content["parts"]]
     for message in body.get("messages", ()):
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -24,8 +26,11 @@ def _unmarked(piece: Any) -> Any:
 
 def texts(body: dict[str, Any]) -> list[str]:
     """Return what a model reads of a request: every text, call and tool, without the JSON around them."""
-    found = [json.dumps(tool, ensure_ascii=False) for tool in body.get("tools", [])]
+    tools = [one for tool in body.get("tools", []) for one in tool.get("functionDeclarations", [tool])]
+    found = [json.dumps(tool, ensure_ascii=False) for tool in tools]
     found += map(_item_text, body.get("input", ()))
+    found += [_gemini_text(part) for part in body.get("systemInstruction", {}).get("parts", ())]
+    found += [_gemini_text(part) for content in body.get("contents", ()) for part in content["parts"]]
     for message in [*body.get("system", []), *body.get("messages", ())]:
         content = message.get("content") or message.get("text") or ""
         found += [content] if isinstance(content, str) else map(_text, content)
@@ -44,6 +49,15 @@ def _item_text(item: dict[str, Any]) -> str:
         case _:
             content = item.get("output") or item.get("content") or ""
             return content if isinstance(content, str) else "".join(map(_text, content))
+
+
+def _gemini_text(part: dict[str, Any]) -> str:
+    """Return what a model reads of a part of a request to Gemini."""
+    if call := part.get("functionCall"):
+        return f"{call['name']}{json.dumps(call['args'], ensure_ascii=False)}"
+    if result := part.get("functionResponse"):
+        return "".join(map(str, result["response"].values()))
+    return str(part.get("text") or "")
 
 
 def _text(part: dict[str, Any]) -> str:

@@ -323,20 +323,20 @@ async def test_what_is_saved_is_followed_and_what_counts_later_says_when(tmp_pat
     times: list[int] = []
     stage, path = a_stage(tmp_path, reread_settings=lambda: (times.append(1), reread())[1])
     async with stage.run() as pilot:
-        await opened(stage, pilot, "host.keep_warm")
+        await opened(stage, pilot, "checkpoints.enabled")
         before = len(times)
         await pilot.press("ctrl+r")
         await pilot.pause()
         assert "Nothing changed." in screen_text(stage)
         assert len(times) == before
-        path.write_text("[host]\nkeep_warm = 5\n")
+        path.write_text("[checkpoints]\nenabled = false\n")
         await pilot.press("escape", "escape")
-        await opened(stage, pilot, "host.keep_warm")
+        await opened(stage, pilot, "checkpoints.enabled")
         before = len(times)
-        assert "A change counts from the next start on." in screen_text(stage)
+        assert "A change counts from the next session on." in screen_text(stage)
         await pilot.press("ctrl+r")
         await pilot.pause()
-        assert "Saved. A change counts from the next start on." in screen_text(stage)
+        assert "Saved. A change counts from the next session on." in screen_text(stage)
         assert len(times) == before + 1
 
 

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.rewind import FileRewind, Surroundings
-from tui_agent.agent.compactor import Outcome
-from tui_agent.agent.context_inspector import ContextInspector
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.costs import Costs
-from tui_agent.agent.drafting import Drafting
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -30,7 +28,6 @@ from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.named import Named, all_named, load_named
-from tui_agent.agent.navigator import Navigator
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.preparing import Prepared, prepare_command
@@ -52,6 +49,12 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.session import Session
+
+if TYPE_CHECKING:
+    from tui_agent.agent.compactor import Outcome
+    from tui_agent.agent.context_inspector import ContextInspector
+    from tui_agent.agent.drafting import Drafting
+    from tui_agent.agent.navigator import Navigator
 
 
 class Agent:
@@ -80,12 +83,6 @@ class Agent:
         self._titles = Titles(session, ports, channel, lambda: self.model)
         self._answerer = Answerer(session, ports, channel)
         self._tools = ToolRunner(session, ports, channel, self._questions, lambda: self.mode)
-        self.inspector = ContextInspector(session, ports, self._context)
-        """What a person may ask about the next request."""
-        self.drafting = Drafting(self._context)
-        """Compactions that are looked at before they are committed."""
-        self.navigator = Navigator(session, ports, channel, self._context, running=lambda: self.running)
-        """Moves about in the tree."""
         self.files = FileRewind(
             session,
             ports,
@@ -113,6 +110,29 @@ class Agent:
         loop = Loop(session, ports, channel, MessageQueue(), self._context, self._answerer, self._tools)
         loop.recorder = self.files.recorder
         self._runs = Runs(loop, self.files)
+
+    # What only a person asks for is made when it is asked for: a run of one message needs none of it.
+
+    @cached_property
+    def inspector(self) -> "ContextInspector":
+        """What a person may ask about the next request."""
+        from tui_agent.agent.context_inspector import ContextInspector
+
+        return ContextInspector(self.session, self.ports, self._context)
+
+    @cached_property
+    def drafting(self) -> "Drafting":
+        """Compactions that are looked at before they are committed."""
+        from tui_agent.agent.drafting import Drafting
+
+        return Drafting(self._context)
+
+    @cached_property
+    def navigator(self) -> "Navigator":
+        """Moves about in the tree."""
+        from tui_agent.agent.navigator import Navigator
+
+        return Navigator(self.session, self.ports, self._channel, self._context, running=lambda: self.running)
 
     def _make_subagents(self) -> Subagents | None:
         """Return what starts subagents; None for one that is a subagent itself."""
@@ -278,7 +298,7 @@ class Agent:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
 
-    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
+    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> "Outcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
         The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.

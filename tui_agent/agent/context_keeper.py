@@ -7,10 +7,11 @@ choices.
 
 import asyncio
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tui_agent.agent.cache_watch import CacheWatch, Sent
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.compactor import Compactor, Order, Outcome
 from tui_agent.agent.context_full import ContextFullError, describe_full
 from tui_agent.agent.events import EntryAppended, Notice
 from tui_agent.agent.head import Head
@@ -19,7 +20,6 @@ from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
 from tui_agent.context.cache import CacheState, cache_state, cache_ttl
-from tui_agent.context.compaction import Trigger
 from tui_agent.context.compaction_policy import AfterOverflow, Hold, after_overflow, hold, is_due
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
@@ -44,6 +44,10 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.session import Session
 
+if TYPE_CHECKING:
+    from tui_agent.agent.compactor import Compactor, Order, Outcome
+    from tui_agent.context.compaction import Trigger
+
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
 ROUGH_SHARE = 0.3
@@ -66,7 +70,6 @@ class ContextKeeper:
         self._doubted: set[str] = set()
         self._told_of_effort: set[str] = set()
         self._known_meter: Meter | None = None
-        self.compactor = Compactor(session, ports, channel)
         self._first_mode = mode
         self._first_effort: Effort | None = None
         self.model = model
@@ -82,6 +85,13 @@ class ContextKeeper:
         """The last request that went out."""
         self.watch = CacheWatch(session, channel)
         """Tells what the provider's cache missed."""
+
+    @cached_property
+    def compactor(self) -> "Compactor":
+        """Carries out compactions; made when the first one is thought of."""
+        from tui_agent.agent.compactor import Compactor
+
+        return Compactor(self._session, self._ports, self._channel)
 
     def follow_path(self) -> None:
         """Take model, effort and mode from the path one is on now."""
@@ -246,6 +256,8 @@ class ContextKeeper:
         self._overflows += 1
         if after_overflow(self._overflows) is AfterOverflow.STOP:
             raise ContextFullError(error.message)
+        from tui_agent.agent.compactor import Outcome
+
         held = self._hold("overflow")
         outcome = Outcome(held.value) if held else await self.compact("overflow")
         if outcome.problem and not outcome.cancelled and held is not Hold.OFF:
@@ -261,7 +273,7 @@ class ContextKeeper:
         self._channel.emit(Notice("The server wants roles to alternate: messages of one role are sent as one now."))
         return True
 
-    async def compact(self, trigger: Trigger, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
+    async def compact(self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None) -> "Outcome":
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
         With ``for_model`` the result fits that model's window; the summary is written by the one used up to now.
@@ -330,7 +342,7 @@ class ContextKeeper:
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
 
-    def _trigger(self, size: ContextSize) -> Trigger | None:
+    def _trigger(self, size: ContextSize) -> "Trigger | None":
         """Return what asks for a compaction before the next request, None when nothing does."""
         cut_off = self._overflowed_silently(size.window)
         if not (cut_off or is_due(size)):
@@ -339,7 +351,9 @@ class ContextKeeper:
             return "model_switch"
         return "overflow" if cut_off else "threshold"
 
-    async def _compact_when_due(self, trigger: Trigger) -> None:
+    async def _compact_when_due(self, trigger: "Trigger") -> None:
+        from tui_agent.agent.compactor import Outcome
+
         held = self._hold(trigger)
         outcome = Outcome(held.value) if held else await self.compact(trigger)
         problem = outcome.problem
@@ -355,7 +369,7 @@ class ContextKeeper:
         if problem is not None:
             raise ContextFullError(f"{describe_full(self.size())} {problem}")
 
-    async def _compact_by_rule(self, trigger: Trigger, problem: str) -> Outcome:
+    async def _compact_by_rule(self, trigger: "Trigger", problem: str) -> "Outcome":
         """Compact without a model, because otherwise the work would stop."""
         in_turn = self._in_turn()
         outcome = await self.compactor.compact(self.order(trigger, None), without_model=True)
@@ -363,17 +377,19 @@ class ContextKeeper:
             self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "undo"))
         return self._go_on(outcome, in_turn=in_turn)
 
-    def _go_on(self, outcome: Outcome, *, in_turn: bool) -> Outcome:
+    def _go_on(self, outcome: "Outcome", *, in_turn: bool) -> "Outcome":
         if outcome.problem is None and not outcome.pruned and in_turn:
             text = self._ports.prompt("continue")
             self._append(UserEntry(parts=(TextPart(text=text),), synthetic="continue"))
         return outcome
 
-    def _hold(self, trigger: Trigger) -> Hold | None:
+    def _hold(self, trigger: "Trigger") -> Hold | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
 
-    def order(self, trigger: Trigger, focus: str | None) -> Order:
+    def order(self, trigger: "Trigger", focus: str | None) -> "Order":
         """Return the order for a compaction of the path as it is now."""
+        from tui_agent.agent.compactor import Order
+
         return Order(trigger, self.model, focus, self.next_request(), cache_warm=not self._cache_cold())
 
     # -- what the path says -----------------------------------------------------------------------------------

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tui_agent.agent.checkpoints.rewind import FileRewind
-from tui_agent.agent.compactor import Outcome
 from tui_agent.agent.events import EntryAppended, Notice, QueueChanged, RunEnded
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.shell import INTERRUPTED, run_shell
 from tui_agent.context.pruning import Moment
 from tui_agent.session.entries import Entry, ShellEntry, UserPart
 from tui_agent.tools.base import OutputLimits
+
+if TYPE_CHECKING:
+    from tui_agent.agent.compactor import Outcome
 
 
 class Runs:
@@ -93,11 +96,13 @@ class Runs:
         if saved is not None:
             self._loop.channel.emit(EntryAppended(saved))
 
-    async def compact(self, focus: str | None, *, for_model: str | None) -> Outcome:
+    async def compact(self, focus: str | None, *, for_model: str | None) -> "Outcome":
         """Summarise the history now; during a run before its next step, or at its end."""
         if self.running:
             self._loop.context.pending = focus or ""
             self._loop.channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
+            from tui_agent.agent.compactor import Outcome
+
             return Outcome()
         self._compacting = asyncio.ensure_future(self._loop.context.compact("manual", focus, for_model=for_model))
         try:

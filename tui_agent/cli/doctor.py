@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -122,6 +123,9 @@ def _models(config: Config) -> Iterator[Finding]:
         info, place = catalog.info(model), catalog.place(model)
         at = f", at {plain_url(place.url)}" if place.is_own else ""
         yield Finding("model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}")
+        if info.deprecated_on is not None and info.deprecated_on <= datetime.now(UTC).date().isoformat():
+            advice = f"Choose another: tui-agent models {info.provider}"
+            yield Finding("", f"out of service since {info.deprecated_on}", ok=False, advice=advice)
         if info.origin == "assumed":
             advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
             yield Finding("", "nothing is known of its window", advice=advice)

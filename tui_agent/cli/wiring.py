@@ -33,14 +33,16 @@ from tui_agent.cli.model_choice import catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import ConfigError, LoadedConfig, load_config
 from tui_agent.context.templates import Templates
+from tui_agent.context.view import resolve
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.naming import require
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
-from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir, runtime_dir
+from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.resources import prompt
-from tui_agent.session.entries import AssistantEntry, Entry, ShellEntry, ToolResultEntry
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
@@ -303,6 +305,8 @@ class Wiring:
         wanted, chosen = self.arguments.mode, self.chosen
         model = DEMO_MODEL if demo else self.default_model()
         effort = self.arguments.effort or (chosen.effort if chosen is not None else None)
+        if effort is not None and not session.read_only:
+            _insist_on(effort, session)
         agent = Agent(session, ports, model=model, mode=wanted or config.mode, effort=effort)
         if wanted and not session.read_only:
             agent.change_mode(wanted)
@@ -310,8 +314,6 @@ class Wiring:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
-        if effort is not None and not session.read_only:
-            agent.change_effort(effort)
         return agent
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:
@@ -346,7 +348,7 @@ class Wiring:
         store = self.store
         if not self.loaded.config.checkpoints.enabled:
             return None
-        places = (path.resolve() for path in (data_dir(), log_dir(), runtime_dir(), cache_dir()))
+        places = (path.resolve() for path in (data_dir(), log_dir(), cache_dir()))
         # The demo's project is in a directory of the program, and its files are the user's all the same.
         own = tuple(path for path in places if not project.resolve().is_relative_to(path))
 
@@ -357,7 +359,7 @@ class Wiring:
 
     def sandbox(self) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""
-        private = (config_dir(), data_dir(), log_dir(), runtime_dir())
+        private = (config_dir(), data_dir(), log_dir())
         return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands")
 
     def default_model(self) -> str:
@@ -382,6 +384,13 @@ class Wiring:
         directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
         create_demo_workspace(directory)
         return directory
+
+
+def _insist_on(effort: Effort, session: Session) -> None:
+    """Have a session go on with an effort where its path names another one; the agent names it where none does."""
+    named = resolve(session.active_path()).effort
+    if named is not None and named.effort is not effort:
+        session.append(EffortChangeEntry(effort=effort))
 
 
 def _is_work(entry: Entry) -> bool:

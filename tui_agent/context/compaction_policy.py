@@ -7,11 +7,14 @@ keeps a ``FailureRecord`` for them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction import Trigger
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, UserEntry
+
+if TYPE_CHECKING:
+    from tui_agent.context.compaction import Trigger
 
 OVERFLOW_ATTEMPTS = 2
 """Requests that may end in an overflow, one after the other, before the agent stops and asks."""
@@ -51,7 +54,7 @@ def is_due(size: ContextSize) -> bool:
     return size.threshold is not None and size.total > size.threshold
 
 
-def hold(path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: Trigger) -> Hold | None:
+def hold(path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: "Trigger") -> Hold | None:
     """Return why a compaction with this trigger must not run now; None when it may. A person always may."""
     if trigger == "manual":
         return None

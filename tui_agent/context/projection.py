@@ -7,8 +7,8 @@ Normal form, the same for every provider:
 - no message is empty, arguments are JSON objects, call ids are unique.
 
 Messages of one role that follow each other stay apart, because merging would rewrite a message that was already
-sent: so appending an entry only appends bytes, unless it is of a kind that changes the view. (litellm merges them
-for the providers that want it, which keeps the provider's own prefix.) A server that insists on alternating roles
+sent: so appending an entry only appends bytes, unless it is of a kind that changes the view. (A format that wants them
+merged merges them on the way out, which keeps the provider's own prefix.) A server that insists on alternating roles
 gets them merged; there the last message may grow.
 
 A path that ends in an answer gives a request that ends in an assistant message; some models refuse to go on from

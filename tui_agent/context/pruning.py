@@ -12,7 +12,6 @@ from enum import StrEnum
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.files import READING_TOOLS, WRITING_TOOLS, call_path
-from tui_agent.context.notes import write_notes
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
@@ -163,6 +162,8 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
         return None
     chosen = tuple(target for _, target in sorted(targets))
     room = min(rules.settings.notes_tokens(rules.budget), round(freed * _NOTES_OF_FREED))
+    from tui_agent.context.notes import write_notes
+
     notes = write_notes(view, chosen, room, rules.text)
     freed -= sum(rules.text(note) for note in notes if note)
     return PrunePlan(chosen, freed, str(reason), notes=notes if any(notes) else ())

@@ -38,8 +38,11 @@ class Addresses:
     def of(self, provider: Provider, model: str | None = None) -> Place:
         """Return where requests of a provider go, or those of one of its models."""
         settings = self._models.get(model) if model is not None else None
-        if settings is not None and settings.base_url:
-            return Place(settings.base_url, f'models."{model}"')
+        if settings is not None:
+            options = (settings.options.get("api_base"), settings.options.get("base_url"))
+            url = next((option for option in options if isinstance(option, str) and option), settings.base_url)
+            if url:
+                return Place(url, f'models."{model}"')
         common = self._providers.get(provider.id)
         if common is not None and common.base_url:
             return Place(common.base_url, f"providers.{provider.id}")

@@ -322,8 +322,10 @@ class Catalog:
 
 def _has_own_window(model: str, provider: str, place: Place) -> bool:
     """Tell whether a model runs with whatever window somebody gave it when he started it."""
+    if not is_private(place.url):
+        return False
     maker = maker_of(spelled(model))
-    return is_private(place.url) and (maker is None or maker.open or provider_of(provider).local_url is not None)
+    return maker is None or maker.open or provider_of(provider).local_url is not None
 
 
 def _listed_id(name: str, row: Row) -> str | None:

@@ -1,10 +1,11 @@
 """The model client the program uses: formats it speaks itself in this process, everything else through litellm."""
 
 import asyncio
+import contextlib
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.model.errors import Failure, classify, concerns_reasoning
-from tui_agent.model.hosted.call import build_call
-from tui_agent.model.hosted.client import HostClient
 from tui_agent.model.protocol import ModelError, ModelEvent
 from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
 
 if TYPE_CHECKING:
+    from tui_agent.model.hosted.client import HostClient
     from tui_agent.model.wires.http import Http
 
 log = logging.getLogger(__name__)
@@ -74,35 +74,45 @@ class ProviderClient:
     ) -> None:
         self._router = router
         self._now = now
-        self.hosted = HostClient(router.environ, settings=host, log_path=log_path, now=now)
-        """litellm's process; it isn't there before it is needed."""
-        self._http: Http | None = None
-        self._loading: asyncio.Task[None] | None = None
+        self._log_path = log_path
+        self.settings = host or HostSettings()
+        """Time limits; they count from the next request on."""
+        self._hosted: HostClient | None = None
+        self._loading: asyncio.Task[Http] | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._learnt: dict[tuple[str, str], _Learnt] = {}
 
     @property
-    def settings(self) -> HostSettings:
-        """Time limits; they count from the next request on."""
-        return self.hosted.settings
+    def hosted(self) -> "HostClient":
+        """What goes through litellm; its process isn't there before it is needed."""
+        if self._hosted is None:
+            from tui_agent.model.hosted.client import HostClient
 
-    @settings.setter
-    def settings(self, settings: HostSettings) -> None:
-        self.hosted.settings = settings
+            self._hosted = HostClient(self._router.environ, log_path=self._log_path, now=self._now)
+        self._hosted.settings = self.settings
+        return self._hosted
 
     def warm(self, model: str) -> None:
         """Load what a request to a model needs, without waiting for it."""
         if self._router.wire(model) is None:
             self.hosted.warm()
-        else:
-            self._load()
+        elif self._warming is None:
+            self._warming = asyncio.create_task(self._warm(model))
+
+    async def _warm(self, model: str) -> None:
+        http = await asyncio.shield(self._load())
+        # What is wrong is told to the request that meets it.
+        with contextlib.suppress(ModelError):
+            await http.warm(self._router.route(model).base_url)
 
     async def aclose(self) -> None:
         """Close every connection and end litellm's process."""
+        if self._warming is not None:
+            await asyncio.gather(self._warming, return_exceptions=True)
         if self._loading is not None:
-            await asyncio.gather(self._loading, return_exceptions=True)
-        if self._http is not None:
-            await self._http.aclose()
-        await self.hosted.aclose()
+            await (await self._loading).aclose()
+        if self._hosted is not None:
+            await self._hosted.aclose()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
@@ -144,6 +154,8 @@ class ProviderClient:
 
     async def _answer(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         if attempt.route.wire is None:
+            from tui_agent.model.hosted.call import build_call
+
             call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)
             async with aclosing(self.hosted.answer(call, attempt.route)) as answer:
                 async for event in answer:
@@ -162,27 +174,23 @@ class ProviderClient:
 
     async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[list[ModelEvent], None]:
         # Giving a request up must not stop the loading that others wait for.
-        await asyncio.shield(self._load())
+        http = await asyncio.shield(self._load())
         from tui_agent.model.wires import wire as wires
 
-        if self._http is None:
-            from tui_agent.model.wires.http import Http
-
-            self._http = Http(self._router.environ)
         route, wire = attempt.route, wires.load(name)
         call = wire.call(attempt.request, route, with_reasoning=attempt.with_reasoning)
         learnt = self._learnt.get(_place(route), _Learnt())
         call = replace(call, body=_left(call.body, learnt.fields))
         attempt.optional = tuple(name for name in call.optional if name not in learnt.fields)
         reader = wire.reader(attempt.request, route)
-        async with aclosing(self._http.answer(call, route, reader, self.settings)) as answer:
+        async with aclosing(http.answer(call, route, reader, self.settings)) as answer:
             async for events in answer:
                 yield events
 
-    def _load(self) -> "asyncio.Task[None]":
+    def _load(self) -> "asyncio.Task[Http]":
         """Import what sends requests, once, in a thread: it takes a tenth of a second."""
         if self._loading is None:
-            self._loading = asyncio.create_task(asyncio.to_thread(_import))
+            self._loading = asyncio.create_task(asyncio.to_thread(_open, self._router.environ))
         return self._loading
 
     def _learn(self, error: ModelError, attempt: _Attempt) -> bool:
@@ -210,8 +218,10 @@ class ProviderClient:
         return True
 
 
-def _import() -> None:
-    import tui_agent.model.wires.http  # noqa: F401 - what is wanted is that it is there
+def _open(environ: Mapping[str, str]) -> "Http":
+    from tui_agent.model.wires.http import Http
+
+    return Http(environ)
 
 
 def _place(route: Route) -> tuple[str, str]:

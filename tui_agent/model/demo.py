@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_agent.context.request import ModelRequest, request_bytes
-from tui_agent.model.demo_script import Script, Turn, load_script, next_turn, pieces
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -18,6 +18,9 @@ from tui_agent.model.protocol import (
     UsageReport,
 )
 from tui_agent.session.entries import Usage
+
+if TYPE_CHECKING:
+    from tui_agent.model.demo_script import Script, Turn
 
 DEMO_MODEL = "demo"
 """The model's id."""
@@ -53,7 +56,9 @@ class DemoClient:
         self._cached: tuple[bytes, ...] = ()
 
     @property
-    def _script(self) -> Script:
+    def _script(self) -> "Script":
+        from tui_agent.model.demo_script import load_script
+
         return load_script()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -62,6 +67,8 @@ class DemoClient:
         Raises:
             ModelError: the request is bigger than the demo's window.
         """
+        from tui_agent.model.demo_script import next_turn, pieces
+
         lines = tuple(request_bytes(request).splitlines(keepends=True))
         self._check_window(_tokens(lines))
         turn = next_turn(self._script, request)
@@ -79,7 +86,9 @@ class DemoClient:
     async def aclose(self) -> None:
         """Nothing is held."""
 
-    async def _calls(self, turn: Turn) -> AsyncIterator[ModelEvent]:
+    async def _calls(self, turn: "Turn") -> AsyncIterator[ModelEvent]:
+        from tui_agent.model.demo_script import pieces
+
         for index, call in enumerate(turn.calls):
             for piece in pieces(call.arguments, 24):
                 yield ToolCallDelta(index, call.call_id, call.tool, piece)
@@ -91,7 +100,7 @@ class DemoClient:
             message = self._script.overflow.replace("{window}", f"{self._window:,}")
             raise ModelError(ErrorKind.CONTEXT_OVERFLOW, message, window=self._window)
 
-    def _usage(self, lines: tuple[bytes, ...], turn: Turn) -> Usage:
+    def _usage(self, lines: tuple[bytes, ...], turn: "Turn") -> Usage:
         """Count the request; what it shares with the one before counts as read from the cache, as providers do."""
         shared = 0
         for before, now in zip(self._cached, lines, strict=False):
@@ -116,6 +125,8 @@ def _tokens(lines: tuple[bytes, ...]) -> int:
 
 def create_demo_workspace(directory: Path) -> None:
     """Lay out the small project that the demo works in; files that are there already stay as they are."""
+    from tui_agent.model.demo_script import load_script
+
     for name, text in {**load_script().workspace, **_orders()}.items():
         path = directory / name
         if not path.exists():

@@ -5,6 +5,7 @@ this machine only when he looks for some. A key goes to the host it belongs to a
 """
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from tui_agent.model.keys import Keys
 from tui_agent.model.providers import Provider, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings
+from tui_agent.model.wires.http import Http
+from tui_agent.model.wires.wire import WireFailure
 
 TIMEOUT = 0.7
 """Seconds a server on this machine gets for each answer."""
@@ -130,21 +133,23 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
     """
     private = is_private(server.place.url)
     patience = seconds or (TIMEOUT if private else REMOTE_TIMEOUT)
-    # No proxy stands between this machine and its own network; nobody is followed elsewhere with a key.
-    async with httpx.AsyncClient(
-        headers=dict(server.headers), timeout=patience, trust_env=not private, follow_redirects=False
-    ) as client:
-        try:
-            async with asyncio.timeout(patience * 3):
-                return await _models_of(_Asker(client), server, private=private)
-        except (httpx.TimeoutException, TimeoutError):
-            raise SilentServerError(f"no answer within {patience:g} s") from None
-        except httpx.HTTPStatusError as error:
-            raise SilentServerError(_refusal(error.response.status_code)) from None
-        except httpx.HTTPError:
-            raise SilentServerError("not reachable") from None
-        except (ValueError, LookupError, TypeError, AttributeError):
-            raise SilentServerError("answers something else") from None
+    connections = Http(os.environ)
+    try:
+        async with asyncio.timeout(patience * 3):
+            asker = _Asker(await connections.client(server.place.url), server.headers, patience)
+            return await _models_of(asker, server, private=private)
+    except (httpx.TimeoutException, TimeoutError):
+        raise SilentServerError(f"no answer within {patience:g} s") from None
+    except httpx.HTTPStatusError as error:
+        raise SilentServerError(_refusal(error.response.status_code)) from None
+    except (httpx.HTTPError, httpx.InvalidURL):
+        raise SilentServerError("not reachable") from None
+    except WireFailure:
+        raise SilentServerError("the certificates to trust can't be read") from None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        raise SilentServerError("answers something else") from None
+    finally:
+        await connections.aclose()
 
 
 def _refusal(status: int) -> str:
@@ -152,14 +157,18 @@ def _refusal(status: int) -> str:
 
 
 class _Asker:
-    """Gets JSON from one server."""
+    """Gets JSON from one server. Nobody is followed elsewhere with a key."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, headers: Mapping[str, str], timeout: float) -> None:
         self._client = client
+        self._headers = dict(headers)
+        self._timeout = timeout
 
     async def get(self, url: str, body: object = None) -> Any:
         method = "GET" if body is None else "POST"
-        async with self._client.stream(method, url, json=body) as response:
+        async with self._client.stream(
+            method, url, json=body, headers=self._headers, timeout=self._timeout, follow_redirects=False
+        ) as response:
             response.raise_for_status()
             if response.is_redirect:
                 raise ValueError("it points elsewhere")

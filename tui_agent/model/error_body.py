@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_agent.json_text import loads
+from tui_agent.model.lazy_pattern import LazyPattern
 from tui_agent.model.redaction import redact
 
-_CLASSES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+")
-_STATUS_WORDS = re.compile(r"^Error code: \d+(?: - |$)")
-_BYTES = re.compile(r"b(['\"]).*?\1(?=$|\s)", re.DOTALL)
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
+_CLASSES = LazyPattern(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+")
+_STATUS_WORDS = LazyPattern(r"^Error code: \d+(?: - |$)")
+_BYTES = LazyPattern(r"b(['\"]).*?\1(?=$|\s)", re.DOTALL)
+_TITLE = LazyPattern(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
 _CODE_KEYS = ("code", "type", "status", "reason", "error_type", "__type")
 _LEVELS = 4
 """Times a message may hold another one: a gateway's, and in it the provider's."""
@@ -87,6 +88,9 @@ def _inner(data: dict[str, Any]) -> dict[str, Any]:
     response = data.get("response")
     if isinstance(response, dict) and isinstance(response.get("error"), dict):
         return _as_dict(response["error"])  # OpenAI's response.failed
+    several = data.get("errors")
+    if isinstance(several, list) and several:
+        return _as_dict(several[0])  # Cloudflare
     return _as_dict(data.get("error", data))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tui_agent.model.error_body import ErrorBody, read_body
+from tui_agent.model.lazy_pattern import LazyPattern
 from tui_agent.model.overflow import Overflow, find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.waits import retry_after, spoken
@@ -68,37 +69,37 @@ _UNUSABLE_SAMPLE = frozenset({
 
 Asked again, the model writes something else."""
 
-_QUOTA = re.compile(
+_QUOTA = LazyPattern(
     r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance is too low|billing"
     r"|payment required|out of credits?|no credits|n.t have any credits|never purchased credits|spending limit|arrears"
     r"|key limit exceeded",
     re.IGNORECASE,
 )
-_AUTH = re.compile(
+_AUTH = LazyPattern(
     r"invalid[_ ](?:x-)?api[_ -]?key|incorrect api key|api key not (?:valid|found)|no auth credentials|unauthori[sz]ed"
     r"|invalid authentication|authentication[_ ]error|user not found|missing.{0,20}(?:api key|authentication header)"
     r"|unable to locate credentials|could not resolve.{0,30}credentials|default credentials were not found",
     re.IGNORECASE,
 )
-_NOT_FOUND = re.compile(
+_NOT_FOUND = LazyPattern(
     r"model[_ ]not[_ ](?:found|exist)|model.{0,80}(?:does not exist|not found|not supported|is not available)"
     r"|unknown model|no such model|not a valid model|model identifier is invalid|no endpoints found"
     r"|llm provider not provided",
     re.IGNORECASE | re.DOTALL,
 )
-_FILTER = re.compile(
+_FILTER = LazyPattern(
     r"content[_ ](?:filter|policy)|content management policy|safety system|responsibleai|flagged|data_inspection",
     re.IGNORECASE,
 )
-_OVERLOADED = re.compile(r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE)
-_RATE = re.compile(
+_OVERLOADED = LazyPattern(r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE)
+_RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)", re.IGNORECASE
 )
-_THINKING = re.compile(r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
-_ITEM = re.compile(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
+_THINKING = LazyPattern(r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
+_ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
 """Something in the request that the server doesn't have; the model is another matter."""
-_ROLES = re.compile(r"roles? must alternate|must alternate between|alternate user/assistant", re.IGNORECASE)
-_MODULE = re.compile(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
+_ROLES = LazyPattern(r"roles? must alternate|must alternate between|alternate user/assistant", re.IGNORECASE)
+_MODULE = LazyPattern(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
 _KINDS = {
     401: ErrorKind.AUTH,

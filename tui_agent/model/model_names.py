@@ -3,25 +3,26 @@
 Pure. A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_REVISION_OF_CLOUD = re.compile(r"(?:-v?\d)?:\d+$")
+from tui_agent.model.lazy_pattern import LazyPattern
+
+_REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
 """Bedrock's: ``-v1:0``."""
-_MANNER = re.compile(r":[^:\d]*$")
+_MANNER = LazyPattern(r":[^:\d]*$")
 """How a model is served, not which it is: ``:free``, ``:nitro``, ``:thinking``. A tag with a digit is a size."""
-_MAKER = re.compile(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
+_MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
 """``us.anthropic.``: a dot between letters; those of versions stand between digits."""
-_POINT = re.compile(r"(?<=\d)p(?=\d)")
+_POINT = LazyPattern(r"(?<=\d)p(?=\d)")
 """Fireworks writes 4p6 for 4.6."""
-_SEPARATOR = re.compile(r"[._ @:]+")
-_LETTER_DIGIT = re.compile(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
+_SEPARATOR = LazyPattern(r"[._ @:]+")
+_LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
 """qwen-3 is qwen3; four digits are a date."""
-_CLAUDE = re.compile(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
+_CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
 """Claude's family and number stand in either order."""
 _QUALIFIERS = tuple(
-    re.compile(pattern)
+    LazyPattern(pattern)
     for pattern in (
         r"-(?:latest|default)$",
         r"-20\d\d-?[01]\d-?[0-3]\d$",  # a date
@@ -62,12 +63,12 @@ class Maker:
     """
 
     provider: str
-    names: re.Pattern[str]
+    names: LazyPattern
     open: bool
 
 
 _MAKERS = tuple(
-    Maker(provider, re.compile(names), is_open)
+    Maker(provider, LazyPattern(names), is_open)
     for provider, names, is_open in (
         ("anthropic", r"claude", False),
         ("openai", r"gpt-oss", True),

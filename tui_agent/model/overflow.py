@@ -7,6 +7,8 @@ hold one of each.
 import re
 from dataclasses import dataclass
 
+from tui_agent.model.lazy_pattern import LazyPattern
+
 _NUMBER = r"(\d[\d,_]*)"
 
 _TEXTS = (
@@ -39,18 +41,18 @@ _TEXTS = (
     r"request_too_large|request (?:entity )?too large|payload too large|content too large",
 )
 
-_OVERFLOW = re.compile("|".join(_TEXTS), re.IGNORECASE)
+_OVERFLOW = LazyPattern("|".join(_TEXTS), re.IGNORECASE)
 
-_RATE = re.compile(
+_RATE = LazyPattern(
     r"rate.?limit|per.?minute|per.?day|\bTP[MD]\b|\bquota\b|too many requests|throttl|wait before|try again later"
     r"|(?:try again|retry) (?:in|after) \d",
     re.IGNORECASE,
 )
 
-_PER_MINUTE = re.compile(rf"limit:? {_NUMBER}.{{0,40}}?requested:? {_NUMBER}", re.IGNORECASE | re.DOTALL)
+_PER_MINUTE = LazyPattern(rf"limit:? {_NUMBER}.{{0,40}}?requested:? {_NUMBER}", re.IGNORECASE | re.DOTALL)
 
 _WINDOW = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    LazyPattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"> {_NUMBER} maximum",
         rf"exceed context limit: [\d,_]+ \+ [\d,_]+ > {_NUMBER}",
@@ -71,7 +73,7 @@ _WINDOW = tuple(
 )
 
 _SENT = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    LazyPattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"\({_NUMBER} (?:in the messages|of text input|in your prompt)",
         rf"{_NUMBER} tokens > \d",
@@ -132,7 +134,7 @@ def _over_rate(text: str) -> Overflow | None:
     return Overflow(None, requested, limit) if limit and requested > limit else None
 
 
-def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
+def _first(patterns: tuple[LazyPattern, ...], text: str) -> int | None:
     for pattern in patterns:
         if match := pattern.search(text):
             return _int(match[1])

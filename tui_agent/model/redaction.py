@@ -1,26 +1,27 @@
 """Takes secrets out of text that is shown or logged."""
 
 import logging
-import re
 from collections.abc import Iterable
+
+from tui_agent.model.lazy_pattern import LazyPattern
 
 REMOVED = "[redacted]"
 
 _SHAPES = (
     # Keys by the prefixes providers give them.
-    re.compile(r"\b(?:sk|pk|rk|gsk|xai|pplx|fw|nvapi|r8|hf|glpat|csk|tgp_v1|sess)[-_][A-Za-z0-9_\-]{8,}"),
-    re.compile(r"\bAIza[A-Za-z0-9_\-]{20,}"),
-    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
-    re.compile(r"\bgh[pousr]_[A-Za-z0-9]{16,}"),
-    re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
+    LazyPattern(r"\b(?:sk|pk|rk|gsk|xai|pplx|fw|nvapi|r8|hf|glpat|csk|tgp_v1|sess)[-_][A-Za-z0-9_\-]{8,}"),
+    LazyPattern(r"\bAIza[A-Za-z0-9_\-]{20,}"),
+    LazyPattern(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
+    LazyPattern(r"\bgh[pousr]_[A-Za-z0-9]{16,}"),
+    LazyPattern(r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
 )
-_NAMED = re.compile(
+_NAMED = LazyPattern(
     r"(?i)((?:authorization|x-api-key|api[-_ ]?key|access[-_ ]?token|secret(?:[-_ ]access[-_ ]key)?|password)"
     r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?+)(?!\[redacted\])[^\s\"',;&}]{4,}"
 )
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+(?!\[redacted\])[A-Za-z0-9._~+/=\-]{8,}")
-_IN_URL = re.compile(r"(?i)([?&](?:key|api[-_]?key|token|access_token|sig)=)[^&\s\"']+")
-_IN_USERINFO = re.compile(r"(://[^/\s:@]+:)[^/\s@]+(@)")
+_BEARER = LazyPattern(r"(?i)\b(bearer|basic)\s+(?!\[redacted\])[A-Za-z0-9._~+/=\-]{8,}")
+_IN_URL = LazyPattern(r"(?i)([?&](?:key|api[-_]?key|token|access_token|sig)=)[^&\s\"']+")
+_IN_USERINFO = LazyPattern(r"(://[^/\s:@]+:)[^/\s@]+(@)")
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""Settings of the model layer: models the catalog doesn't know, providers, retrying, the host process.
+"""Settings of the model layer: models the catalog doesn't know, providers, retrying, time limits.
 
 Prices are US dollars per million tokens, sizes are tokens, times are seconds.
 """
@@ -76,17 +76,12 @@ class RetrySettings(_Table):
 
 
 class HostSettings(_Table):
-    """``[host]``: the process that talks to providers."""
+    """``[host]``: how long providers may take, and the process that litellm runs in."""
 
     connect_timeout: float = Field(default=20.0, gt=0, description="Seconds to connect to a provider.")
     first_byte_timeout: float = Field(default=600.0, gt=0, description="Seconds until an answer begins.")
     stall_timeout: float = Field(default=300.0, gt=0, description="Seconds an answer may pause.")
-    start_timeout: float = Field(default=90.0, gt=0, description="Seconds the process may take to start.")
+    start_timeout: float = Field(default=90.0, gt=0, description="Seconds litellm's process may take to start.")
     answer_timeout: float = Field(
-        default=20.0, gt=0, description="Seconds the process may be silent before it counts as hung."
-    )
-    keep_warm: float = Field(
-        default=300.0,
-        ge=0,
-        description="Seconds the process stays for other runs of the program after the last one ended; 0: it ends too.",
+        default=20.0, gt=0, description="Seconds litellm's process may be silent before it counts as hung."
     )

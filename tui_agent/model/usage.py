@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from tui_agent.session.entries import Usage
 
@@ -49,7 +49,7 @@ def named_cost(reported: Mapping[str, Any]) -> float | None:
     return float(named) if _is_number(named) and named >= 0 else None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

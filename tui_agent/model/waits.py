@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from tui_agent.model.lazy_pattern import LazyPattern
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PIECE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
-_IN_TEXT = re.compile(
+_PIECE = LazyPattern(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION = LazyPattern(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
+_IN_TEXT = LazyPattern(
     r"(?:try again|retry|retrydelay|resets?)\W{0,5}(?:after|in|at)?\W{0,5}"
     r"((?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b|\d+(?:\.\d+)? ?(?:s|sec|seconds?|min|minutes?)\b)",
     re.IGNORECASE,
 )
-_WORDS = re.compile(r" ?(s|m)(?:ec|econds?|in|inutes?)?$")
+_WORDS = LazyPattern(r" ?(s|m)(?:ec|econds?|in|inutes?)?$")
 
 _RESETS = (
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
@@ -54,7 +56,9 @@ def span(value: str | None, *, now: float) -> float | None:
             return max(0.0, moment - now)
         return max(0.0, number)
     if _DURATION.fullmatch(value):
-        return sum(float(amount) * _UNITS[unit] for amount, unit in _PIECE.findall(value))
+        return sum(
+            float(amount) * _UNITS[unit] for amount, unit in (piece.groups() for piece in _PIECE.finditer(value))
+        )
     moment_of_date = _date(value)
     return None if moment_of_date is None else max(0.0, moment_of_date - now)
 

@@ -18,7 +18,6 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.capture import plain_text
 from tui_agent.tools.environment import command_environment, safe_environment
 from tui_agent.tools.errors import ToolError
-from tui_agent.tools.interactive import advice
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.paths import check_allowed
@@ -173,6 +172,8 @@ def _output(arguments: BashInput, run: Run, started: _Started, project: Path) ->
     timeout, sandbox = started.command.timeout, started.sandbox
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
+    from tui_agent.tools.interactive import advice
+
     hint = advice(arguments.command, text, failed=failed)
     if failed and sandbox is not None and not hint:
         hint = sandbox.advice(text, project, network=arguments.network, held=started.held)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
@@ -12,11 +12,13 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
 from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
 from tui_agent.tools.errors import ToolError
-from tui_agent.tools.matching import NoMatchError, Replaced, Replacement, line_at, replace
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, find, locate, missing, relocate
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.text_files import lines_of, load, replace_file
+
+if TYPE_CHECKING:
+    from tui_agent.tools.matching import Replaced
 
 MAX_SHOWN_LINES = 60
 """Lines of the changed file that the model is shown."""
@@ -181,7 +183,9 @@ def _absent(location: Location, context: ToolContext) -> ToolError:
     return ToolError(told if "?" in told else f"{told} To create it use write.")
 
 
-def _one(text: str, edit: Edit) -> Replaced:
+def _one(text: str, edit: Edit) -> "Replaced":
+    from tui_agent.tools.matching import NoMatchError, Replacement, replace
+
     if not edit.old:
         raise ToolError("old is empty. To fill or replace a whole file use write.")
     if edit.old == edit.new:
@@ -194,6 +198,8 @@ def _one(text: str, edit: Edit) -> Replaced:
 
 def _failed(error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str) -> ToolError:
     """Return what is told of an edit that can't be made: which it is, and what came in between."""
+    from tui_agent.tools.matching import line_at
+
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
         if edit.old in before:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.model.errors import classify
@@ -176,11 +178,11 @@ def test_an_answer_that_a_gateway_begins_anew_is_the_second_one() -> None:
 
 
 def test_a_document_instead_of_a_stream_is_read() -> None:
-    document = {
+    document: dict[str, Any] = {
         "type": "message",
         "content": [
             {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
-            {"type": "text", "text": "Hi."},
+            {"type": "text", "text": "Hi.", "citations": [{"url": "https://t"}]},
             {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}},
         ],
         "stop_reason": "tool_use",
@@ -191,6 +193,8 @@ def test_a_document_instead_of_a_stream_is_read() -> None:
     assert (heard.reasoning, heard.text, heard.calls[0].arguments) == ("Hm.", "Hi.", '{"path": "a.py"}')
     assert heard.usage is not None
     assert heard.usage.usage == Usage(input=10, output=7)
+    turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
+    assert turn[:2] == document["content"][:2]
 
 
 # -- the provider's own tools -------------------------------------------------------------------------------
@@ -333,6 +337,49 @@ def test_ones_own_small_server_may_leave_the_end_out() -> None:
     assert (heard.text, heard.finished.reason) == ("Hi.", "tool_calls")
     with pytest.raises(WireFailure):
         hear(begin(), *call(given='{"a'), model=model, wire="messages")
+
+
+JUNK: st.SearchStrategy[Any] = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.just([])
+    | st.just({})
+    | st.just([1])
+)
+NAMES = ("type", "index", "message", "content_block", "delta", "usage", "content", "text", "thinking", "signature")
+MORE = ("input", "id", "name", "citations", "citation", "partial_json", "stop_reason", "stop_details", "output_tokens")
+TYPES = (
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message",
+)
+BLOCKS = ("text", "thinking", "tool_use", "server_tool_use", "web_search_tool_result", "text_delta", "citations_delta")
+OBJECTS = st.recursive(
+    st.fixed_dictionaries({"type": st.sampled_from(BLOCKS)}, optional=dict.fromkeys((*NAMES[1:], *MORE), JUNK)),
+    lambda inner: st.dictionaries(st.sampled_from((*NAMES, *MORE)), inner | JUNK | st.lists(inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(TYPES), st.dictionaries(st.sampled_from(NAMES[1:]), OBJECTS | JUNK)), max_size=5)
+)
+def test_whatever_a_server_sends_is_read_or_refused_and_never_a_crash(events: list[tuple[str, dict[str, Any]]]) -> None:
+    reader = messages.reader(request_of(first_path(), MODEL), route_to(MODEL))
+    try:
+        for kind, fields in events:
+            reader.feed("", json.dumps({**fields, "type": kind}))
+        heard = Heard(tuple(reader.end()))
+    except WireFailure:
+        return
+    second_body(messages, route_to(MODEL), heard)
 
 
 # -- usage --------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def _with_blobs(draw: st.DrawFn, path: list[Entry], model: str) -> list[Entry]:
     return given
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(requests(), st.booleans())
 def test_any_path_makes_a_request_that_is_accepted(request: ModelRequest, with_reasoning: bool) -> None:
     if not any(message.role != "system" for message in request.messages):
@@ -158,6 +158,7 @@ def test_blank_text_is_left_out_and_a_last_answer_ends_without_space() -> None:
 
 def test_a_tool_with_alternatives_at_its_top_is_told_as_one_object() -> None:
     schema = {
+        "type": ["object", "null"],
         "anyOf": [{"properties": {"path": {"type": "string"}}}, {"properties": {"url": {"type": "string"}}}],
         "allOf": [{"required": ["why"], "properties": {"why": {"type": "string"}}}],
     }

@@ -15,6 +15,7 @@ from tests.support.wire_rounds import Heard
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.wires import responses
+from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -210,3 +211,41 @@ def test_whatever_is_asked_for_the_fields_are_allowed(request: ModelRequest, thi
     assert ("include" in body) is thinks
     levels = {"none", "minimal", "low", "medium", "high", "xhigh", None}
     assert body.get("reasoning", {}).get("effort") in levels
+
+
+odd = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    max_leaves=5,
+)
+
+
+@LOOSE
+@given(st.data())
+def test_events_with_anything_in_them_break_nothing_but_the_answer(data: st.DataObject) -> None:
+    talk = Talk()
+    talk.path.append(UserEntry, parts=(TextPart(text="hello"),))
+    events = stream(response(data.draw(items(talk)), usage={"input_tokens": 5, "output_tokens": 2}))
+    for _ in range(data.draw(st.integers(1, 4))):
+        _spoil(events[data.draw(st.integers(0, len(events) - 1))], data)
+
+    try:
+        heard = read(b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events), talk.request())
+    except WireFailure:
+        return
+    talk.path.entries.append(heard.entry(MODEL, 2))
+    talk.path.append(UserEntry, parts=(TextPart(text="go on"),))
+    json.dumps(responses.call(talk.request(), route()).body)
+
+
+def _spoil(value: Item, data: st.DataObject) -> None:
+    """Put something odd into a place of an event, however deep."""
+    while True:
+        key = data.draw(st.sampled_from(sorted(value)))
+        inner = value[key]
+        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+            inner = inner[0]
+        if not (isinstance(inner, dict) and inner and data.draw(st.booleans())):
+            value[key] = data.draw(odd)
+            return
+        value = inner

@@ -2,6 +2,7 @@
 
 import sys
 
-# httpx brings a command line along, which nothing here uses and which takes longer to import than all the rest of it
-# (click, rich and pygments: 0.1 s). Where it can't be imported httpx does without.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+# What httpx and httpcore bring along that nothing here uses, and that takes longer to import than the rest of them: a
+# command line (click, rich and pygments: 0.1 s), and HTTP/2. Where these can't be imported they do without.
+for _unused in ("httpx._main", "httpcore._async.http2", "httpcore._sync.http2"):
+    sys.modules.setdefault(_unused, None)  # type: ignore[arg-type]

@@ -5,15 +5,18 @@ SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are ne
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import certifi
+import httpcore  # noqa: F401 - httpx loads it with its first client, when somebody waits already
 import httpx
 
 from tui_agent.model.errors import Failure
@@ -31,8 +34,6 @@ _LINGER = 0.05
 """Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
 _KEPT = 55.0
 """Seconds an idle connection is kept; most servers and what stands before them close after a minute."""
-_HELD = 1 << 20
-"""Characters of an answer that wait for whoever reads it, before the provider has to wait too."""
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -46,6 +47,7 @@ class Http:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._clients: dict[str, httpx.AsyncClient] = {}
+        self._making = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -53,91 +55,54 @@ class Http:
         for client in clients:
             await client.aclose()
 
-    def client(self, url: str) -> httpx.AsyncClient:
-        """Return the client for an address; one without encryption needs no certificates, which take 20 ms to load."""
+    async def client(self, url: str) -> httpx.AsyncClient:
+        """Return the client for an address; one without encryption needs no certificates, which take 30 ms to load.
+
+        Raises:
+            WireFailure: the certificates the environment names can't be read.
+        """
         scheme = "https" if url.lower().startswith("https:") else "http"
-        if scheme not in self._clients:
-            self._clients[scheme] = httpx.AsyncClient(
-                verify=_trusted(self._environ) if scheme == "https" else False,
-                mounts={f"all://{host}": None for host in _LOOPBACK},
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT),
-                headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
-            )
-        return self._clients[scheme]
+        async with self._making:
+            if scheme not in self._clients:
+                trusted = await asyncio.to_thread(_trusted, self._environ) if scheme == "https" else False
+                self._clients[scheme] = httpx.AsyncClient(
+                    verify=trusted,
+                    mounts={f"all://{host}": None for host in _LOOPBACK},
+                    limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT),
+                    headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
+                )
+            return self._clients[scheme]
+
+    async def warm(self, url: str) -> None:
+        """Load what the first request to an address needs, as far as it can be."""
+        with contextlib.suppress(WireFailure):
+            await self.client(url)
 
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
     ) -> AsyncGenerator[list[ModelEvent], None]:
-        """Post a call and yield what its answer adds, all that came in one read together.
+        """Post a call and yield what its answer adds, piece by piece. Closed early, it drops the connection.
 
         Raises:
             WireFailure: anything went wrong.
         """
-        arrivals = _Arrivals()
-        reading = asyncio.create_task(self._read(call, route, reader, limits, arrivals))
-        reading.add_done_callback(lambda _task: arrivals.end())
         try:
-            while events := await arrivals.take():
-                yield merged(events)
-            await reading
+            client = await self.client(route.base_url)
+            request = _post(client, call, route, limits)
+            response = await _within(limits.first_byte_timeout, "timeout", client.send(request, stream=True))
+            try:
+                if not response.is_success:
+                    raise WireFailure(await _refusal(response, limits))
+                async with aclosing(_read(response, reader, limits)) as pieces:
+                    async for events in pieces:
+                        yield events
+            finally:
+                await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise WireFailure(Failure(**describe(error, _secrets(route)))) from None
         except WireFailure as failed:
             text = redact(failed.failure.text, _secrets(route))
             raise WireFailure(replace(failed.failure, text=text)) from None
-        finally:
-            # What nobody wants any more is dropped with its connection, not read to its end.
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-
-    async def _read(
-        self, call: Call, route: Route, reader: Reader, limits: HostSettings, arrivals: "_Arrivals"
-    ) -> None:
-        client = self.client(route.base_url)
-        request = _post(client, call, route, limits)
-        response = await _within(limits.first_byte_timeout, "timeout", client.send(request, stream=True))
-        try:
-            if response.status_code != httpx.codes.OK:
-                raise WireFailure(await _refusal(response, limits))
-            await _feed(response, reader, limits, arrivals)
-        finally:
-            await response.aclose()
-
-
-class _Arrivals:
-    """Events of an answer on the way from whoever reads the connection to whoever wants them."""
-
-    def __init__(self) -> None:
-        self._events: list[ModelEvent] = []
-        self._size = 0
-        self._ended = False
-        self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
-
-    async def put(self, events: list[ModelEvent], size: int) -> None:
-        """Add events that took ``size`` bytes, and wait while too much of them waits."""
-        if events:
-            self._events += events
-            self._arrived.set()
-        self._size += size
-        if self._size > _HELD and self._events:
-            self._room.clear()
-            await self._room.wait()
-
-    def end(self) -> None:
-        """Let whoever waits know that nothing more comes."""
-        self._ended = True
-        self._arrived.set()
-
-    async def take(self) -> list[ModelEvent]:
-        """Return what has arrived, waiting for something to; nothing when nothing more comes."""
-        while not self._events and not self._ended:
-            self._arrived.clear()
-            await self._arrived.wait()
-        events, self._events, self._size = self._events, [], 0
-        self._room.set()
-        return events
 
 
 def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSettings) -> httpx.Request:
@@ -159,7 +124,9 @@ def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSetti
         raise WireFailure(Failure("the key or a header has characters that can't be sent")) from None
 
 
-async def _feed(response: httpx.Response, reader: Reader, limits: HostSettings, arrivals: _Arrivals) -> None:
+async def _read(
+    response: httpx.Response, reader: Reader, limits: HostSettings
+) -> AsyncGenerator[list[ModelEvent], None]:
     """Feed an answer's body to its reader until it is whole or its connection ends."""
     body = response.aiter_bytes()
     decoder: EventDecoder | DocumentDecoder | None = None
@@ -173,14 +140,15 @@ async def _feed(response: httpx.Response, reader: Reader, limits: HostSettings, 
             events: list[ModelEvent] = []
             for name, text in decoder.feed(data):
                 events += reader.feed(name, text)
-            await arrivals.put(events, len(data))
+            if events:
+                yield merged(events)
     except (httpx.HTTPError, WireFailure):
         # What breaks after the answer is complete doesn't make it incomplete.
         if not reader.finished:
             raise
-    if decoder is not None and not reader.done:
-        await arrivals.put(_last(decoder, reader), 0)
-    await arrivals.put(reader.end(), 0)
+    if decoder is not None and not reader.done and (events := _last(decoder, reader)):
+        yield events
+    yield reader.end()
     await _linger(body)
 
 
@@ -280,7 +248,10 @@ def _secrets(route: Route) -> list[str]:
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return what certificates are checked against: what the environment names, else the system's, else certifi's."""
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
-    context = ssl.create_default_context(cafile=named, capath=environ.get("SSL_CERT_DIR") or None)
+    try:
+        context = ssl.create_default_context(cafile=named, capath=environ.get("SSL_CERT_DIR") or None)
+    except OSError as error:
+        raise WireFailure(Failure(f"the certificates in {named} can't be read ({error})")) from None
     if not context.cert_store_stats()["x509_ca"] and not environ.get("SSL_CERT_DIR"):
         context.load_verify_locations(certifi.where())
     return context

@@ -104,7 +104,7 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
     if effort is Effort.OFF and (model is None or model.off is not None):
         off = model.off if model is not None else "disabled"
         return _Thinking(min(asked or most, most), {"type": off} if off else {}, is_off=True)
-    room = BUDGETS.get(effort or Effort.HIGH, LEAST_BUDGET)
+    room = BUDGETS.get(effort or Effort.HIGH, BUDGETS[Effort.LOW])
     answer = most if asked is None else asked
     max_tokens = min(most, answer + room if answer < _SHORT_ANSWER else answer)
     if model is not None and model.style == "adaptive":
@@ -168,7 +168,7 @@ _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's schema as an object; alternatives are not taken at its top, so all their properties are told."""
-    schema = {"type": "object", **{key: value for key, value in parameters.items() if key not in _ALTERNATIVES}}
+    schema = {key: value for key, value in parameters.items() if key not in _ALTERNATIVES} | {"type": "object"}
     parts = [part for key in _ALTERNATIVES for part in parameters.get(key) or () if isinstance(part, dict)]
     if parts:
         of_parts = {name: value for part in parts for name, value in (part.get("properties") or {}).items()}
@@ -289,8 +289,7 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Bloc
 
 def _kept(blob: Mapping[str, Any]) -> list[Block]:
     """Return the blocks of a blob; ``thinking_blocks`` are those of sessions that went through litellm."""
-    found = blob.get("messages", blob.get("thinking_blocks"))
-    blocks = found if isinstance(found, list) else []
+    blocks = _list(blob.get("messages", blob.get("thinking_blocks")))
     return [dict(block) for block in blocks if isinstance(block, dict) and isinstance(block.get("type"), str)]
 
 
@@ -377,6 +376,7 @@ class _Part:
 
     block: Block
     pieces: list[str] = field(default_factory=list)
+    citations: list[Any] = field(default_factory=list)
     shown: int = 0
     call_id: str = ""
     number: int = 0
@@ -384,7 +384,7 @@ class _Part:
 
     @property
     def type(self) -> str:
-        return str(self.block.get("type"))
+        return str(self.block["type"])
 
     @property
     def written(self) -> str:
@@ -413,7 +413,7 @@ class MessagesReader:
         self._route = route
         self._ids = ids
         self._parts: list[_Part] = []
-        self._open: dict[Any, _Part] = {}
+        self._open: dict[int | None, _Part] = {}
         self._usage: dict[str, Any] = {}
         self._stop: str | None = None
         self._why = ""
@@ -449,11 +449,11 @@ class MessagesReader:
             case "message_start":
                 return self._begin(_mapping(value.get("message")))
             case "content_block_start":
-                return self._start(value.get("index"), _mapping(value.get("content_block")))
+                return self._start(_index(value), _mapping(value.get("content_block")))
             case "content_block_delta":
-                return self._continue(value.get("index"), _mapping(value.get("delta")))
+                return self._continue(_index(value), _mapping(value.get("delta")))
             case "content_block_stop":
-                return self._close(self._open.pop(value.get("index"), None))
+                return self._close(self._open.pop(_index(value), None))
             case "message_delta":
                 self._end(_mapping(value.get("delta")), value.get("usage"))
             case "message_stop":
@@ -500,17 +500,19 @@ class MessagesReader:
         self._open.clear()
         self._count(message.get("usage"))
         events: list[ModelEvent] = []
-        content = message.get("content")
-        for index, block in enumerate(content if isinstance(content, list) else ()):
+        for index, block in enumerate(_list(message.get("content"))):
             events += self._start(index, _mapping(block))
             events += self._close(self._open.pop(index, None))
         return events
 
-    def _start(self, index: Any, block: Block) -> list[ModelEvent]:
+    def _start(self, index: int | None, block: Block) -> list[ModelEvent]:
+        if not isinstance(block.get("type"), str):
+            return []
         part = self._open[index] = _Part(block)
         self._parts.append(part)
         match part.type:
             case "text":
+                part.citations += _list(block.get("citations"))
                 return self._continue(index, {"type": "text_delta", "text": block.get("text")})
             case "thinking":
                 return self._continue(index, {"type": "thinking_delta", "thinking": block.get("thinking")})
@@ -522,7 +524,7 @@ class MessagesReader:
             case _:
                 return []
 
-    def _continue(self, index: Any, delta: Mapping[str, Any]) -> list[ModelEvent]:
+    def _continue(self, index: int | None, delta: Mapping[str, Any]) -> list[ModelEvent]:
         part = self._open.get(index)
         match delta:
             case {"type": "text_delta", "text": str(text)} if text:
@@ -543,14 +545,14 @@ class MessagesReader:
                 if part.type == "tool_use":
                     return [ToolCallDelta(part.number, part.call_id, str(part.block.get("name") or ""), text)]
             case {"type": "citations_delta", "citation": dict(citation)} if part is not None:
-                part.block["citations"] = [*(part.block.get("citations") or ()), citation]
+                part.citations.append(citation)
             case {"type": "compaction_delta"} if part is not None:
                 part.block |= {key: value for key, value in delta.items() if key != "type"}
             case _:
                 pass
         return []
 
-    def _opened(self, index: Any, kind: str) -> _Part:
+    def _opened(self, index: int | None, kind: str) -> _Part:
         """Return a block whose beginning was not told."""
         part = self._open[index] = _Part({"type": kind})
         self._parts.append(part)
@@ -605,7 +607,7 @@ class MessagesReader:
         if usage is None:
             return None
         hour = _mapping(self._usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
-        hour_writes = min(hour, usage.cache_write) if isinstance(hour, int) else 0
+        hour_writes = max(0, min(hour, usage.cache_write)) if isinstance(hour, int) else 0
         return UsageReport(usage, self._route.info.cost(usage, hour_writes=hour_writes))
 
     def _blob(self) -> str | None:
@@ -616,9 +618,10 @@ class MessagesReader:
                 case "text" if not part.shown:
                     pass
                 case "text":
-                    kept.append({"type": "text", "chars": part.shown, **_given(part.block, "citations")})
+                    citations = {"citations": part.citations} if part.citations else {}
+                    kept.append({"type": "text", "chars": part.shown, **citations})
                 case "tool_use":
-                    kept.append({"type": "tool_use", **_given(part.block, "caller")})
+                    kept.append({"type": "tool_use", **_caller(part.block)})
                 case _:
                     kept.append(part.whole())
                     if part.shown:
@@ -661,10 +664,15 @@ def _strings(value: Any) -> Iterable[str]:
             yield from _strings(item)
 
 
-def _given(block: Block, name: str) -> Block:
-    """Return what a place in a blob says beside it: a text's sources, and which of its own tools made a call."""
-    value = block.get(name)
-    return {} if not value or value == {"type": "direct"} else {name: value}
+def _caller(block: Block) -> Block:
+    """Return which of the provider's own tools made a call, nothing where the model itself did."""
+    caller = _mapping(block.get("caller"))
+    return {"caller": caller} if caller.get("type", "direct") != "direct" else {}
+
+
+def _index(value: Mapping[str, Any]) -> int | None:
+    index = value.get("index")
+    return index if isinstance(index, int) else None
 
 
 def _status(value: Mapping[str, Any]) -> int | None:
@@ -678,3 +686,7 @@ def _object(text: str) -> dict[str, Any]:
 
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
