@@ -31,6 +31,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, RunEnded
 from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.app.services import AppServices, OpenRequest, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.demo_catalog import DemoCatalog
@@ -42,7 +43,6 @@ from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.tree import TreeScreen
-from tui_agent.app.services import AppServices, OpenRequest, UiSettings
 from tui_agent.ui.widgets.session_view import SessionView
 from tui_agent.ui.widgets.transcript import Transcript
 

@@ -61,7 +61,7 @@ async def test_a_defect_in_a_handler_is_logged_and_the_session_goes_on(
 
     async with stage.run() as pilot:
         stage.main.call_later(broken)
-        await until(lambda: "internal error" in screen_text(stage), pilot)
+        await until(lambda: any("internal error" in str(note.message) for note in stage.app._notifications), pilot)
         await write(pilot, "hello")
         await pilot.press("enter")
         await until(lambda: stage.agent.sent, pilot)
