@@ -21,7 +21,7 @@ from tui_agent.tools.errors import ToolError
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission
 from tui_agent.tools.sandbox import Sandbox, SandboxState, find_sandbox
-from tui_agent.tools.sandbox_layout import Layout, bubblewrap_command, seatbelt_profile
+from tui_agent.tools.sandbox.layout import Layout, bubblewrap_command, seatbelt_profile
 from tui_agent.tools.settings import SandboxSettings
 
 BASH = BashTool()

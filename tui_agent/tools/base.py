@@ -1,7 +1,7 @@
 """What a tool is: a name, a short description, a pydantic input model and one coroutine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission, PermissionNeed, Verdict
 from tui_agent.tools.sandbox import Sandbox
+from tui_agent.tools.sandbox.view import AllowHost, Holes, View
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
@@ -129,6 +130,12 @@ class ToolContext:
     """The session's background jobs; None where nothing may go on after its call."""
     sandbox: Sandbox | None = None
     """What commands run in; None where they run as they are."""
+    view: View = View()
+    """What a command in the sandbox may change and reach."""
+    allow_host: AllowHost | None = None
+    """Asks whether a running command may reach a host; None where nobody can be asked."""
+    open_holes: Callable[[Holes, str], Awaitable[Holes | None]] | None = None
+    """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None

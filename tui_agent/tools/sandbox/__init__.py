@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from tui_agent.tools.sandbox_layout import (
+from tui_agent.tools.sandbox.layout import (
     GUARDED,
     KEPT_FROM_BUILDS,
     RUNTIME,
