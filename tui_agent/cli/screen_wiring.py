@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -10,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.system_prompt import find_project, git_branch
+from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Untrusted
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.cli.model_choice import own_models
@@ -25,6 +24,7 @@ from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
 from tui_agent.setting_rows import setting_rows
+from tui_agent.tools.own_git import branch_of, is_modified
 from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.ui.services import (
     AppServices,
@@ -40,6 +40,9 @@ from tui_agent.ui.services import (
 )
 
 MAX_FILES = 50_000
+BRANCH_SECONDS = 3.0
+"""How long git may look for changed files."""
+
 TYPING_PAUSE = 0.7
 """Seconds without a key after which loading something is not noticed."""
 WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
@@ -294,21 +297,8 @@ async def list_files(root: Path) -> Sequence[str]:
 
 async def branch(cwd: Path) -> str | None:
     """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of a repository."""
-    name = git_branch(find_project(cwd))
-    if name is None:
-        return None
-    from tui_agent.tools.shell.steered import repository_runs_programs
-
-    if await asyncio.to_thread(repository_runs_programs, cwd):
-        return name  # nobody was asked whether what its settings name may run
-    try:
-        process = await asyncio.create_subprocess_exec(
-            "git", "status", "--porcelain", "--untracked-files=no", cwd=cwd,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-        async with asyncio.timeout(3):
-            changes, _errors = await process.communicate()
-    except (OSError, TimeoutError):
-        return name
-    return f"{name}*" if changes else name
+    project = find_project(cwd)
+    name = branch_of(project)
+    if name is not None and await asyncio.to_thread(is_modified, project, BRANCH_SECONDS):
+        return f"{name}*"
+    return name
