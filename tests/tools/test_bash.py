@@ -90,7 +90,8 @@ async def test_the_environment_has_no_secrets_and_nothing_that_waits(space: Work
     space.environ["OPENAI_API_KEY"] = "sk-secret"
     space.environ["MY_SETTING"] = "kept"
     result = await space.call(BASH, command='echo "[$OPENAI_API_KEY] $MY_SETTING $TERM $GIT_PAGER $NO_COLOR"')
-    assert result.output == "[] kept dumb cat 1"
+    assert result.output.startswith("[] kept dumb cat 1\n")
+    assert "look like secrets: OPENAI_API_KEY." in result.output
 
 
 async def test_python_output_keeps_its_order(space: Workspace) -> None:

@@ -236,7 +236,7 @@ class ToolRunner:
             reads=self._reads,
             put_blob=self._ports.put_blob,
             report=report,
-            environment=dict(self._ports.environment),
+            environment=self._ports.environment,
             sandbox=self._ports.sandbox,
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,

@@ -47,7 +47,7 @@ from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.setting_rows import changed_keys
-from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.environment import SafeEnvironment
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.sandbox import Sandbox
 from tui_agent.tools.skill import SkillTool
@@ -287,7 +287,7 @@ class Wiring:
             project=find_project(cwd),
             put_blob=self.store.put_blob,
             blob=self.store.blob,
-            environment=safe_environment(os.environ),
+            environment=SafeEnvironment(os.environ, config.sandbox.env),
             knowledge=knowledge,
             titles=not self.headless,
             agents=builtin_specs(prompt),

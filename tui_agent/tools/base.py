@@ -1,7 +1,7 @@
 """What a tool is: a name, a short description, a pydantic input model and one coroutine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -116,7 +116,7 @@ class ToolContext:
     reads: ReadRecord
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
     """Whether the model takes images."""

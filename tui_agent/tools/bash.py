@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.capture import plain_text
-from tui_agent.tools.environment import command_environment, safe_environment
+from tui_agent.tools.environment import SafeEnvironment, command_environment, withheld_from
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.interactive import advice
 from tui_agent.tools.job import job_result
@@ -102,7 +102,7 @@ class BashTool(Tool[BashInput]):
             raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
         finally:
             removed = sandbox.tidy(context.project) if sandbox is not None else ""
-        output = await asyncio.to_thread(_output, arguments, run, started, context.project)
+        output = await asyncio.to_thread(_output, arguments, run, started, context)
         if removed:
             output = replace(output, footer="\n".join(filter(None, [output.footer, removed])))
         return await finish(output, context)
@@ -138,7 +138,7 @@ class _Started:
 def _command(arguments: BashInput, context: ToolContext, timeout: float) -> _Started:
     from tui_agent.tools.shell.needs import command_needs
 
-    environment = command_environment(context.environment or safe_environment(os.environ))
+    environment = command_environment(context.environment or SafeEnvironment(os.environ))
     text = _checked(arguments.command)
     words: tuple[str, ...] = (_shell(), "-c", text)
     sandbox = context.sandbox
@@ -168,15 +168,16 @@ def _held(needs: Sequence[PermissionNeed], project: Path) -> Held | None:
     return Held(frozenset((project.resolve() / pattern).resolve() for pattern in named))
 
 
-def _output(arguments: BashInput, run: Run, started: _Started, project: Path) -> Output:
+def _output(arguments: BashInput, run: Run, started: _Started, context: ToolContext) -> Output:
     raw, capture = run.capture.raw(), run.capture
     timeout, sandbox = started.command.timeout, started.sandbox
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
     hint = advice(arguments.command, text, failed=failed)
     if failed and sandbox is not None and not hint:
-        hint = sandbox.advice(text, project, network=arguments.network, held=started.held)
-    ending = "\n".join(filter(None, [_ending(run, timeout), hint]))
+        hint = sandbox.advice(text, context.project, network=arguments.network, held=started.held)
+    withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
+    ending = "\n".join(filter(None, [_ending(run, timeout), hint, withheld]))
     if not text.strip() and not ending:
         ending = "[No output.]"
     seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)

@@ -43,6 +43,10 @@ class SandboxSettings(BaseModel):
     )
     writable: tuple[str, ...] = Field(default=(), description="Paths beside the project that commands may change.")
     readable: tuple[str, ...] = Field(default=(), description="Hidden paths commands may read all the same: ~/.npmrc")
+    env: tuple[str, ...] = Field(
+        default=(),
+        description="Variables commands get although they look like secrets: DATABASE_URL. From the next start on.",
+    )
     exclude: tuple[str, ...] = Field(
         default=(
             "git push*", "git pull*", "git fetch*", "git clone*", "git remote *", "git submodule *", "git config *",
