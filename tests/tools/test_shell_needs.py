@@ -49,7 +49,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("./scripts/run.sh --x", "./scripts/run.sh *"),
         ("cargo test foo", "cargo test *"),
         ("$X", ""),
-        ("python3 - <<'EOF'\nprint(1)\nEOF", ""),
+        ("python3 - <<'EOF'\nprint(1)\nEOF", "python3 <<'EOF'\nprint(1)\nEOF"),
+        ("ruff format src", "ruff format *"),
     ],
 )
 def test_what_always_offers(command: str, offered: str, project: Path) -> None:
@@ -64,7 +65,7 @@ def test_every_simple_command_is_judged_on_its_own(project: Path) -> None:
         ("edit", "log.txt", False),
         ("bash", "git status", True),
         ("bash", "make a", False),
-        ("edit", "out.txt", False),
+        ("bash", "tee out.txt", False),
         ("bash", "npm test", False),
     ]
 

@@ -25,7 +25,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.agent.gate import Gate, needs_of, note_needs
+from tui_agent.agent.gate import Gate, needs_of
 from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.notes import with_note
@@ -46,6 +46,7 @@ from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool
+from tui_agent.tools.sandbox.view import EVERY_HOST, Holes
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
@@ -189,10 +190,33 @@ class ToolRunner:
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
-        note_needs(needs, context)
-        return await self.gate.refusal(
+        # What it needs by the time it runs may be no more than that.
+        context.allowed = frozenset((need.permission, need.pattern) for need in needs)
+        context.harmless = bool(needs) and all(need.harmless for need in needs)
+        refusal = await self.gate.refusal(
             call.part.call_id, tool, checked.arguments, needs, allowed_by_hook=checked.allowed
         )
+        if refusal is None:
+            self._open(call, tool, checked.arguments, needs, context)
+        return refusal
+
+    def _open(
+        self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
+    ) -> None:
+        """Give a call the view it runs in, and whom to ask when that is not enough."""
+        command = str(getattr(arguments, "command", ""))
+        holes = self.gate.opened_by(needs, context.project, tool.name)
+        if getattr(arguments, "network", False) and self.gate.opens_network(command):
+            holes |= Holes(hosts=frozenset({EVERY_HOST}))
+        context.view = self.gate.view().opened(holes)
+
+        async def open_holes(wanted: Holes, _command: str) -> Holes | str:
+            return await self.gate.open_holes(call.part.call_id, tool, arguments, wanted, context)
+
+        async def allow_host(host: str, _port: int) -> bool:
+            return isinstance(await open_holes(Holes(hosts=frozenset({host})), command), Holes)
+
+        context.open_holes, context.allow_host = open_holes, allow_host
 
     async def _execute(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> ToolResult:
         """Run a call that may; what it could not do comes back as a result, so that hooks see that too."""
@@ -238,6 +262,7 @@ class ToolRunner:
             report=report,
             environment=self._ports.environment,
             sandbox=self._ports.sandbox,
+            view=self.gate.view(),
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,
             archive=self._archive,

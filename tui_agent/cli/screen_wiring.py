@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -94,8 +95,8 @@ class ScreenWiring:
             branch=branch,
             trust_question=self.trust_question,
             answer_trust=self.answer_trust,
-            forget_rule=forget_rule,
-            keep_rule=keep_rule,
+            forget_rule=partial(forget_rule, project=find_project(wiring.cwd)),
+            keep_rule=partial(keep_rule, project=find_project(wiring.cwd)),
             transfer=FileTransfer(wiring.store),
             on_ready=self.on_ready,
         )

@@ -24,8 +24,10 @@ GIT_SECONDS = 5.0
 
 _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "cat-file": (),
+    "diff": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
     "diff-files": ("--ignore-submodules=all",),
     "ls-files": (),
+    "show": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
 """What is run, with options that are always given: git starts another git in a submodule, which reads its settings."""

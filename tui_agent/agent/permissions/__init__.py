@@ -1,6 +1,6 @@
 """Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure."""
 
-from tui_agent.agent.permissions.always import session_rules
+from tui_agent.agent.permissions.always import edited, session_rules
 from tui_agent.agent.permissions.decisions import decide, reason_for, refusal_of_tool
 from tui_agent.agent.permissions.modes import (
     CYCLE,
@@ -11,6 +11,7 @@ from tui_agent.agent.permissions.modes import (
     is_refused_by_plan,
     next_mode,
     resumed_mode,
+    view_in_mode,
 )
 from tui_agent.agent.permissions.rules import (
     DEFAULT_RULES,
@@ -36,6 +37,7 @@ __all__ = [
     "Source",
     "decide",
     "decide_in_mode",
+    "edited",
     "is_refused_by_plan",
     "next_mode",
     "parse_rule",
@@ -44,4 +46,5 @@ __all__ = [
     "resumed_mode",
     "rules_from_table",
     "session_rules",
+    "view_in_mode",
 ]

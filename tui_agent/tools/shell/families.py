@@ -16,7 +16,7 @@ _WORDS: dict[str, int] = {
             git npm pnpm yarn bun deno cargo go uv poetry pipenv docker podman kubectl helm terraform tofu dotnet
             mvn gradle ./gradlew ./mvnw bundle rails composer systemctl brew apt apt-get dnf pacman rustup conda
             mamba hatch pdm nox flutter dart swift mix sbt stack cabal zig nix rake just task turbo nx lerna
-            pre-commit alembic flask ng
+            pre-commit alembic flask ng ruff
             """
         ),
         2,
