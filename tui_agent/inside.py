@@ -70,7 +70,7 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
         os.close(descriptor)
 
 
-def read_regular(path: Path, limit: int) -> bytes | None:
+def read_regular(path: str | Path, limit: int) -> bytes | None:
     """Return the first bytes of a regular file; None for a link, for anything else, and where it can't be read."""
     try:
         descriptor = os.open(path, _FILE | os.O_NOFOLLOW)
@@ -84,7 +84,7 @@ def read_regular(path: Path, limit: int) -> bytes | None:
         os.close(descriptor)
 
 
-def _read(descriptor: int, path: Path, limit: int | None) -> tuple[bytes, os.stat_result]:
+def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, os.stat_result]:
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode):
         number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL

@@ -11,10 +11,11 @@ MOST_BYTES = 1_000_000
 """Bytes at the beginning of a file that are looked at."""
 
 _REMEMBERED = 16_384
-_CODE = frozenset(
-    ".py .pyi .ipynb .js .jsx .mjs .cjs .ts .tsx .vue .svelte .go .rs .java .kt .scala .c .h .cc .cpp .hpp .cs .swift .m "
-    ".rb .php .pl .lua .ex .exs .erl .hs .ml .clj .dart .zig .sql .css .scss .html .md .rst .lock".split()
-)
+_CODE = frozenset({
+    ".py", ".pyi", ".ipynb", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte", ".go", ".rs", ".java",
+    ".kt", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".m", ".rb", ".php", ".pl", ".lua", ".ex",
+    ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".sql", ".css", ".scss", ".html", ".md", ".rst", ".lock",
+})  # fmt: skip
 """What people read. A key there is made up for a test or an example, and hiding the file would break that."""
 
 
