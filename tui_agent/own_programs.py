@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from tui_agent.process_marks import own
+
 _PASSED = frozenset({"LANG", "LANGUAGE", "TZ", "TMPDIR", "SYSTEMROOT"})
 """Variables passed on beside ``LC_*``."""
 
@@ -38,7 +40,7 @@ def search_path(environ: Mapping[str, str] | None = None) -> str:
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return an environment without keys, settings and the user's home directory, and ``more``."""
     passed = {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith("LC_")}
-    return {**passed, "PATH": search_path(), "HOME": os.devnull, **(more or {})}
+    return own({**passed, "PATH": search_path(), "HOME": os.devnull, **(more or {})})
 
 
 def _below(path: str, directory: Path) -> bool:

@@ -214,7 +214,8 @@ async def test_a_background_child_does_not_hold_the_call(space: Workspace, pids:
     result = await space.call(BASH, command=f"sleep 60 & echo $! > {pids}; echo started")
     assert time.monotonic() - started < 5
     (pid,) = pids_in(pids)
-    assert result.output == f"started\n[Still running until this program ends, its further output is lost: {pid}.]"
+    left = f"[Left running, its output is lost: sleep 60 ({pid}). It ends with this program.]"
+    assert result.output == f"started\n{left}"
     assert alive(pid)
 
 

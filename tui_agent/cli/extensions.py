@@ -16,6 +16,7 @@ from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import project_config
 from tui_agent.config import Config, ConfigError, load_config
 from tui_agent.paths import data_dir, log_dir
+from tui_agent.process_marks import own
 from tui_agent.tools.environment import safe_environment
 
 HEADLESS_SETTLE = 15
@@ -48,7 +49,7 @@ class Extensions:
         return self._hubs[project]
 
     def _new_hub(self, find: Callable[[], FoundServers], patience: Patience | None = None) -> McpHub:
-        around = Surroundings(os.environ, safe_environment(os.environ), log_dir(), data_dir() / "mcp")
+        around = Surroundings(os.environ, own(safe_environment(os.environ)), log_dir(), data_dir() / "mcp")
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:

@@ -14,6 +14,7 @@ from typing import Any
 from tui_agent.model import lines
 from tui_agent.model.lines import Event, LineReader
 from tui_agent.model.meeting import peer_pid, socket_path
+from tui_agent.process_marks import own
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
         # Servers on this machine are never behind the proxy.
         kept[name] = f"{environ[name]},{_LOOPBACK}" if environ.get(name) else _LOOPBACK
     kept["PYTHONPATH"] = str(Path(__file__).parents[2])
-    return kept
+    return own(kept)
 
 
 class Inbox:

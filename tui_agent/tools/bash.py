@@ -98,6 +98,7 @@ class BashTool(Tool[BashInput]):
             if arguments.background:
                 return await self._background(arguments, command, context)
             await run_command(command, context.report, run)
+            _adopt(arguments, context, run)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
         finally:
@@ -194,6 +195,12 @@ def _output(arguments: BashInput, run: Run, started: _Started, context: ToolCont
     )
 
 
+def _adopt(arguments: BashInput, context: ToolContext, run: Run) -> None:
+    """List what the command left behind with the jobs."""
+    if run.left is not None and context.jobs is not None:
+        run.job = context.jobs.adopt(arguments.command, run.left).id
+
+
 def _ending(run: Run, timeout: float) -> str:
     if run.timed_out:
         longer = "Give a longer timeout or use" if timeout < MAX_TIMEOUT else "For what takes longer use"
@@ -203,9 +210,9 @@ def _ending(run: Run, timeout: float) -> str:
         notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")
     elif run.exit_code:
         notes.append(f"[Exit code {run.exit_code}.]")
-    if run.background:
-        pids = ", ".join(map(str, run.background[:10]))
-        notes.append(f"[Still running until this program ends, its further output is lost: {pids}.]")
+    if run.left is not None:
+        job = f" It is job {run.job}." if run.job is not None else ""
+        notes.append(f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]")
     return "\n".join(notes)
 
 

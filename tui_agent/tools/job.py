@@ -108,4 +108,6 @@ def _how(state: JobState) -> str:
         return f"{name} is running for {seconds:.0f} s, process {state.pid}."
     if state.stopped:
         return f"{name} was stopped after {seconds:.0f} s."
+    if state.exit_code is None:
+        return f"{name} ended after {seconds:.0f} s."
     return f"{name} ended after {seconds:.0f} s with exit code {state.exit_code}."

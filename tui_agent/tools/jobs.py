@@ -5,10 +5,11 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui_agent.tools.capture import Capture, plain_text
 from tui_agent.tools.errors import ToolError
+from tui_agent.tools.leftovers import Leftovers
 from tui_agent.tools.process import Command, Reporter, Started, start
 
 log = logging.getLogger(__name__)
@@ -156,6 +157,35 @@ class Job:
             self.ended.set()
 
 
+class AdoptedJob(Job):
+    """What a command left behind when it ended. Nobody hears its output; it ends with the program."""
+
+    def __init__(self, number: int, command: str, clock: Callable[[], float], left: Leftovers) -> None:
+        super().__init__(number, command, clock, lambda: None)
+        self.told = True
+        self._left = left
+
+    @property
+    def state(self) -> JobState:
+        """What it is like now."""
+        pid = next(iter(self._left.pids), 0)
+        return replace(super().state, pid=pid)
+
+    async def stop(self) -> None:
+        """End all of it."""
+        if not self.ended.is_set():
+            self._stopped = True
+            await self._left.end()
+            await self.ended.wait()
+
+    async def watch(self) -> None:
+        """Wait for the end of all of it."""
+        await self._left.wait()
+        self._ended_at = self._clock()
+        self._capture = None
+        self.ended.set()
+
+
 class Jobs:
     """The jobs of one session. Everything is called on the event loop's thread."""
 
@@ -196,6 +226,18 @@ class Jobs:
         job = Job(self._next, text, self._clock, self._announce_soon)
         self._next += 1
         task = await job.run(command, put_blob)
+        self._jobs[job.id] = job
+        self._tasks.add(task)
+        task.add_done_callback(lambda task: self._ended(task, job))
+        self._drop_old()
+        self._on_change()
+        return job
+
+    def adopt(self, text: str, left: Leftovers) -> Job:
+        """List what a command left behind, so that it is seen, can be stopped and ends with the session."""
+        job = AdoptedJob(self._next, f"left behind by: {text}", self._clock, left)
+        self._next += 1
+        task = asyncio.get_running_loop().create_task(job.watch())
         self._jobs[job.id] = job
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._ended(task, job))

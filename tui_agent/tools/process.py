@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui_agent.process_marks import MARK
 from tui_agent.tools.capture import Capture
-from tui_agent.tools.process_table import MARK, in_session
+from tui_agent.tools.leftovers import Leftovers, adopt_orphans, left_behind
 from tui_agent.tools.process_tree import end_tree
 from tui_agent.tools.watching import watch
 
@@ -48,8 +49,10 @@ class Run:
     capture: Capture = field(default_factory=Capture)
     exit_code: int | None = None
     timed_out: bool = False
-    background: tuple[int, ...] = ()
-    """Processes that go on after the command ended."""
+    left: Leftovers | None = None
+    """Processes that go on after the command ended; None where there are none."""
+    job: int | None = None
+    """The job they are listed as."""
 
 
 class _Pipe:
@@ -180,6 +183,7 @@ async def start(command: Command, sink: Callable[[bytes], None], pause: float | 
     """
     reader, writer = os.pipe()
     mark = secrets.token_hex(8)
+    adopt_orphans()
     watch.starting(mark)
     try:
         process = await asyncio.create_subprocess_exec(
@@ -226,10 +230,10 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
 
 
 async def _let_go(started: Started, run: Run) -> None:
-    """Find what goes on after the command; it lives as long as the program."""
-    if not started.pipe.ended.is_set():
-        run.background = tuple(await asyncio.to_thread(in_session, started.pid))
-    if run.background:
-        watch.left_over(started.mark, started.pid)
+    """Find what goes on after the command; it lives as long as the program at most."""
+    left = await left_behind(started.pid, started.mark)
+    if left:
+        run.left = left
+        watch.left_over(started.mark, started.pid, left.told)
     else:
         started.forget()

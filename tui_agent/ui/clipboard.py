@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.own_programs import find_program
+from tui_agent.process_marks import own
 from tui_agent.tools.environment import safe_environment
 
 OSC52_LIMIT = 74_000
@@ -92,7 +93,7 @@ def copy_natively(text: str, environment: Mapping[str, str]) -> str | None:
                 stderr=subprocess.DEVNULL,
                 timeout=TOOL_TIMEOUT,
                 check=False,
-                env=safe_environment(environment),
+                env=own(safe_environment(environment)),
             )
         except (OSError, subprocess.TimeoutExpired):
             continue
