@@ -1,6 +1,5 @@
 """``tui-agent doctor``: what is set up, where it came from, and what is missing."""
 
-import json
 import logging
 import os
 import platform
@@ -21,6 +20,7 @@ from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.model_choice import choose_model, own_models
+from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.model.catalog import Catalog
@@ -47,9 +47,9 @@ def run_doctor(arguments: Namespace) -> int:
     found = list(findings())
     for finding in found:
         if arguments.json:
-            print(json.dumps(asdict(finding), ensure_ascii=False))
+            say_json(asdict(finding))
         else:
-            print("\n".join(lines_of(finding)))
+            say("\n".join(lines_of(finding)))
     return 0 if all(finding.ok for finding in found) else 1
 
 
@@ -203,10 +203,18 @@ def _sandbox(config: Config) -> Finding:
 def _sessions() -> Finding:
     try:
         with open_store() as store:
-            count = len(store.sessions(limit=100_000))
+            damage = store.damage()
+            count = 0 if damage else len(store.sessions(limit=100_000))
             problem = store.read_only
     except StoreError as error:
         return Finding("sessions", error.message, ok=False)
+    if damage:
+        path = data_dir() / DATABASE
+        advice = (
+            "Close every tui-agent, keep a copy of the file, and put a backup in its place (files that end in .bak are "
+            f"beside it after an update), or what can be read: sqlite3 {path} .recover | sqlite3 {path}.new"
+        )
+        return Finding("sessions", f"{path} is damaged: {damage}", ok=False, advice=advice)
     if problem is not None:
         return Finding("sessions", problem.message, ok=False)
     return Finding("sessions", f"{count} in {data_dir() / DATABASE}")

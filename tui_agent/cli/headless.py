@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import json
 import re
 import sys
 from typing import Any, TextIO
@@ -23,7 +22,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.preparing import prepare
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
-from tui_agent.cli.output import say
+from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
 from tui_agent.cli.told_today import ToldToday
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
@@ -66,7 +65,7 @@ class HeadlessRun:
         if self._as_json:
             session = self._agent.session
             opened = {"type": "session", "id": session.id, "cwd": session.info.cwd, "model": self._agent.model}
-            print(json.dumps(opened, ensure_ascii=False), file=self._out, flush=True)
+            say_json(opened, file=self._out)
         prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
         if prepared.problem:
             say(prepared.problem, file=self._err)
@@ -96,7 +95,7 @@ class HeadlessRun:
 
     def _tell(self, event: AgentEvent) -> None:
         if self._as_json:
-            print(json.dumps(event_json(event), ensure_ascii=False), file=self._out, flush=True)
+            say_json(event_json(event), file=self._out)
         match event:
             case PermissionAsked(request=request):
                 # Answered from outside the event, as a person would.
