@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -134,14 +135,16 @@ class ToolContext:
     """What a command in the sandbox may change and reach."""
     allow_host: AllowHost | None = None
     """Asks whether a running command may reach a host; None where nobody can be asked."""
-    open_holes: Callable[[Holes, str], Awaitable[Holes | None]] | None = None
+    open_holes: Callable[[Holes, str], Awaitable[Holes | str]] | None = None
     """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
+    recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
+    """Records what happens to some files while it is entered, to any for None; None where nothing is recorded."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
     """Permissions and patterns that the call was allowed; None where nobody decides."""
-    held: bool = False
-    """The call was allowed as a command that a sandbox holds to building and testing."""
+    harmless: bool = False
+    """The call was allowed as a command that only reads."""
     verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 

@@ -83,7 +83,7 @@ async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> 
             text=text if text.strip() or first else "[No new output.]",
             title=f"job {job.id}",
             keep="ends",
-            footer=f"[{_how(state)}]",
+            footer="\n".join(filter(None, [f"[{_how(state)}]", job.note])),
             cut_hint=FILTER_OUTPUT,
             metadata=ToolMetadata(exit_code=state.exit_code),
             is_error=first and bool(state.exit_code),

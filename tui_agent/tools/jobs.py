@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -20,6 +20,9 @@ MAX_ENDED = 50
 
 RING_BYTES = 512 * 1024
 """Newest output of a job that nobody has looked at yet; all of it is stored when the job ends."""
+
+_LOOKED_AT = 20_000
+"""Characters at the end of a job's output in which it says what it lacked."""
 
 FLOOD_PAUSE = 0.25
 """Seconds the reader rests after a burst: nobody watches a job, so a flood may wait."""
@@ -59,6 +62,8 @@ class Job:
         """The blob of all its output, once it has ended."""
         self.told = False
         """Whether the model knows that it has ended."""
+        self.note = ""
+        """What there is to say about it beside its output, once it has ended."""
         self._clock = clock
         self._on_output = on_output
         self._started_at = clock()
@@ -78,7 +83,7 @@ class Job:
             OSError: it could not be started.
         """
         self._process = await start(command, self._take, FLOOD_PAUSE)
-        return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob))
+        return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob, command.ended))
 
     @property
     def state(self) -> JobState:
@@ -144,11 +149,19 @@ class Job:
             self._listener.feed(chunk)
         self._on_output()
 
-    async def _wait(self, process: Started, put_blob: Callable[[bytes], str]) -> None:
+    async def _wait(
+        self,
+        process: Started,
+        put_blob: Callable[[bytes], str],
+        ended: Callable[[str, int | None], Awaitable[str]] | None,
+    ) -> None:
         """Wait for the command and for whatever still holds its output."""
         await process.process.wait()
         await process.pipe.ended.wait()
         process.forget()
+        if ended is not None:
+            code = None if self._stopped else process.process.returncode
+            self.note = await ended(self.tail(_LOOKED_AT), code)
         self._ended_at = self._clock()
         capture, self._capture = self._capture, None
         try:

@@ -5,7 +5,7 @@ import codecs
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,12 +34,17 @@ _TRICKLE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. ``timeout`` is in seconds."""
+    """What to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
+
+    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and says what to add.
+    """
 
     arguments: Sequence[str]
     cwd: Path
     environment: Mapping[str, str]
     timeout: float
+    descriptors: tuple[int, ...] = ()
+    ended: Callable[[str, int | None], Awaitable[str]] | None = None
 
 
 @dataclass(slots=True)
@@ -189,6 +194,7 @@ async def start(command: Command, sink: Callable[[bytes], None], pause: float | 
         process = await asyncio.create_subprocess_exec(
             *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
             stdin=asyncio.subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True,
+            pass_fds=command.descriptors,
         )  # fmt: skip
     except BaseException:
         os.close(reader)

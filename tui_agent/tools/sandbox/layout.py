@@ -1,136 +1,161 @@
-"""What a sandboxed command may touch, and how bubblewrap and sandbox-exec are told. Pure.
-
-Everything is read-only but the project, a private /tmp and what the user adds. Secrets of the home directory are
-hidden. Inside the project stays read-only what other programs run of their own accord: git's hooks and configuration,
-and this program's. A command that runs unasked finds the whole repository read-only and the project's secrets hidden.
-"""
+"""A view as the list of what is put where, and how bubblewrap and sandbox-exec are told. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Literal
-
-SECRETS = (
-    ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".oci", ".password-store", ".terraform.d", ".vault-token",
-    ".netrc", ".git-credentials", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".boto", ".s3cfg", ".Xauthority",
-    ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/git/credentials", ".config/op",
-    ".config/rclone", ".config/sops", ".config/age", ".config/google-chrome",
-    ".config/chromium", ".config/BraveSoftware",
-    ".config/containers/auth.json", ".config/pip/pip.conf", ".config/github-copilot", ".cargo/credentials",
-    ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties", ".mozilla",
-    ".thunderbird", ".local/share/keyrings", ".claude", ".claude.json", ".codex", ".gemini",
-    "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
-    "Library/Application Support/Firefox", ".bash_history", ".zsh_history", ".python_history",
-)  # fmt: skip
-"""Files and directories of the home directory that no build needs."""
-
-SOCKETS = (
-    "/run/user", "/run/docker.sock", "/run/podman", "/run/containerd", "/run/dbus", "/var/run/docker.sock",
-    "/run/snapd.socket", "/run/libvirt",
-)  # fmt: skip
-"""Places of sockets through which other programs can be made to do something outside."""
-
-RUNTIME = Path("/run")
-RUNTIME_KEPT = frozenset(
-    {"current-system", "booted-system", "opengl-driver", "opengl-driver-32", "wrappers", "host", "lock"}
-)
-"""What programs need below ``/run``. The rest is sockets of databases and name services: a network by another name."""
-
-GUARDED = (".git/hooks", ".git/config", ".tui-agent", ".mcp.json")
-"""Paths in the project that programs outside of the sandbox obey."""
-
-KEPT_FROM_BUILDS = (
-    ".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".claude", ".agents",
-)  # fmt: skip
-"""What no build writes to in the project, and what others there run or obey: not to be changed without being asked."""
 
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""
 
-Access = Literal["write", "read", "hide"]
+
+class Put(Enum):
+    """What a command finds at a place."""
+
+    READ = "read"
+    """What is there, read-only."""
+    WRITE = "write"
+    """What is there, to be changed."""
+    EMPTY = "empty"
+    """An empty directory of the command's own."""
+    PRIVATE = "private"
+    """Another directory, of this program's, to be changed."""
+    LAYER = "layer"
+    """What is there, and the command's changes over it."""
+    HIDDEN_FILE = "hidden file"
+    HIDDEN_DIRECTORY = "hidden directory"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """What is put at one place. ``source`` is where it comes from when not from the place itself.
+
+    For a layer ``source`` is the directory of its changes and ``work`` the kernel's beside it.
+    """
+
+    place: Path
+    put: Put
+    source: Path | None = None
+    work: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Paths are absolute, without links, and exist.
-
-    ``temporary`` stands for ``/tmp``, ``empty`` is a file that stands for hidden ones.
-    """
+    """Paths are absolute and exist. ``empty`` is a file that stands for hidden ones, ``proc`` how ``/proc`` is made."""
 
     cwd: Path
-    temporary: Path
     empty: Path
-    writable: tuple[Path, ...]
-    read_only: tuple[Path, ...] = ()
-    hidden_directories: tuple[Path, ...] = ()
-    hidden_files: tuple[Path, ...] = ()
-    absent: tuple[Path, ...] = ()
-    """Places where nothing is and nothing may come to be; the exception to what is said above."""
-    network: bool = False
+    mounts: tuple[Mount, ...]
 
-    def steps(self) -> list[tuple[Path, Access]]:
-        """Return who may do what with which path: what lies deeper comes later and counts."""
-        order: list[tuple[Path, Access]] = [
-            *((path, "write") for path in self.writable),
-            *((path, "read") for path in self.read_only),
-            *((path, "hide") for path in (*self.hidden_directories, *self.hidden_files)),
-        ]
-        return sorted(order, key=lambda step: len(step[0].parts))
+    def ordered(self) -> list[Mount]:
+        """Return the mounts from outside in: what lies deeper is put there later, and counts."""
+        return sorted(self.mounts, key=lambda mount: len(mount.place.parts))
 
 
-def bubblewrap_command(program: str, layout: Layout, command: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line that runs a command in bubblewrap."""
-    files = set(layout.hidden_files)
+class Proc(Enum):
+    """How a command comes by ``/proc``."""
+
+    OWN = "own"
+    OUTER = "outer"
+    """Containers don't let a new one be mounted: processes outside can be seen there, and not be looked into."""
+    NONE = "none"
+
+
+_PROC = {
+    Proc.OWN: ("--proc", "/proc"),
+    Proc.OUTER: ("--ro-bind", "/proc", "/proc"),
+    Proc.NONE: ("--dir", "/proc"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How bubblewrap is called on this machine: what it was tried with is what it is used with."""
+
+    program: str
+    users: bool = True
+    """In a user namespace; without, this program is root with the right to mount."""
+    proc: Proc = Proc.OWN
+    root: bool = True
+    """This program is root, to whom the kernel's settings belong."""
+
+
+def bubblewrap_command(
+    form: Form, layout: Layout, command: Sequence[str], *, own_network: bool = True
+) -> tuple[str, ...]:
+    """Return the command line that runs a command in bubblewrap.
+
+    ``own_network`` gives it a network of its own with nothing in it; without, it keeps that of whoever starts it.
+    """
     mounts: list[str] = []
-    for path, access in layout.steps():
-        match access:
-            case "write":
-                mounts += ["--bind", str(path), str(path)]
-            case "read":
-                mounts += ["--ro-bind", str(path), str(path)]
-            case "hide" if path in files:
-                mounts += ["--ro-bind", str(layout.empty), str(path)]
-            case _:
-                mounts += ["--tmpfs", str(path)]
-    for path in layout.absent:
-        mounts += ["--tmpfs", str(path), "--remount-ro", str(path)]
+    for mount in layout.ordered():
+        mounts += _words(mount, layout.empty)
+    proc = [*_PROC[form.proc]]
+    if form.proc is Proc.OWN and form.root:
+        proc += [word for path in KERNEL for word in ("--ro-bind-try", path, path)]
     return (
-        program,
+        form.program,
+        *(("--unshare-user",) if form.users else ()),
         # Processes of its own only: others' environments hold keys.
-        "--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-        *(() if layout.network else ("--unshare-net",)),
+        "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        *(("--unshare-net",) if own_network else ()),
         "--die-with-parent", "--cap-drop", "ALL",
-        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", str(layout.temporary), "/tmp",  # noqa: S108 - the sandbox's own
-        *(word for path in KERNEL for word in ("--ro-bind-try", path, path)),
-        *mounts,
+        "--dev", "/dev", *proc, *mounts,
         "--chdir", str(layout.cwd), "--", *command,
     )  # fmt: skip
 
 
-def seatbelt_command(program: str, layout: Layout, command: Sequence[str]) -> tuple[str, ...]:
+def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
+    place, source = str(mount.place), str(mount.source or mount.place)
+    words = {
+        Put.READ: ("--ro-bind-try", source, place),
+        Put.WRITE: ("--bind-try", source, place),
+        Put.EMPTY: ("--tmpfs", place),
+        Put.PRIVATE: ("--bind", source, place),
+        Put.LAYER: ("--overlay-src", place, "--overlay", source, str(mount.work), place),
+        Put.HIDDEN_FILE: ("--ro-bind", str(empty), place),
+        Put.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
+        Put.LINK: ("--symlink", source, place),
+    }
+    return words[mount.put]
+
+
+def seatbelt_command(program: str, layout: Layout, command: Sequence[str], port: int = 0) -> tuple[str, ...]:
     """Return the command line that runs a command in sandbox-exec."""
-    return program, "-p", seatbelt_profile(layout), *command
+    return program, "-p", seatbelt_profile(layout, port), *command
 
 
-def seatbelt_profile(layout: Layout) -> str:
-    """Return the profile for sandbox-exec; of its rules the last that fits counts."""
+def seatbelt_profile(layout: Layout, port: int = 0) -> str:
+    """Return the profile for sandbox-exec; of its rules the last that fits counts.
+
+    Args:
+        layout: what may be read and changed; nothing else is.
+        port: of this machine, where the proxy listens; 0 for no network at all.
+    """
     lines = [
         "(version 1)",
         "(allow default)",
-        "(deny file-write*)",
-        _rule("allow", "file-write*", [Path("/dev"), Path("/private/tmp"), layout.temporary]),
+        "(deny file-read* file-write*)",
+        "(allow file-read-metadata)",
+        '(allow file-read* (literal "/"))',
+        '(allow file-write* (subpath "/dev"))',
     ]
-    for path, access in layout.steps():
-        match access:
-            case "write":
-                lines += [_rule("allow", "file-read*", [path]), _rule("allow", "file-write*", [path])]
-            case "read":
-                lines.append(_rule("deny", "file-write*", [path]))
-            case _:
-                lines += [_rule("deny", "file-read*", [path]), _rule("deny", "file-write*", [path])]
-    lines += [_rule("deny", "file-write*", [path]) for path in layout.absent]
-    if not layout.network:
-        lines.append("(deny network*)")
+    for mount in layout.ordered():
+        place = mount.source if mount.put is Put.PRIVATE and mount.source is not None else mount.place
+        match mount.put:
+            case Put.WRITE | Put.PRIVATE | Put.LAYER:
+                lines.append(_rule("allow", "file-read* file-write*", [place]))
+            case Put.READ:
+                lines += [_rule("allow", "file-read*", [place]), _rule("deny", "file-write*", [place])]
+            case Put.HIDDEN_FILE | Put.HIDDEN_DIRECTORY | Put.EMPTY:
+                lines.append(_rule("deny", "file-read* file-write*", [place]))
+            case Put.LINK:
+                pass
+    # Another process on the same Mac may not be asked to do what this one can't.
+    lines += ["(deny network*)", "(deny signal)", "(allow signal (target same-sandbox))"]
+    if port:
+        lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
     return "\n".join(lines)
 
 
