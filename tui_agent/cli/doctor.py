@@ -56,7 +56,7 @@ def run_doctor(arguments: Namespace) -> int:
 def lines_of(finding: Finding) -> list[str]:
     """Return how a finding is shown."""
     first = f"{'✓' if finding.ok else '✗'} {finding.subject:<14} {finding.text}"
-    return [first, *([f"  {'':<14} {finding.advice}"] if finding.advice else [])]
+    return [first, *(f"  {'':<14} {line}" for line in finding.advice.splitlines())]
 
 
 def findings() -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def findings() -> Iterator[Finding]:
     yield from _models(loaded.config)
     yield _trust()
     yield from _extensions(loaded.config)
-    yield _sandbox(loaded.config)
+    yield from _sandbox(loaded.config)
     yield _sessions()
 
 
@@ -188,16 +188,22 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
         yield Finding("MCP server", problem, ok=False)
 
 
-def _sandbox(config: Config) -> Finding:
-    """Say what holds commands back, or that nothing does."""
+def _sandbox(config: Config) -> Iterator[Finding]:
+    """Say what holds commands back and what they see, or that nothing does."""
     sandbox = Sandbox(config.sandbox)
     state = sandbox.state
-    if state.kind is not None:
-        held = "commands change the project only; no network unless asked for; builds and tests run unasked"
-        text = f"{state.kind} ({state.program}): {held}"
-        return Finding("sandbox", text)
-    advice = "Install bubblewrap to have one." if "not installed" in state.reason else ""
-    return Finding("sandbox", f"none: {state.reason}. {UNPROTECTED}", ok=not sandbox.refusal(), advice=advice)
+    match state.kind:
+        case None:
+            text = f"none: {state.reason}. {UNPROTECTED}"
+            yield Finding("sandbox", text, ok=not sandbox.refusal(), advice=state.advice)
+            return
+        case "landlock":
+            text = f"Landlock ({state.program}), which can't open single hosts or repositories: {state.reason}"
+            yield Finding("sandbox", text, ok=False, advice=state.advice)
+        case _:
+            yield Finding("sandbox", f"{state.kind} ({state.program}): commands see the project, and of this machine")
+    for line in sandbox.view_lines():
+        yield Finding("", line)
 
 
 def _sessions() -> Finding:
