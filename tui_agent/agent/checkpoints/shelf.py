@@ -8,7 +8,7 @@ is another one. Nothing is written to the user's repository, and nothing is fetc
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from tui_agent.agent.checkpoints.images import (
     read_image,
 )
 from tui_agent.agent.checkpoints.manifest import Manifest
+from tui_agent.agent.checkpoints.objects import GitObjects
 from tui_agent.tools.own_git import run_git
 
 MAX_SHELF_BYTES = 100_000_000
@@ -63,6 +64,7 @@ class Shelf:
     ) -> None:
         self._root = root
         self._blob = blob
+        self._git = GitObjects(root)
         self._clock = clock
         self._known: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the shelf
@@ -79,7 +81,7 @@ class Shelf:
         missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
         if len(missing) > FEW_FILES:
             objects = self._unmodified()
-            sizes = self._sizes({name for path in missing if (name := objects.get(path))})
+            sizes = self._git.sizes({name for path in missing if (name := objects.get(path))})
             for path in missing:
                 # Another size: git stores it otherwise than it lies there (line endings, large file storage).
                 if (name := objects.get(path)) is not None and sizes.get(name) == manifest[path].size:
@@ -113,12 +115,17 @@ class Shelf:
                 objects[path] = known[1].name
             else:
                 found[path] = _reading(stamp, self._content(known[1]))
-        contents = self._read_objects(set(objects.values()))
+        contents = self._git.read(set(objects.values()))
         for path, name in objects.items():
             data = contents.get(name)
             same = data is not None and len(data) == stamps[path].size
             found[path] = _reading(stamps[path], data if same else None)
         return found
+
+    def object_of(self, path: str, stamp: Stamp) -> str:
+        """Return git's name for a file's content as it was with that stamp; "" where git is not who keeps it."""
+        known = self._known.get(path)
+        return known[1].name if known is not None and known[0] == stamp and isinstance(known[1], _Object) else ""
 
     def _content(self, source: _Copy | _Blob) -> bytes | None:
         if isinstance(source, _Blob):
@@ -176,27 +183,6 @@ class Shelf:
         for row in differing.split(b"\0"):
             objects.pop(os.fsdecode(row), None)
         return objects
-
-    def _sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """Return how large git's objects are."""
-        asked = "".join(f"{name}\n" for name in names)
-        check = "--batch-check=%(objectname) %(objectsize)"
-        output = run_git(self._root, "cat-file", check, text=asked.encode()) if asked else None
-        rows = [row.split() for row in (output or b"").decode().splitlines()]
-        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
-
-    def _read_objects(self, names: Iterable[str]) -> dict[str, bytes]:
-        asked = "".join(f"{name}\n" for name in names)
-        output = run_git(self._root, "cat-file", "--batch", text=asked.encode()) if asked else None
-        found: dict[str, bytes] = {}
-        at = 0
-        while output is not None and (end := output.find(b"\n", at)) >= 0:
-            name, kind, *size = output[at:end].decode().split()
-            at = end + 1
-            if kind == "blob" and size:
-                found[name] = output[at : at + int(size[0])]
-                at += int(size[0]) + 1
-        return found
 
 
 def _reading(stamp: Stamp, data: bytes | None) -> Reading:
