@@ -35,6 +35,9 @@ def git(folder: Path, *arguments: str) -> None:
         "git diff | wc -l",
         "git diff HEAD --stat -- src",
         "git show HEAD",
+        "git log -p -3 -- src/app.py | head -120",
+        "git grep -n text src",
+        "git rev-list --count HEAD~1..HEAD",
         "git --no-pager log --graph --all --format='%h %an %s'",
         "cat nothing.txt 2>/dev/null",
         "pwd; whoami; uname -a; date +%Y-%m-%d; nproc",
@@ -81,8 +84,8 @@ def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
         # Secrets and the repository's own settings.
         "cat .env", "cat ./.env", "cat src/../.env", "cat .ENV", "head keys/server.pem", "grep -r KEY keys", "rg KEY .",
         "cat .git/config", "cat .GIT/config", "ls .git", "env", "printenv", "export", "export -p", "declare -x", "set",
-        "git remote -v", "git config --list", "echo $HOME", "echo \"$PATH\"", "cat <<< x", "git show HEAD:.env",
-        "git show :.env", "git log -p", "git grep KEY", "git diff --no-index README.md .env", "git log --format='%GG'",
+        "git remote -v", "git config --list", "echo $HOME", 'echo "$PATH"', "cat <<< x", "git show HEAD:.env",
+        "git show :.env", "git log -p --all", "git log -p main", "git grep -O KEY", "git grep KEY HEAD", "git grep -e KEY", "git diff --no-index README.md .env", "git log --format='%GG'",
         "git -C src status", "git -c core.pager=id log", "git diff --ext-diff", "git log -U3",
         # Everything a shell does beyond words, pipes and ends.
         "ls $(id)", "ls `id`", "ls > out", "ls >> README.md", "ls 2> err", "ls &> out", "ls &", "(ls)", "{ ls; }", "! ls",
@@ -172,8 +175,12 @@ def test_git_shows_no_secret_that_was_committed(tmp_path: Path, name: str) -> No
         ["git", "rev-parse", f"HEAD:{name}"], cwd=project, check=True, capture_output=True, text=True
     ).stdout.strip()
     (project / name).write_text("KEY=changed\n")
-    for command in ("git diff", "git show", "git show HEAD", "git diff HEAD~1", f"git show {contents}"):
+    for command in ("git show", "git show HEAD", "git diff HEAD~1", "git log -p", "git log -p -1 -- .", "git grep KEY"):
         assert not is_free(command, project, project), command
+    assert not is_free(f"git show {contents}", project, project)
+    assert not is_free("git diff", project, project)
+    for command in ("git show HEAD -- src", "git log -p -- src", "git diff -- src"):
+        assert is_free(command, project, project), command
     for command in ("git show --stat HEAD", "git diff --name-only", "git log --oneline", "git status"):
         assert is_free(command, project, project), command
 

@@ -1,7 +1,7 @@
 """The gate every call goes through: asks the rules and the mode, and the user where those say so."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from tui_agent.agent.permissions import (
     Rule,
     decide_in_mode,
     edited,
+    is_named,
     is_refused_by_plan,
-    reason_for,
+    reasons_for,
     refusal_of_tool,
     session_rules,
     view_in_mode,
@@ -33,11 +34,20 @@ from tui_agent.tools.sandbox.view import EVERY_HOST, Holes, View
 class Gate:
     """Decides for one session, and keeps what the user allowed in it."""
 
-    def __init__(self, ports: AgentPorts, channel: EventChannel, questions: Questions, mode: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        ports: AgentPorts,
+        channel: EventChannel,
+        questions: Questions,
+        mode: Callable[[], str],
+        said: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """Make the gate; ``said`` tells what the user wrote in the session."""
         self._ports = ports
         self._channel = channel
         self._questions = questions
         self._mode = mode
+        self._said = said
         # Calls that run side by side ask one after the other: what one answer allows, the next need not ask.
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
@@ -86,8 +96,15 @@ class Gate:
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
-        """Return the rule that decides a need now."""
-        return decide_in_mode(need, self.rules(), self._mode(), tool)
+        """Return the rule that decides a need now.
+
+        A page whose address the user wrote is theirs to have read: such an address carries nothing of the project.
+        """
+        rule = decide_in_mode(need, self.rules(), self._mode(), tool)
+        asks = rule.action is Action.ASK and rule.source == "default"
+        if asks and need.permission is Permission.WEBFETCH and is_named(need.pattern, self._said()):
+            return Rule("webfetch", need.pattern, Action.ALLOW, literal=True)
+        return rule
 
     def view(self) -> View:
         """Return what commands in the sandbox may change and reach now."""
@@ -161,7 +178,13 @@ class Gate:
         return asked
 
     async def _ask(
-        self, call_id: str, tool: Tool[Any], arguments: ToolInput, asked: list[tuple[PermissionNeed, Rule]], *, again: bool
+        self,
+        call_id: str,
+        tool: Tool[Any],
+        arguments: ToolInput,
+        asked: list[tuple[PermissionNeed, Rule]],
+        *,
+        again: bool,
     ) -> str | None:
         offered = session_rules(asked)
         answer = await self._questions.ask(
@@ -170,7 +193,7 @@ class Gate:
                 tool=tool.name,
                 title=tool.title(arguments),
                 needs=tuple(need for need, _rule in asked),
-                reason=" and ".join(dict.fromkeys(reason_for(need, rule) for need, rule in asked)),
+                reason=reasons_for(asked),
                 rules=tuple(str(rule) for rule in offered),
                 command=str(getattr(arguments, "command", "")),
                 again=again,

@@ -7,7 +7,7 @@ else runs in the order the model asked.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -37,6 +37,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     ToolStatus,
+    UserEntry,
 )
 from tui_agent.session.session import Session
 from tui_agent.tools.arguments import parse_arguments
@@ -93,7 +94,7 @@ class ToolRunner:
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
         self._mode = mode
-        self.gate = Gate(ports, channel, questions, mode)
+        self.gate = Gate(ports, channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
         self.jobs: Jobs | None = None
         self.recorder: Recorder | None = None
@@ -133,6 +134,11 @@ class ToolRunner:
         """Wait for interrupted calls to end their processes."""
         if self._leftovers:
             await asyncio.wait(self._leftovers, timeout=2)
+
+    def _said(self) -> list[str]:
+        """Return what the user wrote in the session."""
+        path = self._session.active_path()
+        return [entry.text for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None]
 
     # -- one call -------------------------------------------------------------------------------------------
 
@@ -210,11 +216,20 @@ class ToolRunner:
             holes |= Holes(hosts=frozenset({EVERY_HOST}))
         context.view = self.gate.view().opened(holes)
 
+        refused: dict[str, str] = {}
+
         async def open_holes(wanted: Holes, _command: str) -> Holes | str:
-            return await self.gate.open_holes(call.part.call_id, tool, arguments, wanted, context)
+            # Nobody is asked twice about a host: the command waited for the answer.
+            unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
+            if refused and not unasked:
+                return next(iter(refused.values()))
+            return await self.gate.open_holes(call.part.call_id, tool, arguments, unasked, context)
 
         async def allow_host(host: str, _port: int) -> bool:
-            return isinstance(await open_holes(Holes(hosts=frozenset({host})), command), Holes)
+            answer = await open_holes(Holes(hosts=frozenset({host})), command)
+            if isinstance(answer, str):
+                refused[host] = answer
+            return isinstance(answer, Holes)
 
         context.open_holes, context.allow_host = open_holes, allow_host
 

@@ -26,6 +26,7 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "cat-file": (),
     "diff": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
     "diff-files": ("--ignore-submodules=all",),
+    "log": ("--no-ext-diff", "--no-textconv", "--no-renames"),
     "ls-files": (),
     "show": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
     "status": ("--ignore-submodules=all", "--no-renames"),

@@ -1,7 +1,7 @@
 """Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure."""
 
 from tui_agent.agent.permissions.always import edited, session_rules
-from tui_agent.agent.permissions.decisions import decide, reason_for, refusal_of_tool
+from tui_agent.agent.permissions.decisions import decide, is_named, reason_for, reasons_for, refusal_of_tool
 from tui_agent.agent.permissions.modes import (
     CYCLE,
     MODE_HELP,
@@ -38,10 +38,12 @@ __all__ = [
     "decide",
     "decide_in_mode",
     "edited",
+    "is_named",
     "is_refused_by_plan",
     "next_mode",
     "parse_rule",
     "reason_for",
+    "reasons_for",
     "refusal_of_tool",
     "resumed_mode",
     "rules_from_table",

@@ -5,6 +5,7 @@ what a rule denies stays denied unless a flag of this very run allows it, and a 
 the ordinary (secrets, the files that rule the program itself, commands that can't be understood).
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
@@ -59,6 +60,13 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     return not (need.unclear and any(rule.is_about(Permission.BASH.value) for rule in against))
 
 
+def is_named(address: str, said: Iterable[str]) -> bool:
+    """Whether an address stands in a text as it is, with nothing added that could carry something along."""
+    bare = address.rstrip("/")
+    end = r"(?=/?(?:[\s<>\"')\]},;!?]|[.:](?:\s|$)|$))"
+    return any(re.search(re.escape(bare) + end, text) for text in said)
+
+
 def holds_secrets(need: PermissionNeed) -> bool:
     """Whether a file is read that usually holds keys, or was found to."""
     return need.permission is Permission.READ and (need.secret or is_sensitive(PurePath(need.pattern)))
@@ -82,6 +90,21 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     if holds_secrets(need) or is_protected(need):
         return rule.source != "default" and (rule.pattern != "*" or meant)
     return True
+
+
+def reasons_for(asked: Iterable[tuple[PermissionNeed, Rule]]) -> str:
+    """Say in a few words why a call is asked about; commands that want the same are named together."""
+    found: dict[str, list[str]] = {}
+    for need, rule in asked:
+        changed = bool(need.changes) and not holds_secrets(need) and not is_protected(need)
+        what = " and ".join(map(_CHANGED.__getitem__, need.changes)) if changed else reason_for(need, rule)
+        found.setdefault(what, []).append(_program(need) if changed else "")
+    told = []
+    for what, programs in found.items():
+        named = list(dict.fromkeys(filter(None, programs)))
+        wants = "wants" if len(named) == 1 else "want"
+        told.append(f"{' and '.join(named)} {wants} to change {what}" if named else what)
+    return ", and ".join(told)
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:

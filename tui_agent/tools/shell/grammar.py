@@ -87,7 +87,7 @@ def _below(path: Path, place: Place) -> list[str]:
 
 
 def _file(text: str, place: Place) -> bool:
-    """A file to be shown: a regular one that holds no secret, by its path or what is in it. A missing one shows nothing."""
+    """A file to be shown: a regular one that holds no secret, by its path or by what is in it, or a missing one."""
     path = place.inside(text) if is_listable(text, place) else None
     if path is None or any(map(is_sensitive, _below(path, place))) or file_holds_secret(path):
         return False
@@ -263,7 +263,7 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             if path is None or not path.is_dir() or not ends <= {"&&", "|", ""} or "|" in {before, end}:
                 return False
             place = Place(place.project, path)
-        elif not _is_installed(words[0], place.project) or not _admits(words, place):
+        elif not _is_the_systems(words[0], place.project) or not _admits(words, place):
             return False
         before = end
     return True
@@ -314,9 +314,11 @@ def _find(words: Sequence[str], place: Place) -> bool:
     return all(_FIND.fullmatch(f"{test}={next(tests, '') if _FIND_TAKES.fullmatch(test) else ''}") for test in tests)
 
 
-def _is_installed(program: str, project: Path) -> bool:
-    """Return whether a name stands for a program that the project did not bring along."""
+def _is_the_systems(program: str, project: Path) -> bool:
+    """Return whether a name stands for a program that the project did not bring along, or for none."""
     if program in _BUILTINS:
         return True
     found = shutil.which(program)
-    return found is not None and os.path.isabs(found) and not Path(os.path.realpath(found)).is_relative_to(project)  # noqa: PTH117 - a text
+    if found is None:
+        return True
+    return os.path.isabs(found) and not Path(os.path.realpath(found)).is_relative_to(project)  # noqa: PTH117 - a text

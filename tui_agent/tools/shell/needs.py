@@ -109,14 +109,17 @@ class _Judge:
                 yield PermissionNeed(Permission.BASH, text, text, "command", unclear=f"{name} may change what runs")
         for redirect in script.redirects:
             yield from self._redirect(redirect)
+        writes = any(redirect.writes and redirect.target.value not in HARMLESS_DEVICES for redirect in script.redirects)
         for simple in script.commands:
             if simple.words:
-                yield from self._simple(simple)
+                yield from self._simple(simple, writes=writes)
 
-    def _simple(self, simple: Simple) -> Iterator[PermissionNeed]:
+    def _simple(self, simple: Simple, *, writes: bool) -> Iterator[PermissionNeed]:
+        """Yield what one command needs. With a file to write to, what it says is no longer without consequence."""
         ground = self._moving if simple.words[0].value == "cd" else self._ground
         text = simple.source.partition("<<")[0] if simple.fed else simple.source
-        free = not simple.assignments and all(is_free(text, folder, ground.project) for folder in ground.folders)
+        plain = not writes and not simple.assignments
+        free = plain and all(is_free(text, folder, ground.project) for folder in ground.folders)
         yield _need(simple, harmless=free)
         if not free:
             yield from self._places(simple.words)

@@ -220,14 +220,16 @@ class _Reader:
             case "word" | "number" | "variable_name" | "special_variable_name":
                 if node.children or not _PLAIN.fullmatch(text):
                     self._problem("it holds a word that can't be read")
-                # ``{}`` stands for a file's name in find and xargs; the shell leaves it alone.
-                if "{" in text.replace("{}", "") or "}" in text.replace("{}", ""):
+                if "{" in text or "}" in text:
                     self._problem("it holds braces that can't be read")
                 yield unquoted(text), has_glob(text)
             case "raw_string":
                 yield text[1:-1], False
             case "string":
                 yield from self._string(node)
+            case "concatenation" if text == "{}":
+                # It stands for a file's name in find and xargs; the shell leaves it alone.
+                yield text, False
             case "concatenation" | "command_name":
                 self._gaps(node, _JOINED)
                 for child in node.children:

@@ -7,6 +7,7 @@ a repository whose settings, line by line, are of a kind that is named here.
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.inside import read_regular
@@ -43,38 +44,63 @@ _SWITCHES = {
     "status": r"-s|-b|-sb|--short|--branch|--porcelain(?:=v[12])?|-uno|--untracked-files=no",
     "diff": rf"{_NAMES}|{_PLAIN}|-U\d{{1,4}}|-w|-b|--word-diff|--check",
     "show": rf"{_NAMES}|{_PLAIN}|-U\d{{1,4}}|{_FORMAT}",
-    "log": rf"{_NAMES}|{_PLAIN}|{_FORMAT}|-\d{{1,6}}|-n\d{{1,6}}|--max-count=\d{{1,6}}|--graph|--all|--decorate"
+    "grep": r"-[nliwcFE]{1,4}",
+    "log": rf"{_NAMES}|{_PLAIN}|{_FORMAT}|-p|-\d{{1,6}}|-n\d{{1,6}}|--max-count=\d{{1,6}}|--graph|--all|--decorate"
     r"|--(?:no-)?merges|--reverse|--date=(?:short|iso|relative)|--(?:since|until|after|before|author|grep)=[ -~]*",
     "branch": r"-a|-r|-v|-vv|--show-current|--all|--list",
     "rev-parse": r"--abbrev-ref|--short|--show-toplevel|--is-inside-work-tree|--show-prefix",
+    "rev-list": r"--count",
     "ls-files": r"-m|-o|-d|--others|--exclude-standard|--modified",
 }
-_WITH_REVISIONS = frozenset({"diff", "show", "log", "rev-parse"})
-_WITH_CONTENTS = frozenset({"diff", "show"})
+_ONLY_NAMES = re.compile(f"{_NAMES}|{_PLAIN}|{_FORMAT}", re.ASCII)
+_WITH_REVISIONS = frozenset({"diff", "show", "log", "rev-parse", "rev-list"})
+_LOGGED = re.compile(rf"{_NAMES}|{_PLAIN}|{_FORMAT}|-p|-\d{{1,6}}", re.ASCII)
+"""Switches of ``git log`` that leave it at the commits before ``HEAD``."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A git command in one of the known forms."""
+
+    name: str
+    switches: tuple[str, ...]
+    revisions: tuple[str, ...]
+    paths: tuple[str, ...]
+
+    @property
+    def shows_contents(self) -> bool:
+        """Whether what is in files is shown, not their names only."""
+        if self.name not in {"diff", "show", "grep"} and not (self.name == "log" and "-p" in self.switches):
+            return False
+        names = any(re.fullmatch(_NAMES, switch, re.ASCII) for switch in self.switches)
+        return not (names and all(map(_ONLY_NAMES.fullmatch, self.switches)))
 
 
 def is_reading(words: Sequence[str], place: Place) -> bool:
     """Return whether git, given these words, only reads and shows no secret. Looks at files, and runs our own git."""
-    name, *rest = words[1:] if words[:1] == ("--no-pager",) else words or ("",)
-    if name not in _SWITCHES or not is_plain(place):
+    asked = _read(words, place)
+    if asked is None or not all(is_listable(path, place) for path in asked.paths) or not is_plain(place):
         return False
+    return not asked.shows_contents or _shows_no_secret(asked, place)
+
+
+def _read(words: Sequence[str], place: Place) -> _Asked | None:
+    """Return what git is asked, None for what has none of the known forms."""
+    name, *rest = words[1:] if words[:1] == ("--no-pager",) else words or ("",)
     at = rest.index("--") if "--" in rest else len(rest)
     switches = [word for word in rest[:at] if word.startswith("-")]
     operands = [word for word in rest[:at] if not word.startswith("-")]
+    if name == "grep":
+        # What is searched for.
+        operands = operands[1:]
     there = [word for word in operands if os.path.lexists(place.folder / word)]
-    revisions = [word for word in operands if word not in there and _REVISION.fullmatch(word)]
-    paths = [*there, *rest[at + 1 :]]
-    if len(revisions) + len(there) != len(operands):
-        return False
-    if not all(re.fullmatch(_SWITCHES[name], switch, re.ASCII) for switch in switches):
-        return False
-    if (revisions and name not in _WITH_REVISIONS) or (paths and name == "branch"):
-        return False
-    if not all(is_listable(path, place) for path in paths):
-        return False
-    only_names = re.compile(f"{_NAMES}|{_PLAIN}|{_FORMAT}", re.ASCII).fullmatch
-    names = any(re.fullmatch(_NAMES, switch, re.ASCII) for switch in switches) and all(map(only_names, switches))
-    return name not in _WITH_CONTENTS or names or _shows_no_secret(name, switches, revisions, place)
+    revisions = [word for word in operands if word not in there]
+    known = _SWITCHES.get(name)
+    if known is None or not all(re.fullmatch(known, switch, re.ASCII) for switch in switches):
+        return None
+    if revisions and not (name in _WITH_REVISIONS and all(map(_REVISION.fullmatch, revisions))):
+        return None
+    return _Asked(name, tuple(switches), tuple(revisions), (*there, *rest[at + 1 :]))
 
 
 def is_plain(place: Place) -> bool:
@@ -96,17 +122,18 @@ def is_plain(place: Place) -> bool:
     return staged is not None and not any(row.startswith(b"160000 ") for row in staged.split(b"\0"))
 
 
-def _shows_no_secret(name: str, switches: Sequence[str], revisions: Sequence[str], place: Place) -> bool:
-    """Whether no file that the same command would show is one that usually holds secrets."""
-    if not all(map(_COMMIT.fullmatch, revisions)):
+def _shows_no_secret(asked: _Asked, place: Place) -> bool:
+    """Whether no file that is shown is one that usually holds secrets: our own git names all that may be."""
+    logged = asked.name != "log" or all(map(_LOGGED.fullmatch, asked.switches))
+    if not logged or not all(map(_COMMIT.fullmatch, asked.revisions)):
         return False
-    cached = [switch for switch in switches if switch in {"--cached", "--staged"}]
-    more = ("--format=", "-m") if name == "show" else ()
-    # What is no commit, such as the name of a file's contents, is refused by ``^{commit}``.
-    commits = [f"{revision}^{{commit}}" for revision in revisions]
-    options = ("--name-only", "-z", *more, *cached)
-    found = run_git(place.project, name, *options, *commits, "--")
-    if found is None:
-        return False
-    names = found.decode("utf-8", "replace").replace("\n", "\0").split("\0")
-    return not any(is_sensitive(part) for path in names for part in Path(path).parts)
+    command = ["ls-files", "-z"]
+    if asked.name != "grep":
+        cached = [switch for switch in asked.switches if switch in {"--cached", "--staged"}]
+        merges = [] if asked.name == "diff" else ["--format=", "-m"]
+        # What is no commit, such as the name of a file's contents, is refused by ``^{commit}``.
+        commits = [f"{revision}^{{commit}}" for revision in asked.revisions]
+        command = [asked.name, "--name-only", "-z", *merges, *cached, *commits]
+    found = run_git(place.folder, *command, "--", *asked.paths)
+    names = (found or b"").decode("utf-8", "replace").replace("\n", "\0").split("\0")
+    return found is not None and not any(is_sensitive(part) for path in names for part in Path(path).parts)
