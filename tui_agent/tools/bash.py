@@ -143,7 +143,7 @@ class _Contained:
     async def _once(self, view: View) -> tuple[Output, Holes | None]:
         run = Run()
         context = self.context
-        async with self._recorded(view):
+        async with self._recorded(view, live=False):
             launch = await self._launched(view, live=False)
             try:
                 await run_command(self._command(launch), context.report, run)
@@ -160,7 +160,12 @@ class _Contained:
         return output, outcome.wanted
 
     async def _in_background(self, view: View) -> ToolResult:
-        launch = await self._launched(view, live=view.writes is not Writes.NOTHING or view.changes_sources)
+        # What goes on works on the project itself, to follow what changes there. In plan mode nothing does.
+        live = view.writes is not Writes.NOTHING or view.changes_sources
+        async with self._recorded(view, live=live):
+            return await self._started(await self._launched(view, live=live))
+
+    async def _started(self, launch: Launch) -> ToolResult:
         command = self._command(launch)
 
         async def ended(said: str, code: int | None) -> str:
@@ -183,13 +188,14 @@ class _Contained:
 
     def _command(self, launch: Launch) -> Command:
         return Command(
-            launch.arguments, self.context.cwd, launch.environment, _timeout(self.arguments), launch.descriptors
-        )
+            launch.arguments, self.context.cwd, launch.environment, _timeout(self.arguments), launch.descriptors,
+            gone=launch.gone if launch.ends_whole else None,
+        )  # fmt: skip
 
     @contextlib.asynccontextmanager
-    async def _recorded(self, view: View) -> AsyncIterator[None]:
+    async def _recorded(self, view: View, *, live: bool) -> AsyncIterator[None]:
         """Have the whole project watched where a command works on it itself; what a layer changes is told by it."""
-        layered = await asyncio.to_thread(self.sandbox.is_layered, self.context.project, view)
+        layered = not live and await asyncio.to_thread(self.sandbox.is_layered, self.context.project, view)
         if layered or not view.changes_sources or self.context.recorded is None:
             yield
             return

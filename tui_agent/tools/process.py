@@ -45,6 +45,8 @@ class Command:
     timeout: float
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
+    gone: Callable[[], Awaitable[None]] | None = None
+    """Waits, once its own process has ended, until all others have as well; None where they may stay."""
 
 
 @dataclass(slots=True)
@@ -223,8 +225,13 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
     try:
         async with asyncio.timeout(command.timeout):
             await started.process.wait()
+            if command.gone is not None:
+                await command.gone()
         await started.pipe.finish()
-        await _let_go(started, run)
+        if command.gone is None:
+            await _let_go(started, run)
+        else:
+            started.forget()
     except BaseException as error:
         run.timed_out = isinstance(error, TimeoutError)
         await asyncio.shield(started.stop())

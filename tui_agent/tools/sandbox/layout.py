@@ -82,11 +82,16 @@ class Form:
 
 
 def bubblewrap_command(
-    form: Form, layout: Layout, command: Sequence[str], *, own_network: bool = True
+    form: Form, layout: Layout, command: Sequence[str], *, own_network: bool = True, info: int = -1
 ) -> tuple[str, ...]:
     """Return the command line that runs a command in bubblewrap.
 
-    ``own_network`` gives it a network of its own with nothing in it; without, it keeps that of whoever starts it.
+    Args:
+        form: how bubblewrap is called here.
+        layout: what is put where.
+        command: what to run.
+        own_network: it has a network of its own with nothing in it; without, that of whoever starts it.
+        info: the descriptor to which bubblewrap writes which process is the first inside; -1 for none.
     """
     mounts: list[str] = []
     for mount in layout.ordered():
@@ -100,6 +105,7 @@ def bubblewrap_command(
         # Processes of its own only: others' environments hold keys.
         "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         *(("--unshare-net",) if own_network else ()),
+        *(("--info-fd", str(info)) if info >= 0 else ()),
         "--die-with-parent", "--cap-drop", "ALL",
         "--dev", "/dev", *proc, *mounts,
         "--chdir", str(layout.cwd), "--", *command,

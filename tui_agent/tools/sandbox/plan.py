@@ -40,6 +40,11 @@ class Room:
         """A file that stands for hidden ones."""
         return self.place / "empty"
 
+    @property
+    def home(self) -> Path:
+        """A home directory, where nothing can be put in the place of the user's."""
+        return self.place / "home"
+
     def temporary(self, place: Path) -> Path:
         """Return what is put in the place of a directory for temporary files."""
         return self.place / place.as_posix().strip("/").replace("/", "-")
@@ -107,7 +112,9 @@ class ViewPlan:
             yield Mount(place, Put.PRIVATE, self.room.temporary(place))
         if not mac:
             yield Mount(Path("/run"), Put.EMPTY)
-        if machine.home != Path("/") and not machine.home.is_relative_to(root):
+        if self.kind != "bubblewrap":
+            yield Mount(machine.home, Put.PRIVATE, self.room.home)
+        elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, Put.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
             yield Mount(machine.cache, Put.PRIVATE, self.room.cache / "cache")

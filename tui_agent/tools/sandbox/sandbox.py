@@ -5,6 +5,8 @@ import contextlib
 import fcntl
 import fnmatch
 import hashlib
+import json
+import logging
 import os
 import shutil
 import subprocess
@@ -40,7 +42,11 @@ from tui_agent.tools.sandbox.survey import OUTPUT_DIRECTORIES, Survey, is_output
 from tui_agent.tools.sandbox.view import AllowHost, Holes, View, Writes
 from tui_agent.tools.settings import SandboxSettings
 
+log = logging.getLogger(__name__)
+
 UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
+
+_INFO_BYTES = 4_096
 
 MAX_MOUNTS = 400
 """Places in a project that are treated in a way of their own; with more, nothing in it runs unasked."""
@@ -72,6 +78,25 @@ class Launch:
     """Descriptors that end with the launch."""
     made: tuple[Path, ...] = ()
     """What was made to have a place for something, and goes again when it is still empty."""
+    info: int = -1
+    """Where bubblewrap has written which process is the first inside."""
+
+    @property
+    def ends_whole(self) -> bool:
+        """Whether nothing of the command can stay behind."""
+        return self.info >= 0
+
+    async def gone(self) -> None:
+        """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
+        if self.info < 0:
+            return
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            first = int(json.loads(os.read(self.info, _INFO_BYTES))["child-pid"])
+            process = os.pidfd_open(first)
+            try:
+                await _readable(process)
+            finally:
+                os.close(process)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +105,17 @@ class Outcome:
 
     wanted: Holes | None = None
     note: str = ""
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a descriptor can be read from."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 class Sandbox:
@@ -105,6 +141,7 @@ class Sandbox:
         self._machine: tuple[Mapping[str, str], Machine] | None = None
         self._layer_parents: dict[Path, Path | None] = {}
         self._lock = threading.Lock()
+        self._ready: dict[Path, asyncio.Task[None]] = {}
         self._network: _Network | None = None
         self._network_lock: asyncio.Lock | None = None
 
@@ -188,6 +225,23 @@ class Sandbox:
 
     # -- running a command ----------------------------------------------------------------------------------------
 
+    def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
+        """Look at the machine and the project now, in the background: the first command need not wait for it."""
+        if project not in self._ready and self.settings.mode != "off":
+            self._ready[project] = asyncio.get_running_loop().create_task(self._look(project, dict(environment)))
+
+    async def _look(self, project: Path, environment: dict[str, str]) -> None:
+        try:
+            if await asyncio.to_thread(lambda: self.active):
+                await self._own_network()
+                await asyncio.to_thread(self._known, project, environment)
+        except OSError as error:
+            log.warning("the sandbox could not get ready: %s", error)  # the first command tells what is wrong
+
+    def _known(self, project: Path, environment: Mapping[str, str]) -> None:
+        self._plan(Wish(project.resolve(), project.resolve(), View(), environment=environment))
+        self.is_layered(project, View())
+
     async def launch(  # noqa: PLR0913 - what a command is, and what it is given
         self,
         command: Sequence[str],
@@ -240,6 +294,7 @@ class Sandbox:
         """
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
+        await launch.gone()
         notes: list[str] = []
         wanted = Holes(hosts=frozenset(launch.gateway.refused))
         try:
@@ -259,6 +314,8 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """Let go of the network; commands that still run lose their way out."""
+        if self._ready:
+            await asyncio.wait(self._ready.values())
         if self._network is not None:
             network, self._network = self._network, None
             await network.proxy.aclose()
@@ -314,10 +371,12 @@ class Sandbox:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
-                words = bubblewrap_command(self._form, layout, command, own_network=network is None)
+                launch.info, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                launch.owned += (launch.info, told)
+                words = bubblewrap_command(self._form, layout, command, own_network=network is None, info=told)
                 own = network.own if network is not None else None
                 launch.arguments = (*own.joining(), *words) if own is not None else words
-                launch.descriptors = own.descriptors if own is not None else ()
+                launch.descriptors = (told, *(own.descriptors if own is not None else ()))
             case "sandbox-exec":
                 port = network.proxy.port if network is not None else 0
                 launch.arguments = seatbelt_command(self.state.program, layout, command, port)
@@ -454,8 +513,9 @@ class Sandbox:
     def _place(self) -> Path:
         place = Path(tempfile.mkdtemp(prefix="tui-agent-sandbox-")).resolve()
         weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
-        for name in (*(Room(place).temporary(path).name for path in TEMPORARY), "home"):
-            (place / name).mkdir()
+        room = Room(place)
+        for directory in (*map(room.temporary, TEMPORARY), room.home):
+            directory.mkdir()
         (place / "empty").touch()
         return place
 
@@ -471,8 +531,7 @@ class Sandbox:
             private = self._cache_of(root)
             cache = private / "cache" if private is not None else self._place / "tmp" / "cache"
             found["XDG_CACHE_HOME"] = str(cache)
-            if self.state.kind == "landlock":
-                found |= self._at_home_elsewhere(environ)
+            found |= self._at_home_elsewhere(environ)
         # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
         found.setdefault(_SETTLED, str(cache / "pycache"))
         return found
@@ -482,7 +541,7 @@ class Sandbox:
         home = self._machine_of(environ).home
         named = {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}
         settings = {"GIT_CONFIG_GLOBAL": str(home / ".gitconfig")} if (home / ".gitconfig").is_file() else {}
-        return {**named, **settings, "HOME": str(self._place / "home")}
+        return {**named, **settings, "HOME": str(Room(self._place).home)}
 
     def _short(self, paths: Iterable[Path]) -> list[str]:
         return [

@@ -71,8 +71,8 @@ class View:
 
     @property
     def changes_sources(self) -> bool:
-        """Whether files can change that a checkpoint would have to take back."""
-        return self.writes is Writes.PROJECT or self.holes.sources
+        """Whether files can change that a checkpoint would have to take back; git changes them with the repository."""
+        return self.writes is Writes.PROJECT or self.holes.sources or self.holes.repository
 
     def opened(self, holes: Holes) -> "View":
         """Return this view with more holes."""
