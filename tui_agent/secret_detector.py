@@ -142,7 +142,7 @@ _RULES = (
     _Rule("client secret", ("8Q~",), re.compile(r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])")),
     _Rule(
         "database credentials",
-        ("mongodb", "://"),
+        ("://",),
         re.compile(r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
     ),
     _Rule(
