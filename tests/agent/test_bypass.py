@@ -1,4 +1,4 @@
-"""Nothing slips past the rules where there is no sandbox: a corpus of attempts, each of which has to ask or be refused."""
+"""Nothing slips past the rules without a sandbox: a corpus of attempts, each of which has to ask or be refused."""
 
 from dataclasses import replace
 from pathlib import Path

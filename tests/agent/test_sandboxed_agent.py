@@ -203,7 +203,7 @@ async def test_an_answer_for_the_project_is_kept_as_the_user_changed_it(tmp_path
     kept: list[Rule] = []
     answer = PermissionAnswer(Decision.PROJECT, patterns=("make test*",))
     client = ScriptedClient([command("make test"), command("make test-all"), Reply("Done.")])
-    harness = make_agent(tmp_path, client, answer=answer, keep_here=lambda rule: kept.append(rule))
+    harness = make_agent(tmp_path, client, answer=answer, keep_here=kept.append)
     await harness.say("go")
     assert [(str(rule), rule.source) for rule in kept] == [("allow bash: make test*", "here")]
     assert len(requests(harness)) == 1

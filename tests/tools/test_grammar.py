@@ -58,15 +58,18 @@ def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
         "make version", "printf '.shell id' | sqlite3 version", "pytest -v", "ninja -v", "nox -v", "flake8 --version",
         "rake version", "gradle version", "tox -v", "curl version", "tmux -v", "python3 --version", "cargo --version",
         # A dash is an operand to some programs.
-        "cat README.md | uniq - FILE", "uniq - README.md", "uniq README.md src/app.py", "xxd - FILE", "xxd README.md FILE",
+        "cat README.md | uniq - FILE", "uniq - README.md", "uniq README.md src/app.py", "xxd - FILE",
+        "xxd README.md FILE",
         "cat -", "head -n1 -", "sort -", "diff - README.md", "grep x -",
         # Subcommands that look harmless.
         "tmux ls \\; run-shell id", "tmux ls ';' send-keys x", "tmux ls -F '#(id)'", "pip freeze -r /etc/shadow",
         "pnpm ls", "npm ls", "kubectl version --kubeconfig=./evil", "pip list -o", "gem list -r",
         # Patterns mean to a shell what they mean to nobody else.
-        "cat .[^x]nv", "cat .[[:alpha:]]nv", "cat .[[=e=]]nv", "head .[^.]*", "ls *", "cat src/?pp.py", "cat {README.md,.env}",
+        "cat .[^x]nv", "cat .[[:alpha:]]nv", "cat .[[=e=]]nv", "head .[^.]*", "ls *", "cat src/?pp.py",
+        "cat {README.md,.env}",
         # Switches that undo others, and long ones that are shortened.
-        "rg -t py -g '*' X src", "rg --type-add 'py:*' -t py X src", "rg -g '*' X", "rg --iglob='*' X src", "rg --pre x X src",
+        "rg -t py -g '*' X src", "rg --type-add 'py:*' -t py X src", "rg -g '*' X", "rg --iglob='*' X src",
+        "rg --pre x X src",
         "grep -rn --include='*.py' --inclu='.*' X .", "grep -rn X .", "grep -R X src", "grep -f README.md src/app.py",
         "sort --outp=src/app.py README.md", "sort -o README.md README.md", "sort -T . README.md", "ls --recursive",
         "wc --files0-from=README.md", "du --files0-from=x", "date -s 2020-01-01", "date 0101", "file -f README.md",
@@ -78,20 +81,26 @@ def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
         "find -H src/up -type f", "find -L .", "find . -delete", "find . -fprint README.md", "find . -newer .env -ls",
         "find . -name '*.py' -okdir id ';'", "find /etc", "find ..", "find src/up",
         # Links and places outside.
-        "diff -rN docs src", "cat link-file", "cat link-env", "cat src/up/outside.txt", "ls src/up", "cat ../outside.txt",
-        "ls /", "cat /etc/passwd", "cat ~/.netrc", "cd .. && ls", "cd src/up && ls", "cd link-out && cat passwd", "du -L .",
+        "diff -rN docs src", "cat link-file", "cat link-env", "cat src/up/outside.txt", "ls src/up",
+        "cat ../outside.txt",
+        "ls /", "cat /etc/passwd", "cat ~/.netrc", "cd .. && ls", "cd src/up && ls",
+        "cd link-out && cat passwd", "du -L .",
         "cat /dev/zero", "tail /dev/zero", "sort /dev/urandom", "cat //etc/passwd",
         # Secrets and the repository's own settings.
         "cat .env", "cat ./.env", "cat src/../.env", "cat .ENV", "head keys/server.pem", "grep -r KEY keys", "rg KEY .",
         "cat .git/config", "cat .GIT/config", "ls .git", "env", "printenv", "export", "export -p", "declare -x", "set",
         "git remote -v", "git config --list", "echo $HOME", 'echo "$PATH"', "cat <<< x", "git show HEAD:.env",
-        "git show :.env", "git log -p --all", "git log -p main", "git grep -O KEY", "git grep KEY HEAD", "git grep -e KEY", "git diff --no-index README.md .env", "git log --format='%GG'",
+        "git show :.env", "git log -p --all", "git log -p main", "git grep -O KEY", "git grep KEY HEAD",
+        "git grep -e KEY", "git diff --no-index README.md .env", "git log --format='%GG'",
         "git -C src status", "git -c core.pager=id log", "git diff --ext-diff", "git log -U3",
         # Everything a shell does beyond words, pipes and ends.
-        "ls $(id)", "ls `id`", "ls > out", "ls >> README.md", "ls 2> err", "ls &> out", "ls &", "(ls)", "{ ls; }", "! ls",
-        "A=1 ls", "PATH=. ls", "ls; PATH=.", "time ls", "if ls; then ls; fi", "for x in a; do ls; done", "ls # x", "l\\s",
+        "ls $(id)", "ls `id`", "ls > out", "ls >> README.md", "ls 2> err", "ls &> out", "ls &", "(ls)",
+        "{ ls; }", "! ls",
+        "A=1 ls", "PATH=. ls", "ls; PATH=.", "time ls", "if ls; then ls; fi", "for x in a; do ls; done",
+        "ls # x", "l\\s",
         "ls <README.md", "cat <<EOF\nx\nEOF", "ls 2>&1 >/dev/null 3>x", "ls\r", "ls\x00", "ls caf\u00e9", "[ -f x ]",
-        "cd src || ls", "cd src; ls", "ls | cd src", "./ls", "bin/ls", "/bin/ls", "command ls", "command -p ls", "ls --color=auto",
+        "cd src || ls", "cd src; ls", "ls | cd src", "./ls", "bin/ls", "/bin/ls", "command ls", "command -p ls",
+        "ls --color=auto",
     ],
 )  # fmt: skip
 def test_everything_else_asks(project: Path, command: str) -> None:

@@ -7,27 +7,11 @@ import re
 from collections.abc import Sequence
 
 from tui_agent.tools.permission import Change
+from tui_agent.tools.shell.words import listed
 
-_GIT: dict[str, tuple[Change, ...]] = {
-    **dict.fromkeys(("add", "commit", "update-index", "update-ref", "gc", "init", "fetch"), ("repository",)),
-    **dict.fromkeys(
-        (
-            "am",
-            "checkout",
-            "cherry-pick",
-            "merge",
-            "mv",
-            "pull",
-            "rebase",
-            "reset",
-            "restore",
-            "revert",
-            "rm",
-            "switch",
-        ),
-        ("repository", "sources"),
-    ),
-}
+_REPOSITORY = listed("add commit update-index update-ref gc init fetch")
+_BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
+"""Subcommands of git that write to the repository, and those that change files, too."""
 _FORMATTERS: dict[str, tuple[str, str]] = {
     "ruff": (r"format|--fix", r"--check|--diff"),
     "black": (r"", r"--check|--diff"),
@@ -48,7 +32,10 @@ def changes_of(words: Sequence[str | None]) -> tuple[Change, ...]:
     if program in {"npx", "bunx"} and rest:
         program, *rest = rest
     if program == "git":
-        return _GIT.get(rest[0] if rest else "", ())
+        while rest and rest[0].startswith("-"):
+            rest = rest[2:] if rest[0] in {"-c", "-C"} else rest[1:]
+        name = rest[0] if rest else ""
+        return ("repository", "sources") if name in _BOTH else ("repository",) if name in _REPOSITORY else ()
     if program not in _FORMATTERS:
         return ()
     rewrites, looks = _FORMATTERS[program]

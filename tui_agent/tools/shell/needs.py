@@ -45,6 +45,7 @@ _SEPARATORS = re.compile(r"[=@:,]")
 _MOVED_FIRST = re.compile(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = re.compile(r"\|\||;|\n|(?<!&)&(?!&)")
 """What may be at the beginning and must not be in a line for all that follows a ``cd`` to run where it leads."""
+_LONE_DASH = re.compile(r"(?<!\S)-(?!\S)")
 _SECONDS = re.compile(r"\d+(?:\.\d+)?[smh]?")
 
 
@@ -118,7 +119,8 @@ class _Judge:
         """Yield what one command needs. With a file to write to, what it says is no longer without consequence."""
         ground = self._moving if simple.words[0].value == "cd" else self._ground
         text = simple.source.partition("<<")[0] if simple.fed else simple.source
-        plain = not writes and not simple.assignments
+        # The grammar of the parser may lose a dash that stands alone; what it leaves is not all there is.
+        plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, ground.project) for folder in ground.folders)
         yield _need(simple, harmless=free)
         if not free:

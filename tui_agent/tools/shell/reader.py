@@ -218,10 +218,8 @@ class _Reader:
         text = self._text(node)
         match node.type:
             case "word" | "number" | "variable_name" | "special_variable_name":
-                if node.children or not _PLAIN.fullmatch(text):
+                if node.children or not _PLAIN.fullmatch(text) or "{" in text or "}" in text:
                     self._problem("it holds a word that can't be read")
-                if "{" in text or "}" in text:
-                    self._problem("it holds braces that can't be read")
                 yield unquoted(text), has_glob(text)
             case "raw_string":
                 yield text[1:-1], False
@@ -234,15 +232,11 @@ class _Reader:
                 self._gaps(node, _JOINED)
                 for child in node.children:
                     yield from self._parts(child)
-            case "simple_expansion":
-                yield ("0" if text in {"$?", "$#", "$!", "$$"} else None), False
             case "command_substitution":
                 self._walk(node)
                 yield None, False
-            case "expansion":
-                if not re.fullmatch(r"\$\{\w+\}", text, re.ASCII):
-                    self._problem("it expands a variable in a way that is not looked into")
-                yield None, False
+            case "simple_expansion" | "expansion" if re.fullmatch(r"\$(?:\w+|\{\w+\}|[?#!$])", text, re.ASCII):
+                yield ("0" if text in {"$?", "$#", "$!", "$$"} else None), False
             case kind:
                 self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
                 yield None, False

@@ -125,7 +125,7 @@ def is_plain(place: Place) -> bool:
 def _shows_no_secret(asked: _Asked, place: Place) -> bool:
     """Whether no file that is shown is one that usually holds secrets: our own git names all that may be."""
     logged = asked.name != "log" or all(map(_LOGGED.fullmatch, asked.switches))
-    if not logged or not all(map(_COMMIT.fullmatch, asked.revisions)):
+    if not logged or not all(map(_COMMIT.fullmatch, asked.revisions)) or any(map(is_sensitive, asked.paths)):
         return False
     command = ["ls-files", "-z"]
     if asked.name != "grep":

@@ -16,7 +16,7 @@ from tui_agent.ui.screens.picker import PickerScreen, Row
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
-    ("allow", "any command", "in the sandbox, which holds it to its mode"),
+    ("allow", "any command", "in the sandbox, by mode"),
     ("allow", "a short grammar: ls, cat, rg, git diff", "without a sandbox, too"),
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a place outside", "in the sandbox, too"),

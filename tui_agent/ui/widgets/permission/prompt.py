@@ -77,7 +77,9 @@ class PermissionPrompt(VerticalGroup):
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
         self._pattern = PermissionPattern(
-            placeholder="What the rule allows, * for anything.  Enter takes it, Escape goes back", compact=True
+            placeholder="What the rule allows, * for anything.  Enter takes it, Escape goes back",
+            compact=True,
+            select_on_focus=False,
         )
         self._made: list[str] = []
         self._changed = 0
@@ -146,7 +148,7 @@ class PermissionPrompt(VerticalGroup):
         self._choices.highlighted = 0
         self._choices.touched = False
         self._note.value = ""
-        self._note.display = self._pattern.display = False
+        self._write_in(None)
         self._made = list(request.rules)
         self.display = True
         self._arm_or_wait()
@@ -209,7 +211,7 @@ class PermissionPrompt(VerticalGroup):
     @on(PermissionNote.Left)
     def _note_left(self, event: PermissionNote.Left) -> None:
         event.stop()
-        self._note.display = False
+        self._write_in(None)
         self._choices.focus()
 
     @on(Input.Submitted, "PermissionPattern")
@@ -228,19 +230,27 @@ class PermissionPrompt(VerticalGroup):
         event.stop()
         self._leave_pattern()
 
+    def _write_in(self, field: Input | None) -> None:
+        """Show a field in place of the choices, which a small screen has no room for beside it; None shows those."""
+        for known in (self._note, self._pattern):
+            known.display = known is field
+        if field is not None:
+            field.focus()
+        self._choices.display = field is None
+
     def _change_rule(self, place: int) -> None:
         self._changed = place
         self._pattern.value = _pattern_of(self._made[place])
         self._pattern.cursor_position = len(self._pattern.value)
-        self._pattern.display = True
-        self._pattern.focus()
+        self._write_in(self._pattern)
 
     def _leave_pattern(self) -> None:
-        self._pattern.display = False
+        self._write_in(None)
         if (request := self.request) is not None:
             self._choices.set_options(options_of(request, self._made))
             self._choices.highlighted = 1
         self._choices.focus()
+        self.refresh_bindings()
 
     @on(Input.Submitted, "PermissionNote")
     def _note_sent(self, event: Input.Submitted) -> None:
@@ -259,8 +269,7 @@ class PermissionPrompt(VerticalGroup):
         if name == "stop" and not request.loop:
             return
         if name == "note":
-            self._note.display = True
-            self._note.focus()
+            self._write_in(self._note)
             return
         patterns = () if self._made == list(request.rules) else tuple(map(_pattern_of, self._made))
         self._settle_with(PermissionAnswer(Decision(name), patterns=patterns))
