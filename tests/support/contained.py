@@ -92,6 +92,12 @@ class Contained:
         assert process.returncode is not None
         return Ran(output, process.returncode, await self.sandbox.finish(launch, output, process.returncode), launch)
 
+    def layers(self) -> list[Path]:
+        """Return what is left of the layers that commands worked on."""
+        parent = self.sandbox._layer_parent(self.root)
+        assert parent is not None
+        return list(parent.glob("layer-*"))
+
     def tree(self) -> dict[str, str]:
         """Return every file of the project with its content, links with where they lead."""
         found = {}

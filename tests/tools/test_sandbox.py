@@ -460,6 +460,19 @@ async def test_git_reads_the_repository(project: Contained) -> None:
     )
 
 
+@LIVE
+async def test_a_password_in_the_settings_of_a_repository_is_not_shown_and_git_works(
+    box: Contained, live: bool
+) -> None:
+    box.git("init", "-q")
+    box.git("remote", "add", "origin", "https://me:ghp_abcdefghijklmnopqrstuvwxyz0123456789@github.com/a/b")
+    for view in (OUTPUTS, OUTPUTS.opened(Holes(repository=True))):
+        ran = await box.run("git remote -v; cat .git/config; git status --short", view, live=live)
+        assert "ghp_" not in ran.output
+        assert ran.output.count("github.com/a/b") == 3
+    assert "ghp_" in (box.root / ".git/config").read_text()
+
+
 # -- jobs, homes, leftovers -----------------------------------------------------------------------------------
 
 
@@ -485,7 +498,7 @@ async def test_nothing_is_left_of_a_command(project: Contained) -> None:
     before = project.tree()
     await project.run("echo x > README.md; mkdir -m 0 closed; mkdir -p a/b && chmod 500 a/b a")
     assert project.tree() == before
-    assert list((project.home / ".cache/tui-agent/commands/layers").iterdir()) == []
+    assert project.layers() == []
 
 
 async def test_two_commands_beside_each_other_have_layers_of_their_own(project: Contained) -> None:

@@ -135,7 +135,7 @@ async def test_a_job_tells_in_its_result_what_the_network_refused(bench: Bench) 
 async def test_stopping_a_command_ends_all_of_it_and_leaves_nothing(bench: Bench) -> None:
     result = await bench.run("trap '' TERM; echo x > app.py; (sleep 300 &); sleep 300", timeout=0.7)
     assert "Stopped after 0.7 s" in result.output
-    assert list((bench.box.home / ".cache/tui-agent/commands/layers").iterdir()) == []
+    assert bench.box.layers() == []
 
 
 async def test_exit_codes_and_output_pass_through(bench: Bench) -> None:

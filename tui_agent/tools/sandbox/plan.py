@@ -17,6 +17,7 @@ from tui_agent.tools.sandbox.layout import Layout, Mount, Put
 from tui_agent.tools.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
 from tui_agent.tools.sandbox.survey import STEERING, Survey, is_output_name, is_repository
 from tui_agent.tools.sandbox.view import View, Writes
+from tui_agent.tools.secret_files import file_holds_secret
 from tui_agent.tools.settings import SandboxSettings
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
@@ -199,6 +200,24 @@ class ViewPlan:
             around = {parent for path in steering for parent in path.parents if parent.is_relative_to(repository)}
             yield from (Mount(parent, Put.WRITE) for parent in {repository, *around})
             yield from (Mount(path, Put.READ) for path in steering)
+        for settings in self._settings_with_secrets():
+            yield Mount(settings, Put.READ, self._without_secrets(settings))
+
+    def _settings_with_secrets(self) -> Iterator[Path]:
+        """Yield settings of repositories in which somebody wrote a password: git can't do without the rest of them."""
+        for repository in (*self.seen.repositories, *self.seen.elsewhere):
+            inner = repository / "modules"
+            found = [repository / "config", *(inner.rglob("config") if inner.is_dir() else ())]
+            yield from (path for path in found if path.is_file() and not path.is_symlink() and file_holds_secret(path))
+
+    def _without_secrets(self, settings: Path) -> Path:
+        """Return a copy of a file that says where secrets were."""
+        from tui_agent.secret_detector import remove_secrets
+
+        text = settings.read_bytes().decode("utf-8", "replace")
+        copy = self.room.place / f"settings-{hashlib.sha256(os.fsencode(settings)).hexdigest()[:12]}"
+        copy.write_text(remove_secrets(text))
+        return copy
 
     def _dots_of_home(self) -> Iterator[Mount]:
         """Yield the settings of programs in a home directory that is the project, or in it."""

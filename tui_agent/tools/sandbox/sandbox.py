@@ -40,6 +40,7 @@ from tui_agent.tools.sandbox.network import Gateway, OwnNetwork, Proxy, make_net
 from tui_agent.tools.sandbox.plan import TEMPORARY, Room, ViewPlan, Wish, shared_files
 from tui_agent.tools.sandbox.survey import OUTPUT_DIRECTORIES, Survey, is_output_name, survey
 from tui_agent.tools.sandbox.view import AllowHost, Holes, View, Writes
+from tui_agent.tools.secret_files import file_holds_secret
 from tui_agent.tools.settings import SandboxSettings
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,11 @@ log = logging.getLogger(__name__)
 UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
 
 _INFO_BYTES = 4_096
+
+_PREFIX = "tui-agent-sandbox-"
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
+MIN_MEMORY = 2 * 1024**3
+"""Bytes there must be free in memory for layers to be kept there."""
 
 MAX_MOUNTS = 400
 """Places in a project that are treated in a way of their own; with more, nothing in it runs unasked."""
@@ -105,6 +111,11 @@ class Outcome:
 
     wanted: Holes | None = None
     note: str = ""
+
+
+def _remove(place: Path, lock: int) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    os.close(lock)
 
 
 async def _readable(descriptor: int) -> None:
@@ -356,15 +367,16 @@ class Sandbox:
         """
         if layer is None:
             return (), None
-        kept = self._cache_of(root)
+        kept = self._memory or self._cache_of(root)
         if kept is not None:
-            lock = os.open(kept / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+            lock = os.open(kept / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 os.close(lock)
             else:
-                return (lock,), kept / "layers"
+                return (lock,), kept / name
         return (), layer.place / "caches"
 
     def _put_together(self, launch: Launch, command: Sequence[str], network: "_Network | None") -> None:
@@ -456,13 +468,13 @@ class Sandbox:
         root = project.resolve()
         known = self._surveys.get(root)
         if known is None or not known.holds():
-            known = self._surveys[root] = survey(root, _holds_secret)
+            known = self._surveys[root] = survey(root, file_holds_secret)
         return known
 
     def _machine_of(self, environ: Mapping[str, str]) -> Machine:
         telling = {name: environ[name] for name in TELLING_VARIABLES if name in environ}
         if self._machine is None or self._machine[0] != telling:
-            self._machine = (telling, look_at_machine(telling, self._home.resolve(), _holds_secret))
+            self._machine = (telling, look_at_machine(telling, self._home.resolve(), file_holds_secret))
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
@@ -486,8 +498,9 @@ class Sandbox:
 
     def _tried_layers(self, root: Path) -> Path | None:
         if root not in self._layer_parents:
-            candidates = [] if self._cache is None else [self._cache / "layers"]
-            candidates += [self._place / "layers", Path("/dev/shm") / self._place.name]  # noqa: S108 - a directory of ours
+            # In memory first: when a layer ends the kernel writes out everything that waits for the disk it is on.
+            candidates = [] if self._memory is None else [self._memory]
+            candidates += [self._place / "layers"] if self._cache is None else [self._cache / "layers"]
             usable = (place for place in candidates if not place.resolve().is_relative_to(root))
             self._layer_parents[root] = next((place for place in usable if self._layers_work(root, place)), None)
         return self._layer_parents[root]
@@ -510,9 +523,31 @@ class Sandbox:
         return done.returncode == 0
 
     @cached_property
+    def _memory(self) -> Path | None:
+        """A directory in memory, None where there is little room."""
+        try:
+            room = os.statvfs(_SHARED_MEMORY)
+            if room.f_bavail * room.f_frsize < MIN_MEMORY:
+                return None
+            return self._own_directory(_SHARED_MEMORY)
+        except OSError:
+            return None
+
+    def _own_directory(self, parent: Path) -> Path:
+        """Make a directory that goes with this session; those of sessions that were killed go now."""
+        for other in parent.glob(f"{_PREFIX}*"):
+            with contextlib.suppress(OSError), open(other / "lock", "rb") as theirs:  # noqa: PTH123 - a descriptor to lock
+                fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(other, ignore_errors=True)
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
+        lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        weakref.finalize(self, _remove, place, lock)
+        return place
+
+    @cached_property
     def _place(self) -> Path:
-        place = Path(tempfile.mkdtemp(prefix="tui-agent-sandbox-")).resolve()
-        weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
+        place = self._own_directory(Path(tempfile.gettempdir()))
         room = Room(place)
         for directory in (*map(room.temporary, TEMPORARY), room.home):
             directory.mkdir()
@@ -632,12 +667,6 @@ class _Facts:
                 self._rules[below] = rules.entering(self._root / below)
             rules, prefix = self._rules[below], f"{below}/"
         return rules.ignored(str(self._root / f"{prefix}{name}"), directory=False)
-
-
-def _holds_secret(path: Path) -> bool:
-    from tui_agent.tools.secret_files import file_holds_secret
-
-    return file_holds_secret(path)
 
 
 def _tidied(launch: Launch) -> list[str]:

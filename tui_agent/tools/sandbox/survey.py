@@ -6,8 +6,9 @@ compared, not what is in them.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.tools.ignore import IgnoreRules
@@ -54,11 +55,13 @@ STEERING = frozenset({"config", "config.worktree", "hooks", "commondir", "altern
 """What in a repository tells git what to run and where to look."""
 
 
+@lru_cache(maxsize=16_384)
 def is_repository(name: str) -> bool:
     """Whether some file system takes a name for a repository's data: case and what has no shape don't count."""
     return "".join(filter(str.isascii, name)).casefold().rstrip(". ") in _REPOSITORIES
 
 
+@lru_cache(maxsize=16_384)
 def is_protected(name: str) -> bool:
     """Whether other programs execute or obey what has this name, or what is in a directory of this name."""
     plain = name.lower()
@@ -163,8 +166,16 @@ class _Found:
         if {"HEAD", "objects", "refs"} <= names:
             self.repositories.append(Path(directory))
             return
+        if not depth_in_output and "CACHEDIR.TAG" in names and _is_tagged(directory):
+            self.outputs.append(Path(directory))
+            depth_in_output = 1
+        if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != str(self._root):
+            rules = rules.entering(directory)
         if "pyvenv.cfg" in names:
             self.environments.append(Path(directory))
+        self._entries(rows, rules, depth_in_output)
+
+    def _entries(self, rows: Iterable["os.DirEntry[str]"], rules: IgnoreRules, depth_in_output: int) -> None:
         for row in rows:
             name = row.name
             if name in _IGNORE_FILES:
@@ -186,13 +197,11 @@ class _Found:
             if os.path.lexists(os.path.join(row.path, "pyvenv.cfg")):  # noqa: PTH118 - as scandir names it
                 self.environments.append(Path(row.path))
             return
-        self.go_through(row.path, rules if output else rules.entering(row.path), int(bool(output)))
+        self.go_through(row.path, rules, int(bool(output)))
 
     @staticmethod
     def _is_output(row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
-        if is_output_name(row.name, directory=True) and rules.ignored(row.path, directory=True):
-            return True
-        return _is_tagged(row.path)
+        return is_output_name(row.name, directory=True) and rules.ignored(row.path, directory=True)
 
     def _tells(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
         """Whether a file that is not shared holds a secret: what is in a repository can be read there anyway."""
@@ -210,6 +219,7 @@ _TELLING = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".proper
             ".plist", ".sh", ".txt", ".secret", ".secrets", ".token", ".py", ".js", ".ts", ".rb", ".php")  # fmt: skip
 
 
+@lru_cache(maxsize=16_384)
 def _may_tell(name: str) -> bool:
     """Whether a file of this name is settings, in which people write keys."""
     return name.startswith(".") or "." not in name or name.casefold().endswith(_TELLING)
