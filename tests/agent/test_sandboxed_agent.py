@@ -159,10 +159,14 @@ async def test_a_commit_asks_before_it_runs_and_names_the_repository(tmp_path: P
 
 @works
 async def test_plan_mode_refuses_a_commit_and_asks_nobody(tmp_path: Path) -> None:
-    harness = make_held(tmp_path, "git commit --allow-empty -m x", "echo x > README.md", mode="plan", answer=ONCE)
+    everything = Rule("*", "*", Action.ALLOW, "flag")
+    lines = ("git commit --allow-empty -m x", "echo x > README.md", "sed -i s/Read/Write/ README.md; cat README.md")
+    harness = make_held(tmp_path, *lines, mode="plan", answer=ONCE, rules=(everything,))
     await harness.say("go")
     assert requests(harness) == []
     assert "plan mode" in results(harness)[0].output
+    assert [entry.status.value for entry in results(harness)] == ["denied", "completed", "completed"]
+    assert "Write." in results(harness)[2].output
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
 
 

@@ -11,12 +11,12 @@ from tui_agent.agent.events import Decision, Notice, PermissionRequest
 from tui_agent.agent.permissions import (
     DEFAULT_RULES,
     PLAN_REFUSAL,
+    PLAN_RULE,
     Action,
     Rule,
     decide_in_mode,
     edited,
     is_named,
-    is_refused_by_plan,
     reasons_for,
     refusal_of_tool,
     session_rules,
@@ -117,10 +117,10 @@ class Gate:
             holes |= holes_of(need, project)
             rule = self.decide(need, tool)
             by_name = need.permission is Permission.BASH and rule.action is Action.ALLOW and rule.source != "default"
-            if by_name and self._mode() != Mode.PLAN:
+            if by_name:
                 # Who allows a command by its name lets it do its work.
                 holes |= Holes(sources=True)
-        return holes
+        return Holes(secrets=holes.secrets, read=holes.read) if self._mode() == Mode.PLAN else holes
 
     def opens_network(self, command: str) -> bool:
         """Whether a rule lets a command reach every host."""
@@ -131,6 +131,10 @@ class Gate:
         self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Holes, context: ToolContext
     ) -> Holes | str:
         """Ask for what a command ended for want of; return what was opened, or why not for the model to read."""
+        if self._mode() == Mode.PLAN and wanted.beyond(
+            Holes(secrets=wanted.secrets, read=wanted.read, hosts=wanted.hosts)
+        ):
+            return "The session is in plan mode, in which nothing is changed."
         command = str(getattr(arguments, "command", ""))
         needs = await asyncio.to_thread(needs_of_holes, wanted, command, context.cwd, context.project)
         refusal = await self.refusal(call_id, tool, arguments, needs, again=True)
@@ -168,9 +172,9 @@ class Gate:
         """Return the needs to ask about, or why the call may not run."""
         asked = []
         for need in needs:
-            if self._mode() == Mode.PLAN and is_refused_by_plan(need):
-                return PLAN_REFUSAL
             rule = self.decide(need, tool)
+            if rule == PLAN_RULE:
+                return PLAN_REFUSAL
             if rule.action is Action.DENY:
                 return _denied(rule)
             if rule.action is Action.ASK:

@@ -51,6 +51,7 @@ class HeadlessRun:
         self._ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._answer = ""
         self._denied: list[str] = []
+        self._refused: set[str] = set()
         self._untold: OSError | None = None
         self._acted = False
         self._commands: dict[str, str] = {}
@@ -98,6 +99,10 @@ class HeadlessRun:
             say_json(event_json(event), file=self._out)
         match event:
             case PermissionAsked(request=request):
+                if request.again:
+                    # It ran, and nothing came of what it was for.
+                    self._denied.append(f"{request.tool} {request.title}")
+                    self._refused.add(request.call_id)
                 # Answered from outside the event, as a person would.
                 asyncio.get_running_loop().call_soon(
                     self._agent.answer_permission,
@@ -108,7 +113,9 @@ class HeadlessRun:
                 self._answer = answer.text
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.DENIED) as result):
                 self._denied.append(f"{result.tool} {result.title}")
-            case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result):
+            case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result) if (
+                result.call_id not in self._refused
+            ):
                 changed = bool(result.metadata.modified_files)
                 self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
             case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):

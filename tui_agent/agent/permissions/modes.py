@@ -42,7 +42,8 @@ PLAN_REFUSAL = (
 """What the model is told of a call that plan mode refuses."""
 
 _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
-_PLAN_RULE = Rule("*", "*", Action.DENY)
+PLAN_RULE = Rule("*", "*", Action.DENY)
+"""What decides a need that plan mode refuses, whatever the rules say."""
 
 
 def next_mode(mode: str) -> Mode:
@@ -80,7 +81,7 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
         # They may change, or what changes is thrown away.
         need = replace(need, changes=tuple(change for change in need.changes if change != "sources"))
     if mode == Mode.PLAN and is_refused_by_plan(need):
-        return _PLAN_RULE
+        return PLAN_RULE
     rule = decide(need, rules, tool)
     if rule.action is not Action.ASK:
         return rule
