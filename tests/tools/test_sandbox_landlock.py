@@ -91,9 +91,9 @@ async def test_other_processes_are_neither_looked_into_nor_ended(box: Contained)
 
 
 def test_what_it_cannot_express_it_says(box: Contained) -> None:
-    assert box.sandbox.lacks(PROJECT) == ""
-    assert "repository" in box.sandbox.lacks(OUTPUTS.opened(Holes(repository=True)))
-    assert "network" in box.sandbox.lacks(OUTPUTS.opened(Holes(hosts=frozenset({"example.org"}))))
+    assert box.sandbox.lacks(PROJECT, box.root) == ""
+    assert "repository" in box.sandbox.lacks(OUTPUTS.opened(Holes(repository=True)), box.root)
+    assert "network" in box.sandbox.lacks(OUTPUTS.opened(Holes(hosts=frozenset({"example.org"}))), box.root)
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ class BashTool(Tool[BashInput]):
         sandbox = context.sandbox
         if sandbox is not None and (refusal := sandbox.refusal()):
             raise ToolError(refusal)
-        inside = sandbox is not None and sandbox.covers(command) and not sandbox.lacks(context.view)
+        inside = sandbox is not None and sandbox.covers(command) and not sandbox.lacks(context.view, context.project)
         return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside),)
 
     def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
@@ -133,7 +133,7 @@ class _Contained:
             if isinstance(granted, str):
                 output = replace(output, footer="\n".join(filter(None, [output.footer, f"[{granted}]"])))
                 break
-            if self.sandbox.lacks(view.opened(granted)) or not granted.beyond(view.holes):
+            if self.sandbox.lacks(view.opened(granted), self.context.project) or not granted.beyond(view.holes):
                 break
             view = view.opened(granted)
         else:
@@ -206,7 +206,7 @@ class _Contained:
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     """Return the sandbox a command runs in, None for one that runs outside."""
     sandbox = context.sandbox
-    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view):
+    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view, context.project):
         return None
     return sandbox
 

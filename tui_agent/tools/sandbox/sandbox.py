@@ -175,8 +175,10 @@ class Sandbox:
         plain = " ".join(command.split())
         return self.active and not any(fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude)
 
-    def lacks(self, view: View) -> str:
-        """Return why this sandbox can't give a command a view; "" when it can."""
+    def lacks(self, view: View, project: Path) -> str:
+        """Return why this sandbox can't give a command a view of a project; "" when it can. Looks at files."""
+        if self.active and self._survey(project).too_large:
+            return "the project has too many files to find the secrets among them"
         if self.state.kind != "landlock":
             return ""
         if view.holes.repository:
@@ -278,7 +280,7 @@ class Sandbox:
         Raises:
             SandboxError: it can't be done here.
         """
-        if lack := self.lacks(view):
+        if lack := await asyncio.to_thread(self.lacks, view, project):
             raise SandboxError(f"{lack}.")
         network = await self._own_network()
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
@@ -336,8 +338,6 @@ class Sandbox:
 
     def _laid_out(self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool) -> Launch:
         root = project.resolve()
-        if self._survey(root).too_large:
-            raise SandboxError("The project has too many files for a sandbox to find the secrets in it.")
         layer = None if live or not self.is_layered(root, view) else self._made_layer(root)
         made = tuple(self._made(root, view, layered=layer is not None))
         owned, caches = self._caches(root, layer)
