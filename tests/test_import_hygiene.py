@@ -18,6 +18,7 @@ HEAVY = {
     "tree_sitter_bash",
     "mcp",
     "requests",
+    "detect_secrets",
     "tokenizers",
 }
 """Packages that take long to import and that no first paint needs. Textual itself loads tree_sitter (0.7 ms)."""
@@ -41,6 +42,15 @@ def loaded_modules(statement: str) -> set[str]:
 @pytest.mark.parametrize("module", ["tui_agent.__main__", "tui_agent.cli.main", "tui_agent.ui.app"])
 def test_nothing_heavy_is_imported_before_the_first_paint(module: str) -> None:
     assert loaded_by(f"import {module}") & HEAVY == set()
+
+
+def test_what_finds_secrets_is_not_loaded_before_something_is_looked_through() -> None:
+    """Its patterns take as long to make as a third of the interface's modules to load."""
+    statement = (
+        "import os, tui_agent.ui.app, tui_agent.cli.wiring; from tui_agent.tools.environment import SafeEnvironment; "
+        "from tui_agent.cli.extensions import Extensions; SafeEnvironment(os.environ)"
+    )
+    assert "tui_agent.secret_detector" not in loaded_modules(statement)
 
 
 def test_the_command_line_does_not_load_the_user_interface() -> None:

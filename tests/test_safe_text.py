@@ -1,10 +1,11 @@
 """Text from outside cannot act on a terminal."""
 
 import io
+import json
 
 import pytest
 
-from tui_agent.cli.output import say
+from tui_agent.cli.output import say, say_json
 from tui_agent.safe_text import ACTING, one_line, readable, visible
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -41,3 +42,33 @@ def test_the_conversation_and_the_command_line_agree_on_what_is_harmful() -> Non
     assert harmful == {character for character in every if sanitize.text(character) != character}
     assert "\N{ZERO WIDTH JOINER}" in harmful
     assert {"\t", "\n", "e", "\u0301", "日"}.isdisjoint(harmful)
+
+
+HIDDEN = "a\x1b[31m\x9b\u202e\u2028\u0085\u200b\u2060\ufeff\U000e0041\ud800b"
+"""What acts on a terminal, reorders a line, ends one, or is not seen: tags are an alphabet nobody sees."""
+
+
+def test_json_for_a_terminal_means_the_same_and_nothing_in_it_acts_or_hides() -> None:
+    shown = Terminal()
+    say_json({HIDDEN: [HIDDEN, "👩\u200d💻 é"]}, file=shown)
+    line = shown.getvalue()
+    assert line.isascii() or all(character.isprintable() for character in line.strip())
+    assert json.loads(line) == {HIDDEN: [HIDDEN, "👩\u200d💻 é"]}
+    assert "👩" in line
+    assert line.count("\n") == 1
+
+
+def test_json_for_a_pipe_stays_as_it_is() -> None:
+    piped = io.StringIO()
+    say_json({"a": "x\u2028\u200b"}, file=piped)
+    assert piped.getvalue() == '{"a": "x\u2028\u200b"}\n'
+
+
+def test_text_for_a_terminal_hides_nothing_and_emoji_stay_joined() -> None:
+    shown = Terminal()
+    say(f"{HIDDEN} 👩\u200d💻", file=shown)
+    text = shown.getvalue().strip()
+    assert "⟨U+200B⟩" in text
+    assert "⟨U+E0041⟩" in text
+    assert "⟨U+0085⟩" in text
+    assert text.endswith("👩\u200d💻")

@@ -29,6 +29,7 @@ from tui_agent.context.settings import (
 )
 from tui_agent.errors import UserFacingError
 from tui_agent.files import write_atomically
+from tui_agent.inside import OutsideError, read_inside
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
 from tui_agent.session.effort import Effort
@@ -64,6 +65,14 @@ class UiTable(BaseModel):
     )
 
 
+class OwnProjectSettings(BaseModel):
+    """``[projects."/home/me/app"]``: what the user set for one project, in their own file."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
+
+
 class Config(BaseModel):
     """Every setting of the program."""
 
@@ -92,6 +101,9 @@ class Config(BaseModel):
     images: ImageSettings = Field(default_factory=ImageSettings)
     cache: CacheSettings = Field(default_factory=CacheSettings)
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
+    projects: dict[str, OwnProjectSettings] = Field(
+        default_factory=dict, description="Rules of yours for one project, by its directory."
+    )
     retry: RetrySettings = Field(default_factory=RetrySettings)
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
@@ -171,8 +183,10 @@ def load_config(
         ConfigError: a value is wrong, or the file cannot be read.
     """
     path = path or config_path()
-    brought = read_table(project) if project is not None else {}
+    brought, left_out = _brought(project) if project is not None else ({}, ())
     rules = brought.pop("permissions", {})
+    # What the user set for a project is not the project's to say.
+    brought.pop("projects", None)
     own = read_table(path)
     layers: list[tuple[Origin, Table]] = [
         ("file", own),
@@ -191,11 +205,27 @@ def load_config(
         permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
-    warnings = tuple(
-        f"{path} has a setting this version doesn't know: {name}." for name in unknown if name not in _FORMER
+    warnings = (
+        *left_out,
+        *(f"{path} has a setting this version doesn't know: {name}." for name in unknown if name not in _FORMER),
     )
     warnings = (*warnings, *_exposed_keys(path, layers[0][1]), *_unknown_theme(config, origins.get("ui.theme", "file")))
     return LoadedConfig(config, path, origins, warnings, permissions)
+
+
+def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
+    """Return the raw contents of a project's file, and why it was left out; raises as ``read_table``."""
+    try:
+        data, _state = read_inside(project.parent.parent, project)
+        return tomllib.loads(data.decode("utf-8")), ()
+    except FileNotFoundError:
+        return {}, ()
+    except OutsideError as error:
+        return {}, (f"{project}: left out, as {error.strerror}.",)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{project} is not valid TOML: {error}. Correct it or move the file away.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{project} cannot be read: {error}.") from None
 
 
 def _unknown_theme(config: Config, origin: Origin) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Which characters are harmful is decided here and nowhere else.
 """
 
 import re
+import struct
 from collections.abc import Iterator
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
@@ -31,6 +32,7 @@ SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0ff
 
 _HIDDEN = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = re.compile(f"[{JOINERS}]")
+_UNSEEN = re.compile(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 
 ACTING = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """What a terminal acts on or reorders a line by."""
@@ -55,6 +57,16 @@ def readable(text: str) -> str:
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 
+def unhidden(text: str) -> str:
+    """Make visible what a terminal would act on and what nobody would see; emoji stay joined."""
+    return _UNSEEN.sub(_picture, text.replace("\r\n", "\n"))
+
+
+def escaped_json(text: str) -> str:
+    """Return a JSON text that means the same with everything in it escaped that acts or can't be seen."""
+    return _HIDDEN.sub(_escape, text)
+
+
 def one_line(text: str, limit: int = 200) -> str:
     """Return the beginning of a text as one visible line of at most ``limit`` characters.
 
@@ -62,6 +74,16 @@ def one_line(text: str, limit: int = 200) -> str:
     """
     line = " ".join(visible(_JOINERS.sub("", text[: limit * 4])).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "".join(
+        f"\\u{unit:04x}" for unit in struct.unpack(">2H" if ord(match[0]) > 0xFFFF else ">H", _utf16(match[0]))
+    )
+
+
+def _utf16(character: str) -> bytes:
+    return character.encode("utf-16-be", "surrogatepass")
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -121,7 +121,7 @@ def test_a_path_is_replayed_as_it_happened() -> None:
     ("rules", "loop", "kinds"),
     [
         ((), (), ["allow_once", "reject_once"]),
-        (("bash:make *",), (), ["allow_once", "allow_always", "reject_once"]),
+        (("bash:make *",), (), ["allow_once", "allow_always", "allow_always", "reject_once"]),
         ((), ("same",), ["allow_once", "reject_once", "reject_always"]),
     ],
 )

@@ -63,9 +63,10 @@ async def questions(tmp_path: Path, *, decision: Decision, boxed: bool, mode: st
         sandbox=Sandbox(SandboxSettings(), find=lambda: state),
     )
     harness.agent.change_mode(mode)
-    await harness.say("work")
+    await harness.say("Look at https://docs.example.org/caching and https://docs.example.org/caching/keys first.")
     results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
-    assert [entry.output for entry in results if entry.status is not ToolStatus.COMPLETED] == []
+    refused = {entry.status for entry in results} - {ToolStatus.COMPLETED}
+    assert refused == ({ToolStatus.DENIED} if mode == "plan" else set())
     assert len(results) == len(HOUR)
     return harness.of(PermissionAsked)
 
@@ -73,9 +74,10 @@ async def questions(tmp_path: Path, *, decision: Decision, boxed: bool, mode: st
 @pytest.mark.parametrize(
     ("decision", "boxed", "mode", "most"),
     [
-        (Decision.SESSION, True, "build", 6),
-        (Decision.SESSION, True, "auto-edit", 4),
-        (Decision.SESSION, False, "build", 16),
+        (Decision.SESSION, True, "build", 4),
+        (Decision.SESSION, True, "auto-edit", 1),
+        (Decision.SESSION, True, "plan", 0),
+        (Decision.SESSION, False, "build", 20),
         (Decision.ONCE, True, "build", 30),
     ],
 )

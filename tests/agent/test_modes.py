@@ -197,4 +197,4 @@ async def test_an_hour_of_work_asks_a_handful_of_questions(tmp_path: Path) -> No
     ended = await harness.say("build it")
     assert ended.reason == "done"
     assert len(results(harness)) == 60 * 7
-    assert len(asked(harness)) == 3, asked(harness)
+    assert len(asked(harness)) == 4, asked(harness)

@@ -108,7 +108,14 @@ def test_always_for_an_edit_covers_the_project_but_not_files_outside() -> None:
     assert action(need("external_directory", "/etc"), *rules) is Action.ASK
 
 
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "vendor/x/.git/config", ".tui-agent/config.toml", ".env"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/hooks/pre-commit", "vendor/x/.git/config", ".tui-agent/config.toml", ".env", ".GIT/config",
+        ".Husky/pre-push", ".husky/pre-commit", ".vscode/tasks.json", ".idea/workspace.xml", ".claude/settings.json",
+        "sub/.envrc", ".MCP.json",
+    ],
+)  # fmt: skip
 def test_files_that_rule_the_program_ask_even_where_edits_are_free(path: str) -> None:
     request = need("edit", path)
     assert action(request, *always(need("edit", "a.py"))) is Action.ASK

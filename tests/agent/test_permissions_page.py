@@ -16,10 +16,10 @@ from tui_agent.agent.permissions import (
     decide_in_mode,
     rules_from_table,
     session_rules,
+    view_in_mode,
 )
 from tui_agent.config import Config
 from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.shell.builders import is_held
 from tui_agent.tools.shell.needs import command_needs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text(encoding="utf-8")
@@ -35,9 +35,10 @@ def verdict(
     command: str, project: Path, rules: tuple[Rule, ...] = (), *, boxed: bool = False, mode: str = "build"
 ) -> Action:
     """Return what becomes of a command line: the strictest of what its parts need."""
-    needs = command_needs(command, project, project)
-    held = boxed and is_held(needs)
-    needs = tuple(replace(need, sandboxed=boxed, inside=need.inside if held else "") for need in needs)
+    needs = [replace(need, sandboxed=boxed) for need in command_needs(command, project, project)]
+    if boxed:
+        # Places are the view's to say, and asked about where it does not have them.
+        needs = [need for need in needs if need.permission is Permission.BASH]
     found = {decide_in_mode(need, (*DEFAULT_RULES, *rules), mode, "bash").action for need in needs}
     return next((action for action in (Action.DENY, Action.ASK) if action in found), Action.ALLOW)
 
@@ -48,11 +49,11 @@ def test_every_example_is_a_configuration() -> None:
         config = Config.model_validate(example)
         assert set(example) <= set(Config.model_fields)
         rules_from_table(config.permissions, "user")
-    assert Config.model_validate(EXAMPLES[2]).sandbox.readable == (".env.test", "~/.npmrc")
+    assert Config.model_validate(EXAMPLES[0]).sandbox.read == (".env.test", "~/.npmrc")
 
 
 def test_the_first_example_does_what_it_reads_like(project: Path) -> None:
-    rules = rules_from_table(EXAMPLES[0]["permissions"], "user")
+    rules = rules_from_table(EXAMPLES[1]["permissions"], "user")
     assert verdict("git commit -m x", project, rules) is Action.ALLOW
     assert verdict("npm run deploy", project, rules) is Action.DENY
     assert verdict("ls && rm README.md", project, rules, mode="yolo") is Action.DENY
@@ -63,49 +64,51 @@ def test_the_first_example_does_what_it_reads_like(project: Path) -> None:
 
 
 def test_asking_about_every_command_is_stronger_than_the_sandbox(project: Path) -> None:
-    rules = rules_from_table(EXAMPLES[1]["permissions"], "user")
+    rules = rules_from_table(EXAMPLES[2]["permissions"], "user")
     assert verdict("pytest -q", project, boxed=True) is Action.ALLOW
     assert verdict("pytest -q", project, rules, boxed=True) is Action.ASK
     assert verdict("git diff", project, rules, boxed=True) is Action.ALLOW
 
 
-FREE_IN_SANDBOX = [
-    "pytest -q", "npm test", "cargo build", "make", "ruff check src", "python3 scripts/run.py", "scripts/run.sh",
-    "PYTHONPATH=src pytest", "uv run pytest -x", "npx tsc --noEmit", "cd src && make test 2>&1 | tail -5",
-    "node --test", "source .venv/bin/activate && pytest -q", "bash -x scripts/run.sh",
-    "go vet ./...", "python3 -m unittest", ".venv/bin/pytest",
-]  # fmt: skip
-ASK_IN_SANDBOX = [
-    "rm -rf build", "git add . && pytest", "git reset --hard", "git commit -m x", "npm install", "npm run db:reset",
-    "make deploy", "python3 -c 'print(1)'", "python3 manage.py flush", "pytest --env-file .env", "pytest > .env",
-    "pytest /etc", "pytest; curl x", "bash -c 'git push'", "echo x > .git/hooks/pre-commit", "touch .tui-agent/x",
-    "python3 - <<'EOF'\nprint(1)\nEOF", "uv run rm x", "black src",
-    "source .env && pytest", "source scripts/run.sh && git commit -m x", ". /dev/stdin",
-    "cp src/app.py src/b.py", "sed -i s/a/b/ src/app.py",
-]  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest -q",
+        "make",
+        "rm -rf build",
+        "python3 -c 'print(1)'",
+        "npm install",
+        "uv run x",
+        "curl x; $Y",
+        "./a.sh > b",
+    ],
+)
+@pytest.mark.parametrize("mode", ["build", "auto-edit", "plan"])
+def test_in_the_sandbox_any_command_runs_unasked(project: Path, command: str, mode: str) -> None:
+    assert verdict(command, project, boxed=True, mode=mode) is Action.ALLOW
+    assert verdict(command, project, mode=mode) is not Action.ALLOW
 
 
-@pytest.mark.parametrize("command", FREE_IN_SANDBOX)
-def test_what_builds_and_tests_is_free_in_a_sandbox_only(project: Path, command: str) -> None:
-    assert verdict(command, project) is Action.ASK
-    assert verdict(command, project, boxed=True) is Action.ALLOW
-    assert verdict(command, project, boxed=True, mode="plan") is Action.DENY
+@pytest.mark.parametrize(
+    ("command", "modes"),
+    [
+        ("git commit -m x", {"build": Action.ASK, "auto-edit": Action.ASK, "plan": Action.DENY}),
+        ("git add . && pytest", {"build": Action.ASK, "auto-edit": Action.ASK, "plan": Action.DENY}),
+        ("ruff format src", {"build": Action.ASK, "auto-edit": Action.ALLOW, "plan": Action.ALLOW}),
+        ("sed -i s/a/b/ src/app.py", {"build": Action.ASK, "auto-edit": Action.ALLOW, "plan": Action.ALLOW}),
+    ],
+)
+def test_what_is_known_to_change_more_than_its_mode_asks_before(
+    project: Path, command: str, modes: dict[str, Action]
+) -> None:
+    assert {mode: verdict(command, project, boxed=True, mode=mode) for mode in modes} == modes
 
 
-@pytest.mark.parametrize("command", ASK_IN_SANDBOX)
-def test_what_does_more_asks_there_too(project: Path, command: str) -> None:
-    assert verdict(command, project, boxed=True) is Action.ASK
-
-
-@pytest.mark.parametrize("command", ["black src", "cp src/app.py src/b.py", "sed -i s/a/b/ src/app.py", "ruff format"])
-def test_auto_edit_frees_edits_in_a_sandbox(project: Path, command: str) -> None:
-    assert verdict(command, project, boxed=True, mode="auto-edit") is Action.ALLOW
-    assert verdict(command, project, mode="auto-edit") is Action.ASK
-
-
-@pytest.mark.parametrize("command", ["sed -i '1e id' src/app.py", "cp x .git/hooks/y", "mv .env x", "cp -f a b"])
-def test_but_not_those_of_what_rules_programs_or_holds_secrets(project: Path, command: str) -> None:
-    assert verdict(command, project, boxed=True, mode="auto-edit") is Action.ASK
+def test_who_allows_edits_lets_commands_edit(project: Path) -> None:
+    rules = rules_from_table({"edit": "allow"}, "user")
+    assert verdict("ruff format src", project, rules, boxed=True) is Action.ALLOW
+    assert view_in_mode((*DEFAULT_RULES, *rules), "build").changes_sources
+    assert not view_in_mode(DEFAULT_RULES, "build").changes_sources
 
 
 @pytest.mark.parametrize(

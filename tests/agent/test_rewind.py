@@ -113,6 +113,53 @@ def commit(project: Path) -> None:
         subprocess.run(["git", *known, *words], cwd=project, check=True)
 
 
+async def test_a_command_that_changed_very_many_files_is_taken_back_whole_where_git_has_them(
+    tmp_path: Path, project: Path
+) -> None:
+    for number in range(1_500):
+        (project / f"{number}.txt").write_text(f"line of {number}\n" * 20)
+    commit(project)
+    (project / "a.py").write_text("not as git has it\n")
+    (project / "new.txt").write_text("git has not seen it\n")
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash("for f in *.txt a.py; do echo more >> $f; done; rm 7.txt; touch made.txt"),))
+    await harness.say("do it")
+    after, leaf = tree(project), harness.session.leaf
+    [entry] = checkpoints(harness)
+    assert (len(entry.files), entry.omitted) == (1_504, 0)
+    stored = harness.store.path.stat().st_size
+    assert not any(harness.store.blob(change.before) for change in entry.files if change.path == "8.txt")
+    done = await restore(harness, None)
+    assert not done.failed
+    assert tree(project) == before
+    done = await restore(harness, leaf)
+    assert not done.failed
+    assert tree(project) == after, "taking it back can be taken back"
+    assert stored < 5_000_000
+    await harness.agent.aclose()
+
+
+async def test_a_file_that_git_has_lost_since_is_said_to_stay(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    monkeypatch.setattr(recorder, "MAX_STORED", 1)
+    commit(project)
+    before = tree(project)
+    harness = rewinding(tmp_path, (bash("echo more >> a.py; echo more >> latin.txt; echo more >> run.sh"),))
+    await harness.say("do it")
+    name = subprocess.run(["git", "rev-parse", ":latin.txt"], cwd=project, capture_output=True, text=True, check=True)
+    lost = name.stdout.strip()
+    (project / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    plan = await harness.agent.files.plan(None)
+    assert [(conflict.path, conflict.reason) for conflict in plan.conflicts] == [
+        ("latin.txt", "its image was dropped to save room")
+    ]
+    await harness.agent.files.restore(plan)
+    assert tree(project) | {"latin.txt": before["latin.txt"]} == before
+    await harness.agent.aclose()
+
+
 async def test_edits_and_commands_of_several_turns_go_back_to_any_of_them(tmp_path: Path, project: Path) -> None:
     harness = rewinding(
         tmp_path,

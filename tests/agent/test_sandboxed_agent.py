@@ -1,17 +1,23 @@
-"""The sandbox as a user meets it: told once when there is none, in the question when there is one."""
+"""The sandbox as a user meets it: what runs unasked there, what a question names, and the second run it leads to."""
 
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
-from tests.support.agents import make_agent
+import pytest
+
+from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, ToolStarted
+from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolStarted
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
-from tui_agent.tools.permission import Permission
-from tui_agent.tools.sandbox import Sandbox, SandboxState
+from tui_agent.tools.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.tools.settings import SandboxSettings
 
 NO = PermissionAnswer(Decision.DENY)
+ONCE = PermissionAnswer(Decision.ONCE)
+ALWAYS = PermissionAnswer(Decision.SESSION)
 
 
 def sandbox(state: SandboxState, mode: str = "auto") -> Sandbox:
@@ -20,6 +26,41 @@ def sandbox(state: SandboxState, mode: str = "auto") -> Sandbox:
 
 def command(text: str, **arguments: object) -> Reply:
     return Reply(calls=(Call("bash", json.dumps({"command": text, **arguments})),))
+
+
+def make_held(
+    tmp_path: Path, *commands: str, answer: PermissionAnswer = NO, mode: str = "build", **ports: Any
+) -> Harness:
+    """Return an agent in a repository, whose commands run in the sandbox of this machine."""
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    for name, text in {
+        "src/app.py": "x = 1\n",
+        "README.md": "Read.\n",
+        ".gitignore": "build\n.env\n",
+        ".env": "KEY=1\n",
+    }.items():
+        (project / name).write_text(text)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "Begin")):
+        subprocess.run(["git", *identity, *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL)
+    (tmp_path / "home").mkdir()
+    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
+    client = ScriptedClient([*map(command, commands), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=answer, sandbox=box, **ports)
+    harness.agent.change_mode(mode)
+    return harness
+
+
+def results(harness: Harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+def requests(harness: Harness) -> list[PermissionRequest]:
+    return [event.request for event in harness.of(PermissionAsked)]
+
+
+works = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
 
 
 async def test_what_is_not_protected_is_told_once_in_a_session(tmp_path: Path) -> None:
@@ -32,41 +73,151 @@ async def test_what_is_not_protected_is_told_once_in_a_session(tmp_path: Path) -
     assert "without a sandbox: bubblewrap is not installed" in notice.message
 
 
-async def test_the_question_says_that_the_command_is_held_and_wants_the_network(tmp_path: Path) -> None:
-    client = ScriptedClient([command("make it", network=True), Reply("Ok.")])
-    harness = make_agent(tmp_path, client, answer=NO, sandbox=sandbox(SandboxState("bubblewrap", "bwrap")))
-    await harness.say("go")
-    (asked,) = harness.of(PermissionAsked)
-    needs = {need.permission: need for need in asked.request.needs}
-    assert needs[Permission.BASH].sandboxed
-    assert needs[Permission.NETWORK].pattern == "make it"
-    assert "network" in asked.request.reason
-
-
 async def test_a_required_sandbox_that_is_missing_is_told_to_the_model(tmp_path: Path) -> None:
     client = ScriptedClient([command("echo one"), Reply("I can't.")])
     harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState(None, reason="it is broken"), "required"))
     await harness.say("go")
-    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    (result,) = results(harness)
     assert result.status is ToolStatus.ERROR
     assert "it is broken" in result.output
     assert not harness.of(PermissionAsked)
 
 
-async def test_a_command_that_became_another_meanwhile_does_not_run(tmp_path: Path) -> None:
-    """A file that is an option was put where the pattern finds it, after the command was judged to only read."""
-    (tmp_path / "project" / "src").mkdir(parents=True)
-    (tmp_path / "project" / "src" / "a.py").write_text("x = 1\n")
-    client = ScriptedClient([command("cd src && rg x *"), Reply("Ok.")])
-    harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState("bubblewrap", "bwrap")))
+async def test_without_a_sandbox_a_command_that_became_another_meanwhile_does_not_run(tmp_path: Path) -> None:
+    """A link was put in a file's place after the command was judged to only read."""
+    (tmp_path / "outside.txt").write_text("secret")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a.txt").write_text("a")
+    client = ScriptedClient([command("cat a.txt"), Reply("Ok.")])
+    harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState(None, reason="none")))
 
     def swap(event: object) -> None:
         if isinstance(event, ToolStarted):
-            (tmp_path / "project" / "src" / "--pre=evil").write_text("")
+            (tmp_path / "project" / "a.txt").unlink()
+            (tmp_path / "project" / "a.txt").symlink_to(tmp_path / "outside.txt")
 
     harness.agent.subscribe(swap)
     await harness.say("go")
     assert not harness.of(PermissionAsked)
-    (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    (result,) = results(harness)
     assert result.status is ToolStatus.ERROR
-    assert "something else by now" in result.output
+    assert "secret" not in result.output
+
+
+@works
+@pytest.mark.parametrize(("mode", "kept"), [("plan", "x = 1\n"), ("build", "x = 1\n"), ("auto-edit", "x = 2\n")])
+async def test_any_command_runs_unasked_and_changes_what_its_mode_lets_it(tmp_path: Path, mode: str, kept: str) -> None:
+    line = "python3 -c \"open('src/app.py', 'w').write('x = 2\\n')\"; mkdir build; echo o > build/o; cat src/app.py"
+    harness = make_held(tmp_path, line, answer=NO, mode=mode)
+    await harness.say("go")
+    project = tmp_path / "project"
+    assert (project / "src" / "app.py").read_text() == kept
+    assert (project / "build" / "o").exists() is (mode != "plan")
+    assert "x = 2" in results(harness)[0].output
+    assert len(requests(harness)) == (mode == "build")
+
+
+@works
+async def test_a_command_that_wanted_to_change_files_runs_again_when_it_may(tmp_path: Path) -> None:
+    harness = make_held(tmp_path, "echo run >> README.md; echo o", answer=ONCE)
+    await harness.say("go")
+    (request,) = requests(harness)
+    assert request.again
+    assert request.reason == "echo run and echo o want to change files of the project"
+    assert (tmp_path / "project" / "README.md").read_text() == "Read.\nrun\n"
+    assert results(harness)[0].status is ToolStatus.COMPLETED
+
+
+@works
+async def test_a_refusal_is_told_to_the_model_and_nothing_changes(tmp_path: Path) -> None:
+    harness = make_held(tmp_path, "echo run >> README.md", answer=PermissionAnswer(Decision.DENY, "use the edit tool"))
+    await harness.say("go")
+    assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
+    assert "use the edit tool" in results(harness)[0].output
+
+
+@works
+async def test_always_is_not_asked_again_and_opens_the_repository_before_the_run(tmp_path: Path) -> None:
+    commit = "git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m"
+    harness = make_held(tmp_path, f"{commit} one", f"{commit} two", "git log --format=%s", answer=ALWAYS)
+    await harness.say("go")
+    assert len(requests(harness)) <= 2
+    assert results(harness)[-1].output.split()[:2] == ["two", "one"]
+
+
+@works
+@pytest.mark.parametrize("mode", ["build", "auto-edit"])
+async def test_a_commit_asks_before_it_runs_and_names_the_repository(tmp_path: Path, mode: str) -> None:
+    harness = make_held(tmp_path, "git commit --allow-empty -m x", answer=NO, mode=mode)
+    await harness.say("go")
+    (request,) = requests(harness)
+    assert not request.again
+    assert request.reason == "git commit wants to change the repository"
+    assert request.rules == ("allow bash: git commit *",)
+    assert results(harness)[0].status is ToolStatus.DENIED
+
+
+@works
+async def test_plan_mode_refuses_a_commit_and_asks_nobody(tmp_path: Path) -> None:
+    everything = Rule("*", "*", Action.ALLOW, "flag")
+    lines = ("git commit --allow-empty -m x", "echo x > README.md", "sed -i s/Read/Write/ README.md; cat README.md")
+    harness = make_held(tmp_path, *lines, mode="plan", answer=ONCE, rules=(everything,))
+    await harness.say("go")
+    assert requests(harness) == []
+    assert "plan mode" in results(harness)[0].output
+    assert [entry.status.value for entry in results(harness)] == ["denied", "completed", "completed"]
+    assert "Write." in results(harness)[2].output
+    assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
+
+
+@works
+async def test_a_secret_is_empty_until_it_is_allowed(tmp_path: Path) -> None:
+    harness = make_held(tmp_path, "cat .env", answer=ONCE)
+    await harness.say("go")
+    (request,) = requests(harness)
+    assert ".env usually holds secrets" in request.reason
+    assert "KEY=1" in results(harness)[0].output
+    harness = make_held(tmp_path / "other", "cat .e* | tr a-z A-Z; base64 < .en''v", answer=NO)
+    await harness.say("go")
+    assert "KEY" not in results(harness)[0].output
+
+
+@works
+async def test_a_place_outside_is_named_and_opened(tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere" / "notes"
+    place.mkdir(parents=True)
+    (place / "a.txt").write_text("noted\n")
+    harness = make_held(tmp_path, f"cat {place}/a.txt", answer=ONCE)
+    await harness.say("go")
+    (request,) = requests(harness)
+    assert request.reason == f"{place} is outside the project"
+    assert "noted" in results(harness)[0].output
+
+
+@works
+async def test_rules_still_ask_and_deny(tmp_path: Path) -> None:
+    rules = (Rule("bash", "make *", Action.ASK, "user"), Rule("bash", "rm *", Action.DENY, "user"))
+    harness = make_held(tmp_path, "make x", "timeout 5 rm README.md", "$X README.md", "ls", answer=NO, rules=rules)
+    await harness.say("go")
+    assert [entry.status.value for entry in results(harness)] == ["denied", "denied", "denied", "completed"]
+    assert len(requests(harness)) == 2
+
+
+async def test_an_answer_for_the_project_is_kept_as_the_user_changed_it(tmp_path: Path) -> None:
+    kept: list[Rule] = []
+    answer = PermissionAnswer(Decision.PROJECT, patterns=("make test*",))
+    client = ScriptedClient([command("make test"), command("make test-all"), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=answer, keep_here=kept.append)
+    await harness.say("go")
+    assert [(str(rule), rule.source) for rule in kept] == [("allow bash: make test*", "here")]
+    assert len(requests(harness)) == 1
+
+
+async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: Path) -> None:
+    def fetch(url: str) -> Reply:
+        return Reply(calls=(Call("webfetch", json.dumps({"url": url})),))
+
+    urls = ("http://127.0.0.1:9/a", "http://127.0.0.1:9/a?key=1", "http://127.0.0.1:9/")
+    harness = make_agent(tmp_path, ScriptedClient([*map(fetch, urls), Reply("Done.")]), answer=NO)
+    await harness.say("Read http://127.0.0.1:9/a, please.")
+    assert [entry.status.value for entry in results(harness)] == ["error", "denied", "denied"]

@@ -1,6 +1,7 @@
 """The subcommands: what they print, and one sentence and an exit code when something is wrong."""
 
 import json
+import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -368,6 +369,27 @@ def test_doctor_tells_of_a_model_that_is_out_of_service(
     assert "out of service since 2026-07-24" in capsys.readouterr().out
     printed(capsys, "config", "set", "model", "deepseek/deepseek-flash")
     assert "out of service" not in printed(capsys, "doctor")
+
+
+def test_doctor_finds_a_damaged_database_and_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
+    assert "0 in " in printed(capsys, "doctor")
+    path = next(tmp_path.rglob("*.db"))
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE filler (x)")
+        connection.executemany("INSERT INTO filler VALUES (?)", [("y" * 500,) for _ in range(200)])
+    connection.close()
+    data = bytearray(path.read_bytes())
+    page = 4096
+    data[-5 * page : -2 * page] = b"\xa5" * (3 * page)
+    path.write_bytes(data)
+    assert run(["doctor"]) == 1
+    shown = capsys.readouterr().out
+    assert "is damaged" in shown
+    assert ".recover" in shown
+    assert path.read_bytes() == bytes(data), "looking changes nothing"
 
 
 def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

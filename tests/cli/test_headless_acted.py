@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_STOPPED
 from tui_agent.cli.headless import HeadlessRun
+from tui_agent.tools.sandbox import Sandbox, find_sandbox
+from tui_agent.tools.settings import SandboxSettings
 
 PADDING = "x" * 300
 """Longer than a call's title."""
@@ -28,3 +31,31 @@ async def test_the_whole_command_counts(tmp_path: Path, command: str, code: int)
     harness = make_agent(tmp_path, client, answer=None, rules=rules)
     run = HeadlessRun(harness.agent, as_json=False, out=io.StringIO(), err=io.StringIO())
     assert await run.run("go") == code
+
+
+@pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
+@pytest.mark.parametrize(
+    ("command", "rules", "code"),
+    [
+        ("echo more >> README.md", (), EXIT_STOPPED),
+        ("echo more >> README.md", (Rule("edit", "*", Action.ALLOW, "flag"),), EXIT_DONE),
+        ("git commit --allow-empty -m x", (), EXIT_STOPPED),
+        ("mkdir -p build && echo o > build/o", (), EXIT_DONE),
+    ],
+)
+async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
+    tmp_path: Path, command: str, rules: tuple[Rule, ...], code: int
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "README.md").write_text("Read.\n")
+    (project / ".gitignore").write_text("build\n")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path)
+    client = ScriptedClient([Reply(calls=(Call("bash", json.dumps({"command": command})),)), Reply("Done.")])
+    harness = make_agent(tmp_path, client, answer=None, rules=rules, sandbox=box)
+    errors = io.StringIO()
+    run = HeadlessRun(harness.agent, as_json=False, out=io.StringIO(), err=errors)
+    assert await run.run("go") == code
+    assert ("Not allowed: bash" in errors.getvalue()) is (code == EXIT_STOPPED)
+    assert ((project / "README.md").read_text() == "Read.\n") is not bool(rules)

@@ -51,3 +51,21 @@ def test_a_mistake_in_a_projects_file_names_that_file(tmp_path: Path) -> None:
     project.write_text("max_steps = 0\n")
     with pytest.raises(ConfigError, match=str(project)):
         load_config(tmp_path / "config.toml", {}, project=project)
+
+
+def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(tmp_path: Path) -> None:
+    path, project = tmp_path / "config.toml", tmp_path / "my app"
+    rule = Rule("bash", "make *", Action.ALLOW, "here")
+    assert keep_rule(rule, path, project=project) is None
+    assert keep_rule(Rule("bash", "ls", Action.ALLOW, "user"), path, project=project) is None
+    loaded = load_config(path, environ={})
+    assert loaded.config.permissions == {"bash": {"ls": "allow"}}
+    assert loaded.config.projects[str(project)].permissions == {"bash": {"make *": "allow"}}
+    assert forget_rule(rule, path, project=project) is None
+    assert load_config(path, environ={}).config.projects[str(project)].permissions == {}
+
+
+def test_a_project_does_not_make_rules_in_its_users_name(tmp_path: Path) -> None:
+    brought = tmp_path / "project.toml"
+    brought.write_text(f'[projects."{tmp_path}".permissions]\nedit = "allow"\n')
+    assert load_config(tmp_path / "config.toml", environ={}, project=brought).config.projects == {}

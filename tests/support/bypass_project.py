@@ -1,5 +1,6 @@
 """A project for judging commands in: sources, secrets, and links that lead out of it."""
 
+import subprocess
 from pathlib import Path
 
 
@@ -13,6 +14,11 @@ def make_project(root: Path) -> Path:
         (project / name).write_text("text\n")
     for name in (".env", "keys/server.pem"):
         (project / name).write_text("KEY=value\n")
+    (project / ".git").rmdir()
+    for arguments in (("init", "-q"), ("add", "README.md", "src", "tests", "docs")):
+        subprocess.run(["git", *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "Begin"], cwd=project, check=True, stdin=subprocess.DEVNULL)
     (root / "outside.txt").write_text("outside\n")
     (root / "elsewhere").mkdir(exist_ok=True)
     (root / "elsewhere" / "passwd").write_text("x\n")

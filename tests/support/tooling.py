@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, Tool, ToolContext, ToolResult
-from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.environment import SafeEnvironment
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission
 from tui_agent.tools.reads import FileReads
@@ -47,7 +47,7 @@ class Workspace:
             reads=self.reads,
             put_blob=self.put_blob,
             report=self.live.append,
-            environment=safe_environment(self.environ),
+            environment=SafeEnvironment(self.environ),
             vision=self.vision,
             jobs=self.jobs,
             sandbox=self.sandbox,

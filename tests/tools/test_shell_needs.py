@@ -49,7 +49,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("./scripts/run.sh --x", "./scripts/run.sh *"),
         ("cargo test foo", "cargo test *"),
         ("$X", ""),
-        ("python3 - <<'EOF'\nprint(1)\nEOF", ""),
+        ("python3 - <<'EOF'\nprint(1)\nEOF", "python3 <<'EOF'\nprint(1)\nEOF"),
+        ("ruff format src", "ruff format *"),
     ],
 )
 def test_what_always_offers(command: str, offered: str, project: Path) -> None:
@@ -59,13 +60,20 @@ def test_what_always_offers(command: str, offered: str, project: Path) -> None:
 
 
 def test_every_simple_command_is_judged_on_its_own(project: Path) -> None:
-    needs = command_needs("git status && (make a | tee out.txt) & npm test > log.txt", project, project)
+    needs = command_needs("git status && (make a | tee out.txt) & npm test", project, project)
     assert [(need.permission.value, need.pattern, need.harmless) for need in needs] == [
-        ("edit", "log.txt", False),
         ("bash", "git status", True),
         ("bash", "make a", False),
-        ("edit", "out.txt", False),
+        ("bash", "tee out.txt", False),
         ("bash", "npm test", False),
+    ]
+
+
+def test_what_only_reads_is_no_longer_harmless_when_it_is_written_to_a_file(project: Path) -> None:
+    needs = command_needs("echo x > log.txt", project, project)
+    assert [(need.permission.value, need.pattern, need.harmless) for need in needs] == [
+        ("edit", "log.txt", False),
+        ("bash", "echo x", False),
     ]
 
 

@@ -15,7 +15,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.permission import PermissionPattern, PermissionPrompt
 
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
 
@@ -344,7 +344,7 @@ async def test_stop_is_offered_for_loops_only(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await pilot.pause()
-        await pilot.press("5", "s")
+        await pilot.press("s")
         await pilot.pause()
         assert stage.agent.answers == []
         assert stage.view.question.display
@@ -356,3 +356,34 @@ async def test_what_may_run_only_once_says_so(tmp_path: Path) -> None:
         stage.agent.emit(RunStarted(), PermissionAsked(replace(bash(), rules=())))
         await pilot.pause()
         assert "always in this session: not for this one" in screen_text(stage)
+
+
+async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press("r")
+        await pilot.pause()
+        offered = "rm -rf build && make [all]"
+        assert stage.view.question.query_one(PermissionPattern).value == offered
+        await pilot.press(*["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
+        await pilot.pause()
+        assert "always in this session: allow bash: rm -rf build *" in screen_text(stage)
+        await pilot.press("p")
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.PROJECT, patterns=("rm -rf build *",)))]
+
+
+async def test_a_rule_that_was_looked_at_and_left_is_as_offered(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        await pilot.press("6")
+        await pilot.pause()
+        await pilot.press("x", "escape")
+        await pilot.pause()
+        await pilot.press("a")
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.SESSION))]

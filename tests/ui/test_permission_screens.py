@@ -84,7 +84,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
         ]
         # What no rule says is said in words, and can be searched for.
         assert "ask secrets: .env, keys, credentials even where reading is free" in shown
-        assert "allow commands that read: ls, cat, rg, git diff known to do no more" in shown
+        assert "allow any command in the sandbox, by mode" in shown
         assert "docs/permissions.md" in screen_text(stage)
         await pilot.press(*"pytest", "enter")
         await pilot.pause()

@@ -220,6 +220,9 @@ def options_of(request: PermissionRequest) -> list[PermissionOption]:
     if request.rules:
         name = f"Allow always in this session: {', '.join(request.rules)}"
         options.append(PermissionOption(option_id=Decision.SESSION.value, name=name[:300], kind="allow_always"))
+        if not request.loop:
+            name = f"Allow always in this project: {', '.join(request.rules)}"
+            options.append(PermissionOption(option_id=Decision.PROJECT.value, name=name[:300], kind="allow_always"))
     options.append(PermissionOption(option_id=Decision.DENY.value, name="Refuse", kind="reject_once"))
     if request.loop:
         stop = PermissionOption(option_id=Decision.STOP.value, name="Refuse and stop", kind="reject_always")

@@ -343,6 +343,8 @@ class Agent:
         await self._tools.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
+        if self.ports.sandbox is not None and self.session.info.parent_session is None:
+            await self.ports.sandbox.aclose()
         self.mcp.close()
         await self.ports.hooks.aclose()
 

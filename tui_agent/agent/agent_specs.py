@@ -92,9 +92,9 @@ def load_specs(
     A file of the same name replaces a built-in one; of two the user's own wins. The project's are left out while it is
     not ``trusted``. What cannot be used is left out and said in ``problems``.
     """
-    files, problems = files or FileCache(), [] if problems is None else problems
+    files, problems = files or FileCache(folders.project), [] if problems is None else problems
     found = {spec.name: spec for spec in builtin_specs(prompt)}
-    sources = [(folder, True) for folder in reversed(folders.of_project("agents", PARENTS))]
+    sources = [(folder, True) for folder in reversed(folders.of_project("agents", PARENTS, problems))]
     sources += [(folder, False) for folder in folders.of_user("agents")]
     for folder, of_project in sources:
         paths = _markdown(folder)

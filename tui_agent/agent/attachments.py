@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tui_agent.agent.archive import entry_text
 from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, file_mentions, has_mention
+from tui_agent.inside import is_inside
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
@@ -35,6 +36,25 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Naming:
+    """The part of a message in which files may be named.
+
+    What came with a project may name files of that ``project`` only, but for those the user ``typed``.
+    """
+
+    text: str
+    project: Path | None = None
+    typed: str = ""
+
+    def leaves_out(self, mention: FileMention, cwd: Path) -> bool:
+        """Return whether a file is not to be attached. Looks at links."""
+        project = self.project
+        if project is None or any(mention.written == own.written for own in file_mentions(self.typed)):
+            return False
+        return any(not is_inside(project, _path(name, cwd)) for name in (mention.written, mention.path))
+
+
+@dataclass(frozen=True, slots=True)
 class _Image:
     """An image that was read but is not in the store yet."""
 
@@ -49,18 +69,20 @@ async def load_message(
     session: Session,
     put_blob: Callable[[bytes], str],
     *,
-    named_in: str | None = None,
+    naming: Naming | None = None,
     named: LoadNamed | None = None,
 ) -> Loaded:
     """Return a message's parts: its text, then what it names.
 
-    A name that is no file stays text. Files are read in a thread. ``named_in`` is where names are looked for, when
+    A name that is no file stays text. Files are read in a thread. ``naming`` is where names are looked for, when
     part of the text was not written by the user; ``named`` finds what is no file, and goes first for a plain word.
     """
-    source = text if named_in is None else named_in
+    source = text if naming is None else naming.text
     if not has_mention(source):
         return Loaded((TextPart(text=text),))
     mentions = file_mentions(source)
+    outside = [mention for mention in mentions if naming is not None and naming.leaves_out(mention, cwd)]
+    mentions = [mention for mention in mentions if mention not in outside]
     found = await asyncio.to_thread(lambda: [_read(mention, cwd) for mention in mentions])
     missing: list[str] = []
     files: list[UserPart] = []
@@ -74,8 +96,15 @@ async def load_message(
         elif not mention.in_code:
             missing.append(mention.written)
     entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
-    problem = f"Not attached, there is no such file: {', '.join(missing)}." if missing else None
-    return Loaded((TextPart(text=text), *files, *entries), problem)
+    problems = [
+        f"Not attached, {why}: {', '.join(names)}."
+        for why, names in (
+            ("there is no such file", missing),
+            ("the command came with the project and names what is outside of it", [item.written for item in outside]),
+        )
+        if names
+    ]
+    return Loaded((TextPart(text=text), *files, *entries), " ".join(problems) or None)
 
 
 def _entry(number: int, session: Session) -> FilePart | None:

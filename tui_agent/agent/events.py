@@ -89,6 +89,8 @@ class Decision(StrEnum):
 
     ONCE = "once"
     SESSION = "session"
+    PROJECT = "project"
+    """In this project, in later sessions too. Offered where there are rules to make."""
     DENY = "deny"
     STOP = "stop"
     """Refuse, and end the run. Offered where ``PermissionRequest.loop`` is set."""
@@ -96,10 +98,14 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswer:
-    """What the user decided; ``note`` tells the model what to do instead (with deny)."""
+    """What the user decided; ``note`` tells the model what to do instead (with deny).
+
+    ``patterns`` are those of the offered rules as the user changed them; empty to take them as offered.
+    """
 
     decision: Decision
     note: str = ""
+    patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,8 @@ class PermissionRequest:
     """For a doom loop: what the repeated calls gave so far, oldest first."""
     command: str = ""
     """The whole command line, where only parts of it are asked about."""
+    again: bool = False
+    """The command has run and ended for want of what is asked about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.files import write_atomically
-from tui_agent.model.redaction import REMOVED, redact
+from tui_agent.model.redaction import redact
 from tui_agent.resources import style_path
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import EntryAdapter
@@ -19,12 +19,10 @@ from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import SessionCopy, copies_of, copy_of
 from tui_agent.session.rows import blobs_of
 from tui_agent.session.store import Store
-from tui_agent.tools.environment import is_secret
+from tui_agent.tools.environment import holds_secret
 
 __all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of", "unknown_ending", "write_export"]
 
-_ASSIGNED = re.compile(r"\b([A-Z][A-Z0-9_]{2,60})(\s*=\s*[\"']?)(?!\[redacted\])([^\s\"';&|]{4,})")
-_PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)")
 _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"':;,)]+")
 
 
@@ -148,16 +146,14 @@ class Scrubber:
     @classmethod
     def of(cls, environ: Mapping[str, str], home: Path) -> "Scrubber":
         """Return one that knows the secrets of an environment."""
-        return cls((value for name, value in environ.items() if is_secret(name) and len(value) > 7), home)
+        return cls((value for name, value in environ.items() if holds_secret(name, value) and len(value) > 7), home)
 
     def text(self, text: str) -> str:
         """Return a text without them."""
         text = redact(text, self._secrets)
-        text = _PRIVATE_KEY.sub(rf"\1{REMOVED}\2", text)
-        text = _ASSIGNED.sub(lambda found: found[1] + found[2] + REMOVED if is_secret(found[1]) else found[0], text)
         if self._home:
             text = re.sub(re.escape(self._home) + r"(?![\w.-])", "~", text)
-        return _HOMES.sub(rf"\1{REMOVED}", text)
+        return _HOMES.sub(r"\1[redacted]", text)
 
     def copy(self, copy: SessionCopy) -> SessionCopy:
         """Return a session without them, texts kept as blobs included. Images can't be looked into and stay."""

@@ -1,8 +1,9 @@
 """The gate every call goes through: asks the rules and the mode, and the user where those say so."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.channel import EventChannel, Questions
@@ -10,29 +11,43 @@ from tui_agent.agent.events import Decision, Notice, PermissionRequest
 from tui_agent.agent.permissions import (
     DEFAULT_RULES,
     PLAN_REFUSAL,
+    PLAN_RULE,
     Action,
     Rule,
     decide_in_mode,
-    is_refused_by_plan,
-    reason_for,
+    edited,
+    is_named,
+    reasons_for,
     refusal_of_tool,
     session_rules,
+    view_in_mode,
 )
 from tui_agent.agent.permissions.modes import Mode
 from tui_agent.agent.permissions.notes import with_note
+from tui_agent.agent.permissions.opening import holes_of, needs_inside, needs_of_holes
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
 from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.tools.sandbox.view import EVERY_HOST, Holes, View
 
 
 class Gate:
     """Decides for one session, and keeps what the user allowed in it."""
 
-    def __init__(self, ports: AgentPorts, channel: EventChannel, questions: Questions, mode: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        ports: AgentPorts,
+        channel: EventChannel,
+        questions: Questions,
+        mode: Callable[[], str],
+        said: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """Make the gate; ``said`` tells what the user wrote in the session."""
         self._ports = ports
         self._channel = channel
         self._questions = questions
         self._mode = mode
+        self._said = said
         # Calls that run side by side ask one after the other: what one answer allows, the next need not ask.
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
@@ -81,8 +96,49 @@ class Gate:
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
-        """Return the rule that decides a need now."""
-        return decide_in_mode(need, self.rules(), self._mode(), tool)
+        """Return the rule that decides a need now.
+
+        A page whose address the user wrote is theirs to have read: such an address carries nothing of the project.
+        """
+        rule = decide_in_mode(need, self.rules(), self._mode(), tool)
+        asks = rule.action is Action.ASK and rule.source == "default"
+        if asks and need.permission is Permission.WEBFETCH and is_named(need.pattern, self._said()):
+            return Rule("webfetch", need.pattern, Action.ALLOW, literal=True)
+        return rule
+
+    def view(self) -> View:
+        """Return what commands in the sandbox may change and reach now."""
+        return view_in_mode(self.rules(), self._mode())
+
+    def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Holes:
+        """Return what was opened for a call by allowing what it needs."""
+        holes = Holes()
+        for need in needs:
+            holes |= holes_of(need, project)
+            rule = self.decide(need, tool)
+            by_name = need.permission is Permission.BASH and rule.action is Action.ALLOW and rule.source != "default"
+            if by_name:
+                # Who allows a command by its name lets it do its work.
+                holes |= Holes(sources=True)
+        return Holes(secrets=holes.secrets, read=holes.read) if self._mode() == Mode.PLAN else holes
+
+    def opens_network(self, command: str) -> bool:
+        """Whether a rule lets a command reach every host."""
+        need = PermissionNeed(Permission.NETWORK, EVERY_HOST, aliases=(command,))
+        return self.decide(need, "bash").action is Action.ALLOW
+
+    async def open_holes(
+        self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Holes, context: ToolContext
+    ) -> Holes | str:
+        """Ask for what a command ended for want of; return what was opened, or why not for the model to read."""
+        if self._mode() == Mode.PLAN and wanted.beyond(
+            Holes(secrets=wanted.secrets, read=wanted.read, hosts=wanted.hosts)
+        ):
+            return "The session is in plan mode, in which nothing is changed."
+        command = str(getattr(arguments, "command", ""))
+        needs = await asyncio.to_thread(needs_of_holes, wanted, command, context.cwd, context.project)
+        refusal = await self.refusal(call_id, tool, arguments, needs, again=True)
+        return wanted if refusal is None else refusal
 
     async def refusal(
         self,
@@ -92,10 +148,12 @@ class Gate:
         needs: Sequence[PermissionNeed],
         *,
         allowed_by_hook: bool = False,
+        again: bool = False,
     ) -> str | None:
         """Return None when the call may run, otherwise what to tell the model.
 
-        A hook that allows it answers the question the user would be asked, and nothing else.
+        A hook that allows it answers the question the user would be asked, and nothing else. ``again`` says that the
+        call has run and ended for want of what it needs.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -108,15 +166,15 @@ class Gate:
             asked = self._asked(tool.name, needs)
             if isinstance(asked, str):
                 return asked
-            return await self._ask(call_id, tool, arguments, asked) if asked else None
+            return await self._ask(call_id, tool, arguments, asked, again=again) if asked else None
 
     def _asked(self, tool: str, needs: Sequence[PermissionNeed]) -> list[tuple[PermissionNeed, Rule]] | str:
         """Return the needs to ask about, or why the call may not run."""
         asked = []
         for need in needs:
-            if self._mode() == Mode.PLAN and is_refused_by_plan(need):
-                return PLAN_REFUSAL
             rule = self.decide(need, tool)
+            if rule == PLAN_RULE:
+                return PLAN_REFUSAL
             if rule.action is Action.DENY:
                 return _denied(rule)
             if rule.action is Action.ASK:
@@ -124,7 +182,13 @@ class Gate:
         return asked
 
     async def _ask(
-        self, call_id: str, tool: Tool[Any], arguments: ToolInput, asked: list[tuple[PermissionNeed, Rule]]
+        self,
+        call_id: str,
+        tool: Tool[Any],
+        arguments: ToolInput,
+        asked: list[tuple[PermissionNeed, Rule]],
+        *,
+        again: bool,
     ) -> str | None:
         offered = session_rules(asked)
         answer = await self._questions.ask(
@@ -133,18 +197,29 @@ class Gate:
                 tool=tool.name,
                 title=tool.title(arguments),
                 needs=tuple(need for need, _rule in asked),
-                reason=" and ".join(dict.fromkeys(reason_for(need, rule) for need, rule in asked)),
+                reason=reasons_for(asked),
                 rules=tuple(str(rule) for rule in offered),
                 command=str(getattr(arguments, "command", "")),
+                again=again,
             )
         )
         if answer.decision in {Decision.DENY, Decision.STOP}:
             return with_note("The user did not allow this call.", answer.note)
-        if answer.decision is Decision.SESSION:
-            self.session_rules.extend(rule for rule in offered if rule not in self.session_rules)
-            made = " · ".join(map(str, offered))
-            self._channel.emit(Notice(f"Until the program ends: {made}.", action="permissions"))
+        if answer.decision in {Decision.SESSION, Decision.PROJECT}:
+            self._keep(edited(offered, answer.patterns), for_project=answer.decision is Decision.PROJECT)
         return None
+
+    def _keep(self, rules: Sequence[Rule], *, for_project: bool) -> None:
+        """Make the rules of an answer hold: those for the project are the user's own, in later sessions too."""
+        problem = None
+        if for_project:
+            rules = tuple(replace(rule, source="here") for rule in rules)
+            problem = next(filter(None, map(self._ports.keep_here, rules)), None)
+        self.session_rules.extend(rule for rule in rules if rule not in self.session_rules)
+        how_long = "In this project" if for_project and problem is None else "Until the program ends"
+        self._channel.emit(Notice(f"{how_long}: {' · '.join(map(str, rules))}.", action="permissions"))
+        if problem is not None:
+            self._channel.emit(Notice(f"The rule could not be kept: {problem}", "warning"))
 
 
 def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -154,33 +229,16 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
         ToolError: the call cannot work, so there is nothing to ask.
     """
     found: list[PermissionNeed] = []
-    wanted = tool.needs(arguments, context)
-    for need in wanted:
+    for need in tool.needs(arguments, context):
         if need.permission is Permission.BASH and need.detail_kind == "command":
-            from tui_agent.tools.shell.builders import is_held
             from tui_agent.tools.shell.needs import command_needs
 
             parts = command_needs(need.pattern, context.cwd, context.project)
-            others = (other for other in wanted if other is not need)
-            if not (need.sandboxed and is_held((*parts, *others)) and _can_hide_secrets(context)):
-                parts = tuple(replace(part, inside="") for part in parts)
-            found += [replace(part, sandboxed=need.sandboxed) for part in parts]
+            sandbox = context.sandbox if need.sandboxed else None
+            found += parts if sandbox is None else needs_inside(parts, sandbox, context.project)
         else:
             found.append(need)
     return tuple(found)
-
-
-def note_needs(needs: Sequence[PermissionNeed], context: ToolContext) -> None:
-    """Tell a call what is decided about: what it needs by the time it runs may be no more than that."""
-    context.allowed = frozenset((need.permission, need.pattern) for need in needs)
-    if any(need.sandboxed for need in needs):
-        from tui_agent.tools.shell.builders import is_held
-
-        context.held = is_held(needs)
-
-
-def _can_hide_secrets(context: ToolContext) -> bool:
-    return context.sandbox is not None and context.sandbox.secrets(context.project) is not None
 
 
 def _denied(rule: Rule) -> str:

@@ -20,7 +20,7 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.context_full import ContextFullError
 from tui_agent.agent.context_keeper import ContextKeeper
-from tui_agent.agent.events import EntryAppended, MessageRefused, RunEnded, RunStarted
+from tui_agent.agent.events import EntryAppended, MessageRefused, Notice, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_news import ended_jobs
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
@@ -152,6 +152,8 @@ class Loop:
     async def _attach_instructions(self) -> None:
         """Append what the project says about the part of it that the calls touched."""
         entry = await nearby_instructions(self.session.active_path(), self.ports)
+        if problem := self.ports.knowledge.take_problems():
+            self.channel.emit(Notice(problem, "warning"))
         if entry is not None:
             self._append(entry)
 

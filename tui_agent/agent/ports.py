@@ -92,6 +92,8 @@ class AgentPorts:
     settings: ContextSettings = field(default_factory=ContextSettings)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     rules: tuple[Rule, ...] = ()
+    keep_here: Callable[[Rule], str | None] = lambda _rule: None
+    """Keeps a rule of the user's for this project; returns why that can't be done."""
     max_steps: int = 200
     parallel_calls: int = 8
     """Calls of one answer that run side by side, where they may."""

@@ -4,7 +4,7 @@ import asyncio
 import re
 from dataclasses import dataclass, replace
 
-from tui_agent.agent.attachments import load_message
+from tui_agent.agent.attachments import Naming, load_message
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.knowledge.commands import UserCommand, fill
 from tui_agent.agent.mcp.records import McpError
@@ -118,7 +118,6 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
         return entry.output
 
     filled = await fill(command, arguments, run)
-    loaded = await load_message(
-        filled.text, ports.cwd, session, ports.put_blob, named_in=filled.own_text, named=load_named(ports)
-    )
+    naming = Naming(filled.own_text, ports.project if command.of_project else None, arguments)
+    loaded = await load_message(filled.text, ports.cwd, session, ports.put_blob, naming=naming, named=load_named(ports))
     return Prepared(loaded.parts, loaded.problem, command.model, mode)

@@ -61,6 +61,8 @@ class Runs:
             truncation.lines, truncation.bytes, truncation.line_chars, truncation.tokens(limits.window)
         )
         self._files.get_ready()
+        if ports.sandbox is not None:
+            ports.sandbox.get_ready(ports.project, ports.environment)
         self._task = asyncio.get_running_loop().create_task(self._loop.run())
         self._task.add_done_callback(self._announce_end)
 

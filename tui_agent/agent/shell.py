@@ -49,7 +49,7 @@ async def _run(
         reads=FileReads(),
         put_blob=ports.put_blob,
         report=report,
-        environment=dict(ports.environment),
+        environment=ports.environment,
     )
     try:
         result = await run_watched(recorder, BashTool(), BashInput(command=command), context)

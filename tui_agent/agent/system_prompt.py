@@ -10,6 +10,7 @@ from typing import Any
 
 from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.base import Tool
+from tui_agent.tools.own_git import branch_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +53,11 @@ def render_head(
     )
 
 
-def git_branch(project: Path) -> str | None:
-    """Return the checked-out branch, a short commit when detached, None outside a repository.
-
-    Reads ``.git/HEAD`` itself: starting git costs more than the rest of the head.
-    """
-    git = project / ".git"
-    try:
-        if git.is_file():  # a worktree or submodule points elsewhere
-            git = (project / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve()
-        head = (git / "HEAD").read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:9]
-
-
 def find_project(cwd: Path) -> Path:
     """Return the root of the repository ``cwd`` is in, or ``cwd`` itself outside one."""
     return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
 
 
 def _git_state(project: Path) -> str:
-    branch = git_branch(project)
+    branch = branch_of(project)
     return f"branch {branch}" if branch else "not a repository"

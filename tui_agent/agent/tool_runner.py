@@ -7,7 +7,7 @@ else runs in the order the model asked.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +25,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.agent.gate import Gate, needs_of, note_needs
+from tui_agent.agent.gate import Gate, needs_of
 from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.notes import with_note
@@ -37,6 +37,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     ToolStatus,
+    UserEntry,
 )
 from tui_agent.session.session import Session
 from tui_agent.tools.arguments import parse_arguments
@@ -46,6 +47,7 @@ from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool
+from tui_agent.tools.sandbox.view import EVERY_HOST, Holes
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
@@ -92,7 +94,7 @@ class ToolRunner:
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
         self._mode = mode
-        self.gate = Gate(ports, channel, questions, mode)
+        self.gate = Gate(ports, channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
         self.jobs: Jobs | None = None
         self.recorder: Recorder | None = None
@@ -132,6 +134,11 @@ class ToolRunner:
         """Wait for interrupted calls to end their processes."""
         if self._leftovers:
             await asyncio.wait(self._leftovers, timeout=2)
+
+    def _said(self) -> list[str]:
+        """Return what the user wrote in the session."""
+        path = self._session.active_path()
+        return [entry.text for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None]
 
     # -- one call -------------------------------------------------------------------------------------------
 
@@ -189,10 +196,42 @@ class ToolRunner:
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
-        note_needs(needs, context)
-        return await self.gate.refusal(
+        # What it needs by the time it runs may be no more than that.
+        context.allowed = frozenset((need.permission, need.pattern) for need in needs)
+        context.harmless = bool(needs) and all(need.harmless for need in needs)
+        refusal = await self.gate.refusal(
             call.part.call_id, tool, checked.arguments, needs, allowed_by_hook=checked.allowed
         )
+        if refusal is None:
+            self._open(call, tool, checked.arguments, needs, context)
+        return refusal
+
+    def _open(
+        self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
+    ) -> None:
+        """Give a call the view it runs in, and whom to ask when that is not enough."""
+        command = str(getattr(arguments, "command", ""))
+        holes = self.gate.opened_by(needs, context.project, tool.name)
+        if getattr(arguments, "network", False) and self.gate.opens_network(command):
+            holes |= Holes(hosts=frozenset({EVERY_HOST}))
+        context.view = self.gate.view().opened(holes)
+
+        refused: dict[str, str] = {}
+
+        async def open_holes(wanted: Holes, _command: str) -> Holes | str:
+            # Nobody is asked twice about a host: the command waited for the answer.
+            unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
+            if refused and not unasked:
+                return next(iter(refused.values()))
+            return await self.gate.open_holes(call.part.call_id, tool, arguments, unasked, context)
+
+        async def allow_host(host: str, _port: int) -> bool:
+            answer = await open_holes(Holes(hosts=frozenset({host})), command)
+            if isinstance(answer, str):
+                refused[host] = answer
+            return isinstance(answer, Holes)
+
+        context.open_holes, context.allow_host = open_holes, allow_host
 
     async def _execute(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> ToolResult:
         """Run a call that may; what it could not do comes back as a result, so that hooks see that too."""
@@ -236,8 +275,9 @@ class ToolRunner:
             reads=self._reads,
             put_blob=self._ports.put_blob,
             report=report,
-            environment=dict(self._ports.environment),
+            environment=self._ports.environment,
             sandbox=self._ports.sandbox,
+            view=self.gate.view(),
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,
             archive=self._archive,

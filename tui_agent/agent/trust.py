@@ -11,10 +11,12 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.files import write_atomically
+from tui_agent.inside import is_inside, read_inside
 
 FOLDER = ".tui-agent"
 CONFIG = "config.toml"
@@ -121,7 +123,7 @@ def project_state(
         cwd: the working directory; the folders between it and the root count too.
         assume_trust: trust it whatever was answered, as ``--trust`` does for one run.
     """
-    files = list(_files(project, cwd or project))
+    files = list(islice(_files(project, cwd or project), MOST_FILES + 1))
     if not files:
         return Nothing()
     digest, problem = _digest(project, files)
@@ -149,21 +151,24 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
     if cwd != project and cwd.is_relative_to(project):
         folders += [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project) and folder != project]
     for folder in sorted(set(folders)):
-        if (folder / SERVERS).is_file():
+        if (folder / SERVERS).is_file() and is_inside(project, folder / SERVERS):
             yield folder / SERVERS
         for parent in PARENTS:
             places = [folder / parent] if parent == FOLDER else [folder / parent / kind for kind in ACTING]
             for place in places:
-                yield from _below(place)
+                yield from _below(project, place)
 
 
-def _below(place: Path) -> Iterator[Path]:
+def _below(project: Path, place: Path) -> Iterator[Path]:
+    """Yield the files below a directory; what leads out of the project is left out, as it is read by nobody."""
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
-        if len(Path(directory).parts) - len(place.parts) > 8:
+        inside = is_inside(project, Path(directory))
+        if not inside or len(Path(directory).parts) - len(place.parts) > 8:
             names.clear()
         for name in sorted(files):
-            yield Path(directory) / name
+            if inside and is_inside(project, Path(directory) / name):
+                yield Path(directory) / name
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
@@ -174,7 +179,7 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
     size = 0
     for path in files:
         try:
-            data = path.read_bytes()
+            data, _state = read_inside(project, path, MOST_BYTES + 1)
         except OSError as error:
             return "", f"{path.relative_to(project)} cannot be read: {error.strerror or error}"
         size += len(data)
@@ -190,17 +195,17 @@ def _items(project: Path, files: list[Path]) -> Iterator[Item]:
     for path in files:
         shown = path.relative_to(project).as_posix()
         if path.name == SERVERS:
-            yield from _servers(path)
+            yield from _servers(project, path)
         elif path.name == CONFIG and path.parent.name == FOLDER:
-            yield from _settings(path)
+            yield from _settings(project, path)
         else:
             kinds = [ACTING[part] for part in path.relative_to(project).parts if part in ACTING]
-            yield Item(kinds[0] if kinds else "file", shown, _first_line(path) if kinds else "")
+            yield Item(kinds[0] if kinds else "file", shown, _first_line(project, path) if kinds else "")
 
 
-def _settings(path: Path) -> Iterator[Item]:
+def _settings(project: Path, path: Path) -> Iterator[Item]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(_text(project, path))
     except (OSError, ValueError) as error:
         yield Item("setting", path.name, f"cannot be read: {error}")
         return
@@ -219,9 +224,9 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
-def _servers(path: Path) -> Iterator[Item]:
+def _servers(project: Path, path: Path) -> Iterator[Item]:
     try:
-        servers = json.loads(path.read_text(encoding="utf-8")).get("mcpServers", {})
+        servers = json.loads(_text(project, path)).get("mcpServers", {})
         rows = [(str(name), _command(server)) for name, server in servers.items()]
     except (OSError, ValueError, AttributeError):
         rows = [(path.name, "cannot be read")]
@@ -235,9 +240,13 @@ def _command(server: Mapping[str, Any]) -> str:
     return f"runs {' '.join(map(str, [server.get('command', ''), *server.get('args', [])]))}"
 
 
-def _first_line(path: Path) -> str:
+def _text(project: Path, path: Path) -> str:
+    return read_inside(project, path, MOST_BYTES)[0].decode("utf-8")
+
+
+def _first_line(project: Path, path: Path) -> str:
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+        lines = _text(project, path).splitlines()
+    except (OSError, UnicodeDecodeError):
         return ""
     return next((line.strip() for line in lines if line.strip() and line.strip() != "---"), "")

@@ -13,7 +13,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import CompactionProgress
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.cli.output import say
+from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.cli.wiring import Wiring
 from tui_agent.context.budget import ContextSize, ModelLimits
@@ -86,7 +86,7 @@ def run_tree(arguments: Namespace) -> int:
         if arguments.json:
             for header in headers:
                 row = {**header._asdict(), "label": labels.get(header.id), "active": header.id in active}
-                print(json.dumps({**row, "leaf": header.id == leaf}, ensure_ascii=False))
+                say_json({**row, "leaf": header.id == leaf})
             return 0
         for line in tree_lines(headers, labels, active, leaf):
             say(line)

@@ -2,16 +2,16 @@
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.agent.system_prompt import find_project, git_branch
+from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Untrusted
 from tui_agent.app.services import (
     AppServices,
@@ -37,9 +37,13 @@ from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
 from tui_agent.setting_rows import setting_rows
+from tui_agent.tools.own_git import branch_of, is_modified
 from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
 
 MAX_FILES = 50_000
+BRANCH_SECONDS = 3.0
+"""How long git may look for changed files."""
+
 TYPING_PAUSE = 0.7
 """Seconds without a key after which loading something is not noticed."""
 WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
@@ -100,8 +104,8 @@ class DeskWiring:
             branch=branch,
             trust_question=self.trust_question,
             answer_trust=self.answer_trust,
-            forget_rule=forget_rule,
-            keep_rule=keep_rule,
+            forget_rule=partial(forget_rule, project=find_project(wiring.cwd)),
+            keep_rule=partial(keep_rule, project=find_project(wiring.cwd)),
             transfer=FileTransfer(wiring.store),
             on_ready=self.on_ready,
         )
@@ -321,21 +325,8 @@ async def list_files(root: Path) -> Sequence[str]:
 
 async def branch(cwd: Path) -> str | None:
     """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of a repository."""
-    name = git_branch(find_project(cwd))
-    if name is None:
-        return None
-    from tui_agent.tools.shell.steered import repository_runs_programs
-
-    if await asyncio.to_thread(repository_runs_programs, cwd):
-        return name  # nobody was asked whether what its settings name may run
-    try:
-        process = await asyncio.create_subprocess_exec(
-            "git", "status", "--porcelain", "--untracked-files=no", cwd=cwd,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-        async with asyncio.timeout(3):
-            changes, _errors = await process.communicate()
-    except (OSError, TimeoutError):
-        return name
-    return f"{name}*" if changes else name
+    project = find_project(cwd)
+    name = branch_of(project)
+    if name is not None and await asyncio.to_thread(is_modified, project, BRANCH_SECONDS):
+        return f"{name}*"
+    return name

@@ -1,6 +1,5 @@
 """``tui-agent doctor``: what is set up, where it came from, and what is missing."""
 
-import json
 import logging
 import os
 import platform
@@ -22,6 +21,7 @@ from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
+from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.model.addresses import plain_url
@@ -56,16 +56,16 @@ def run_doctor(arguments: Namespace) -> int:
     found = list(findings())
     for finding in found:
         if arguments.json:
-            print(json.dumps(asdict(finding), ensure_ascii=False))
+            say_json(asdict(finding))
         else:
-            print("\n".join(lines_of(finding)))
+            say("\n".join(lines_of(finding)))
     return 0 if all(finding.ok for finding in found) else 1
 
 
 def lines_of(finding: Finding) -> list[str]:
     """Return how a finding is shown."""
     first = f"{'✓' if finding.ok else '✗'} {finding.subject:<14} {finding.text}"
-    return [first, *([f"  {'':<14} {finding.advice}"] if finding.advice else [])]
+    return [first, *(f"  {'':<14} {line}" for line in finding.advice.splitlines())]
 
 
 def findings() -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def findings() -> Iterator[Finding]:
     yield from _models(loaded.config)
     yield _trust()
     yield from _extensions(loaded.config)
-    yield _sandbox(loaded.config)
+    yield from _sandbox(loaded.config)
     yield _sessions()
 
 
@@ -208,25 +208,39 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
         yield Finding("MCP server", problem, ok=False)
 
 
-def _sandbox(config: Config) -> Finding:
-    """Say what holds commands back, or that nothing does."""
+def _sandbox(config: Config) -> Iterator[Finding]:
+    """Say what holds commands back and what they see, or that nothing does."""
     sandbox = Sandbox(config.sandbox)
     state = sandbox.state
-    if state.kind is not None:
-        held = "commands change the project only; no network unless asked for; builds and tests run unasked"
-        text = f"{state.kind} ({state.program}): {held}"
-        return Finding("sandbox", text)
-    advice = "Install bubblewrap to have one." if "not installed" in state.reason else ""
-    return Finding("sandbox", f"none: {state.reason}. {UNPROTECTED}", ok=not sandbox.refusal(), advice=advice)
+    match state.kind:
+        case None:
+            text = f"none: {state.reason}. {UNPROTECTED}"
+            yield Finding("sandbox", text, ok=not sandbox.refusal(), advice=state.advice)
+            return
+        case "landlock":
+            text = f"Landlock ({state.program}), which can't open single hosts or repositories: {state.reason}"
+            yield Finding("sandbox", text, ok=False, advice=state.advice)
+        case _:
+            yield Finding("sandbox", f"{state.kind} ({state.program}): commands see the project, and of this machine")
+    for line in sandbox.view_lines():
+        yield Finding("", line)
 
 
 def _sessions() -> Finding:
     try:
         with open_store() as store:
-            count = len(store.sessions(limit=100_000))
+            damage = store.damage()
+            count = 0 if damage else len(store.sessions(limit=100_000))
             problem = store.read_only
     except StoreError as error:
         return Finding("sessions", error.message, ok=False)
+    if damage:
+        path = data_dir() / DATABASE
+        advice = (
+            "Close every tui-agent, keep a copy of the file, and put a backup in its place (files that end in .bak are "
+            f"beside it after an update), or what can be read: sqlite3 {path} .recover | sqlite3 {path}.new"
+        )
+        return Finding("sessions", f"{path} is damaged: {damage}", ok=False, advice=advice)
     if problem is not None:
         return Finding("sessions", problem.message, ok=False)
     return Finding("sessions", f"{count} in {data_dir() / DATABASE}")

@@ -16,7 +16,8 @@ from tui_agent.agent.system_prompt import find_project
 from tui_agent.agent.trust import project_config
 from tui_agent.config import Config, ConfigError, load_config
 from tui_agent.paths import data_dir, log_dir
-from tui_agent.tools.environment import safe_environment
+from tui_agent.process_marks import own
+from tui_agent.tools.environment import SafeEnvironment
 
 HEADLESS_SETTLE = 15
 """Seconds a run without a screen waits for servers: there is no later message that could use them."""
@@ -48,7 +49,7 @@ class Extensions:
         return self._hubs[project]
 
     def _new_hub(self, find: Callable[[], FoundServers], patience: Patience | None = None) -> McpHub:
-        around = Surroundings(os.environ, safe_environment(os.environ), log_dir(), data_dir() / "mcp")
+        around = Surroundings(os.environ, SafeEnvironment(own(os.environ)), log_dir(), data_dir() / "mcp")
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
@@ -67,7 +68,8 @@ class Extensions:
         """Return the commands of the settings, then the functions of installed packages."""
         installed = from_entry_points(entry_points(group=ENTRY_POINTS))
         try:
-            ours = from_settings(self.config(cwd).hooks, cwd, safe_environment(os.environ))
+            config = self.config(cwd)
+            ours = from_settings(config.hooks, cwd, SafeEnvironment(os.environ, config.sandbox.env))
         except ConfigError as error:
             ours = Loaded(problems=(str(error),))
         return Loaded((*ours.handlers, *installed.handlers), (*ours.problems, *installed.problems))

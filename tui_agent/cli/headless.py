@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import json
 import re
 import sys
 from typing import Any, TextIO
@@ -23,7 +22,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.preparing import prepare
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
-from tui_agent.cli.output import say
+from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
 from tui_agent.cli.told_today import ToldToday
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
@@ -52,6 +51,7 @@ class HeadlessRun:
         self._ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._answer = ""
         self._denied: list[str] = []
+        self._refused: set[str] = set()
         self._untold: OSError | None = None
         self._acted = False
         self._commands: dict[str, str] = {}
@@ -66,7 +66,7 @@ class HeadlessRun:
         if self._as_json:
             session = self._agent.session
             opened = {"type": "session", "id": session.id, "cwd": session.info.cwd, "model": self._agent.model}
-            print(json.dumps(opened, ensure_ascii=False), file=self._out, flush=True)
+            say_json(opened, file=self._out)
         prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
         if prepared.problem:
             say(prepared.problem, file=self._err)
@@ -96,9 +96,13 @@ class HeadlessRun:
 
     def _tell(self, event: AgentEvent) -> None:
         if self._as_json:
-            print(json.dumps(event_json(event), ensure_ascii=False), file=self._out, flush=True)
+            say_json(event_json(event), file=self._out)
         match event:
             case PermissionAsked(request=request):
+                if request.again:
+                    # It ran, and nothing came of what it was for.
+                    self._denied.append(f"{request.tool} {request.title}")
+                    self._refused.add(request.call_id)
                 # Answered from outside the event, as a person would.
                 asyncio.get_running_loop().call_soon(
                     self._agent.answer_permission,
@@ -109,7 +113,9 @@ class HeadlessRun:
                 self._answer = answer.text
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.DENIED) as result):
                 self._denied.append(f"{result.tool} {result.title}")
-            case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result):
+            case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result) if (
+                result.call_id not in self._refused
+            ):
                 changed = bool(result.metadata.modified_files)
                 self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
             case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):

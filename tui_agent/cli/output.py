@@ -1,11 +1,12 @@
 """Prints texts that may come from models, tools and files: on a terminal nothing in them acts."""
 
 import io
+import json
 import os
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
-from tui_agent.safe_text import readable
+from tui_agent.safe_text import escaped_json, unhidden
 
 
 def provide_streams() -> None:
@@ -22,4 +23,11 @@ def provide_streams() -> None:
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
     """Print a text at once. A terminal gets it harmless, a pipe or file gets it as it is."""
     stream = file or sys.stdout
-    print(readable(text) if stream.isatty() else text, file=stream, end=end, flush=True)
+    print(unhidden(text) if stream.isatty() else text, file=stream, end=end, flush=True)
+
+
+def say_json(value: Any, *, file: TextIO | None = None) -> None:
+    """Print a value as one line of JSON at once. For a terminal all that acts or can't be seen is escaped in it."""
+    stream = file or sys.stdout
+    text = json.dumps(value, ensure_ascii=False)
+    print(escaped_json(text) if stream.isatty() else text, file=stream, flush=True)

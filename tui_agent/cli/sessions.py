@@ -3,7 +3,6 @@
 Exporting and importing is ``tui_agent.cli.transfer``'s.
 """
 
-import json
 import sys
 from argparse import Namespace
 from dataclasses import asdict
@@ -11,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tui_agent.app.format import short_path
-from tui_agent.cli.output import say
+from tui_agent.cli.output import say, say_json
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
 from tui_agent.safe_text import one_line
@@ -81,7 +80,7 @@ def _list(store: Store, arguments: Namespace) -> int:
     found = store.sessions(cwd=Path.cwd() if arguments.here else None)
     if arguments.json:
         for info in found:
-            print(json.dumps(asdict(info), ensure_ascii=False))
+            say_json(asdict(info))
         return 0
     if not found:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
@@ -99,7 +98,7 @@ def _search(store: Store, arguments: Namespace) -> int:
     hits = store.search(arguments.query)
     for hit in hits:
         if arguments.json:
-            print(json.dumps(asdict(hit), ensure_ascii=False))
+            say_json(asdict(hit))
         else:
             say(f"{short_id(hit.session_id)}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
     if not hits and not arguments.json:

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +31,7 @@ from tui_agent.cli.arguments import MODES, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.model_choice import catalog_of, choose_model
+from tui_agent.cli.rules import keep_rule
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import ConfigError, LoadedConfig, load_config
 from tui_agent.context.templates import Templates
@@ -48,7 +50,7 @@ from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.setting_rows import changed_keys
-from tui_agent.tools.environment import safe_environment
+from tui_agent.tools.environment import SafeEnvironment
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.sandbox import Sandbox
 from tui_agent.tools.skill import SkillTool
@@ -292,7 +294,7 @@ class Wiring:
             project=find_project(cwd),
             put_blob=self.store.put_blob,
             blob=self.store.blob,
-            environment=safe_environment(os.environ),
+            environment=SafeEnvironment(os.environ, config.sandbox.env),
             knowledge=knowledge,
             titles=not self.headless,
             agents=builtin_specs(prompt),
@@ -300,6 +302,7 @@ class Wiring:
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(find_project(cwd)),
+            keep_here=partial(keep_rule, project=find_project(cwd)),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
@@ -335,7 +338,11 @@ class Wiring:
     def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:
         """Return the rules of the settings; those of a project hold in that project only."""
         here = find_project(cwd) == find_project(self.cwd)
-        return tuple(rule for rule in self.user_rules if here or rule.source != "project")
+        own = self.loaded.config.projects.get(str(find_project(cwd).resolve()))
+        return (
+            *(rule for rule in self.user_rules if here or rule.source != "project"),
+            *(() if own is None else rules_from_table(own.permissions, "here")),
+        )
 
     def knowledge_of(self, cwd: Path) -> Knowledge:
         """Return what files tell an agent that works in a directory; nothing is read yet."""

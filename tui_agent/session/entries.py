@@ -202,6 +202,8 @@ class FileChange(_Record):
     path: str
     before: str | None = None
     after: str | None = None
+    before_object: str = ""
+    """Git's name for the content before, where there is no blob of it."""
     before_mode: int = 0
     """Permission bits, 0 for no file."""
     after_mode: int = 0

@@ -76,6 +76,15 @@ class Store:
         self._writer_numbers = count(1)
         self._writers: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
+    def damage(self) -> str:
+        """Return what is broken in the file, one line; "" where nothing is. Reads all of the file."""
+        try:
+            with self.reader() as connection:
+                found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+        except StoreError as error:
+            return error.message
+        return "" if found == ["ok"] else " ".join(" ".join(found).split())[:300]
+
     @property
     def read_only(self) -> StoreError | None:
         """Why nothing can be saved, as an error with a sentence for people; None when all is well."""

@@ -1,7 +1,8 @@
 """What a tool is: a name, a short description, a pydantic input model and one coroutine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission, PermissionNeed, Verdict
 from tui_agent.tools.sandbox import Sandbox
+from tui_agent.tools.sandbox.view import AllowHost, Holes, View
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
@@ -115,7 +117,7 @@ class ToolContext:
     reads: ReadRecord
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
     """Whether the model takes images."""
@@ -129,12 +131,20 @@ class ToolContext:
     """The session's background jobs; None where nothing may go on after its call."""
     sandbox: Sandbox | None = None
     """What commands run in; None where they run as they are."""
+    view: View = View()
+    """What a command in the sandbox may change and reach."""
+    allow_host: AllowHost | None = None
+    """Asks whether a running command may reach a host; None where nobody can be asked."""
+    open_holes: Callable[[Holes, str], Awaitable[Holes | str]] | None = None
+    """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
+    recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
+    """Records what happens to some files while it is entered, to any for None; None where nothing is recorded."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
     """Permissions and patterns that the call was allowed; None where nobody decides."""
-    held: bool = False
-    """The call was allowed as a command that a sandbox holds to building and testing."""
+    harmless: bool = False
+    """The call was allowed as a command that only reads."""
     verdict: Callable[[PermissionNeed], Verdict] = lambda _need: "ask"
     """What the rules say about something that turns up while the call runs: where a redirect leads."""
 

@@ -6,30 +6,32 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 from pydantic import Field, field_validator
 
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.capture import plain_text
-from tui_agent.tools.environment import command_environment, safe_environment
+from tui_agent.tools.environment import SafeEnvironment, command_environment, withheld_from
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.paths import check_allowed
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.process import Command, Run, run_command
-from tui_agent.tools.sandbox import Held, Sandbox
+from tui_agent.tools.sandbox import Holes, Launch, Sandbox, SandboxError, View, Writes
 
 DEFAULT_TIMEOUT = 120
 """Seconds a command may take when the model names none."""
 
 MAX_TIMEOUT = 600
 """Seconds a command may take at most."""
+
+MAX_RUNS = 4
+"""How often one command runs at most: each time with what it lacked before and the user opened."""
 
 FIRST_LOOK = 0.5
 """Seconds a background job is watched before its call returns: most that can't work end by then."""
@@ -67,117 +69,209 @@ class BashTool(Tool[BashInput]):
     Input = BashInput
 
     def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return a bash need for the whole command, and one for the network where a sandbox keeps it away."""
+        """Return a bash need for the whole command."""
         command = _checked(arguments.command)
         sandbox = context.sandbox
         if sandbox is not None and (refusal := sandbox.refusal()):
             raise ToolError(refusal)
-        inside = sandbox is not None and sandbox.covers(command)
-        need = PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside)
-        if not (inside and arguments.network):
-            return (need,)
-        return (need, PermissionNeed(Permission.NETWORK, command, detail=command, detail_kind="command"))
+        inside = sandbox is not None and sandbox.covers(command) and not sandbox.lacks(context.view, context.project)
+        return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside),)
 
     def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
-        """Return nothing for a command that only reads."""
+        """Return nothing for a command that only reads, and where the sandbox knows itself what one changes."""
         from tui_agent.tools.shell.needs import command_needs
 
+        if _sandbox_of(arguments, context) is not None:
+            return ()
         needs = command_needs(arguments.command, context.cwd, context.project)
         return () if needs and all(need.harmless for need in needs) else None
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run it; a cancelled call has reported what came out until then."""
-        timeout = min(arguments.timeout, MAX_TIMEOUT)
         if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice)):
             context.notify(notice)
-        started = await asyncio.to_thread(_command, arguments, context, timeout)
-        command, sandbox = started.command, started.sandbox
+        sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
+        environment = await asyncio.to_thread(_judged_again, arguments, context, inside=sandbox is not None)
+        if sandbox is not None:
+            return await _Contained(arguments, context, sandbox, environment).run()
+        command = Command(_words(arguments), context.cwd, environment, _timeout(arguments))
+        if arguments.background:
+            return await _as_job(arguments, command, context)
         run = Run()
         try:
-            if arguments.background:
-                return await self._background(arguments, command, context)
             await run_command(command, context.report, run)
+            _adopt(arguments, context, run)
         except OSError as error:
-            raise ToolError(f"The command could not be started: {error.strerror or error}.") from error
-        finally:
-            removed = sandbox.tidy(context.project) if sandbox is not None else ""
-        output = await asyncio.to_thread(_output, arguments, run, started, context.project)
-        if removed:
-            output = replace(output, footer="\n".join(filter(None, [output.footer, removed])))
-        return await finish(output, context)
-
-    @staticmethod
-    async def _background(arguments: BashInput, command: Command, context: ToolContext) -> ToolResult:
-        if context.jobs is None:
-            raise ToolError("Nothing can run in the background here; run it without.")
-        job = await context.jobs.start(arguments.command, command, context.put_blob)
-        try:
-            with job.listening(context.report), contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FIRST_LOOK):
-                    await job.ended.wait()
-        except asyncio.CancelledError:
-            await asyncio.shield(job.stop())
-            raise
-        return await job_result(job, context, first=True)
+            raise _not_started(error) from error
+        return await finish(await asyncio.to_thread(_output, arguments, run, context), context)
 
     def title(self, arguments: BashInput) -> str:
         """Return the command on one line."""
         return " ".join(arguments.command.split())[:_TITLE_CHARS]
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    """A command as it is run, the sandbox it is in, and how it is held there."""
+@dataclass(slots=True)
+class _Contained:
+    """One command in the sandbox: run in its view, and once more where the user opens what it lacked."""
 
-    command: Command
-    sandbox: Sandbox | None = None
-    held: Held | None = None
+    arguments: BashInput
+    context: ToolContext
+    sandbox: Sandbox
+    environment: dict[str, str]
+
+    async def run(self) -> ToolResult:
+        """Run it, in the background as a job."""
+        view = self.context.view
+        if self.arguments.background:
+            return await self._in_background(view)
+        for _ in range(MAX_RUNS - 1):
+            output, wanted = await self._once(view)
+            if wanted is None or self.context.open_holes is None:
+                break
+            granted = await self.context.open_holes(wanted, self.arguments.command)
+            if isinstance(granted, str):
+                output = replace(output, footer="\n".join(filter(None, [output.footer, f"[{granted}]"])))
+                break
+            if self.sandbox.lacks(view.opened(granted), self.context.project) or not granted.beyond(view.holes):
+                break
+            view = view.opened(granted)
+        else:
+            output, _wanted = await self._once(view)
+        return await finish(output, self.context)
+
+    async def _once(self, view: View) -> tuple[Output, Holes | None]:
+        run = Run()
+        context = self.context
+        async with self._recorded(view, live=False):
+            launch = await self._launched(view, live=False)
+            try:
+                await run_command(self._command(launch), context.report, run)
+                _adopt(self.arguments, self.context, run)
+            except OSError as error:
+                raise _not_started(error) from error
+            finally:
+                said = plain_text(run.capture.raw())
+                code = None if run.timed_out else run.exit_code
+                ending = asyncio.ensure_future(self.sandbox.finish(launch, said, code, context.recorded))
+                await asyncio.shield(ending)
+            outcome = ending.result()
+        output = await asyncio.to_thread(_output, self.arguments, run, context, outcome.note)
+        return output, outcome.wanted
+
+    async def _in_background(self, view: View) -> ToolResult:
+        # What goes on works on the project itself, to follow what changes there. In plan mode nothing does.
+        live = view.writes is not Writes.NOTHING or view.changes_sources
+        async with self._recorded(view, live=live):
+            return await self._started(await self._launched(view, live=live))
+
+    async def _started(self, launch: Launch) -> ToolResult:
+        command = self._command(launch)
+
+        async def ended(said: str, code: int | None) -> str:
+            return (await self.sandbox.finish(launch, said, code, self.context.recorded)).note
+
+        try:
+            return await _as_job(self.arguments, replace(command, ended=ended), self.context)
+        except (ToolError, OSError):
+            await self.sandbox.finish(launch, "", None)
+            raise
+
+    async def _launched(self, view: View, *, live: bool) -> Launch:
+        try:
+            return await self.sandbox.launch(
+                _words(self.arguments), self.context.cwd, self.context.project, view, self.environment,
+                live=live, allow_host=self.context.allow_host,
+            )  # fmt: skip
+        except (SandboxError, OSError) as error:
+            raise ToolError(f"The sandbox could not be laid out, so nothing was run: {error}") from error
+
+    def _command(self, launch: Launch) -> Command:
+        return Command(
+            launch.arguments, self.context.cwd, launch.environment, _timeout(self.arguments), launch.descriptors,
+            gone=launch.gone if launch.ends_whole else None,
+        )  # fmt: skip
+
+    @contextlib.asynccontextmanager
+    async def _recorded(self, view: View, *, live: bool) -> AsyncIterator[None]:
+        """Have the whole project watched where a command works on it itself; what a layer changes is told by it."""
+        layered = not live and await asyncio.to_thread(self.sandbox.is_layered, self.context.project, view)
+        if layered or not view.changes_sources or self.context.recorded is None:
+            yield
+            return
+        async with self.context.recorded(None):
+            yield
 
 
-def _command(arguments: BashInput, context: ToolContext, timeout: float) -> _Started:
+def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
+    """Return the sandbox a command runs in, None for one that runs outside."""
+    sandbox = context.sandbox
+    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view, context.project):
+        return None
+    return sandbox
+
+
+def _judged_again(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:
+    """Return the environment of a command.
+
+    Raises:
+        ToolError: it does something else by now than what was allowed.
+    """
+    from tui_agent.tools.shell.grammar import ENVIRONMENT
     from tui_agent.tools.shell.needs import command_needs
 
-    environment = command_environment(context.environment or safe_environment(os.environ))
     text = _checked(arguments.command)
-    words: tuple[str, ...] = (_shell(), "-c", text)
     sandbox = context.sandbox
     if sandbox is not None and (refusal := sandbox.refusal()):
         raise ToolError(refusal)
+    environment = command_environment(context.environment or SafeEnvironment(os.environ))
+    if inside:
+        return environment
     needs = command_needs(text, context.cwd, context.project)
     # What a command is called by rules may change with what its words match; where it reaches may not.
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
-    if sandbox is None or not sandbox.covers(text):
-        return _Started(Command(words, context.cwd, environment, timeout))
-    held = None if arguments.network else _held(needs, context.project)
-    if context.held and held is None:
+    if context.harmless and not all(need.harmless for need in needs):
         raise ToolError("It would do something else by now than when it was allowed; nothing was done.")
-    words = sandbox.wrap(words, context.cwd, context.project, network=arguments.network, held=held)
-    return _Started(
-        Command(words, context.cwd, sandbox.environment(environment, context.project), timeout), sandbox, held
-    )
+    return environment | ENVIRONMENT if context.harmless else environment
 
 
-def _held(needs: Sequence[PermissionNeed], project: Path) -> Held | None:
-    """Return how a command is held that may run unasked because it only builds and tests; None for any other."""
-    from tui_agent.tools.shell.builders import is_held
-
-    if not is_held(needs):
-        return None
-    named = (need.pattern for need in needs if need.permission in {Permission.READ, Permission.EDIT})
-    return Held(frozenset((project.resolve() / pattern).resolve() for pattern in named))
+def _words(arguments: BashInput) -> tuple[str, ...]:
+    return (_shell(), "-c", arguments.command)
 
 
-def _output(arguments: BashInput, run: Run, started: _Started, project: Path) -> Output:
+def _timeout(arguments: BashInput) -> float:
+    return min(arguments.timeout, MAX_TIMEOUT)
+
+
+def _not_started(error: OSError) -> ToolError:
+    return ToolError(f"The command could not be started: {error.strerror or error}.")
+
+
+async def _as_job(arguments: BashInput, command: Command, context: ToolContext) -> ToolResult:
+    if context.jobs is None:
+        raise ToolError("Nothing can run in the background here; run it without.")
+    try:
+        job = await context.jobs.start(arguments.command, command, context.put_blob)
+    except OSError as error:
+        raise _not_started(error) from error
+    try:
+        with job.listening(context.report), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK):
+                await job.ended.wait()
+    except asyncio.CancelledError:
+        await asyncio.shield(job.stop())
+        raise
+    return await job_result(job, context, first=True)
+
+
+def _output(arguments: BashInput, run: Run, context: ToolContext, note: str = "") -> Output:
     raw, capture = run.capture.raw(), run.capture
-    timeout, sandbox = started.command.timeout, started.sandbox
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
     from tui_agent.tools.interactive import advice
 
     hint = advice(arguments.command, text, failed=failed)
-    if failed and sandbox is not None and not hint:
-        hint = sandbox.advice(text, project, network=arguments.network, held=started.held)
-    ending = "\n".join(filter(None, [_ending(run, timeout), hint]))
+    withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
+    ending = "\n".join(filter(None, [_ending(run, _timeout(arguments)), hint, note, withheld]))
     if not text.strip() and not ending:
         ending = "[No output.]"
     seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)
@@ -194,6 +288,12 @@ def _output(arguments: BashInput, run: Run, started: _Started, project: Path) ->
     )
 
 
+def _adopt(arguments: BashInput, context: ToolContext, run: Run) -> None:
+    """List what the command left behind with the jobs."""
+    if run.left is not None and context.jobs is not None:
+        run.job = context.jobs.adopt(arguments.command, run.left).id
+
+
 def _ending(run: Run, timeout: float) -> str:
     if run.timed_out:
         longer = "Give a longer timeout or use" if timeout < MAX_TIMEOUT else "For what takes longer use"
@@ -203,9 +303,9 @@ def _ending(run: Run, timeout: float) -> str:
         notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")
     elif run.exit_code:
         notes.append(f"[Exit code {run.exit_code}.]")
-    if run.background:
-        pids = ", ".join(map(str, run.background[:10]))
-        notes.append(f"[Still running until this program ends, its further output is lost: {pids}.]")
+    if run.left is not None:
+        job = f" It is job {run.job}." if run.job is not None else ""
+        notes.append(f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]")
     return "\n".join(notes)
 
 

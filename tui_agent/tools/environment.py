@@ -1,22 +1,18 @@
 """The environment of child processes: what builds need, nothing that is a secret, nothing that waits for a person."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
-_SECRET = re.compile(
-    r"""
-    (^|_)(
-        API_?KEYS? | (ACCESS|SECRET|PRIVATE|SIGNING|ENCRYPTION|MASTER)_?KEY(_ID)? |
-        (ACCESS|AUTH|REFRESH|BEARER)?TOKENS? | SECRETS? | PASSPHRASE | PASS |
-        CREDENTIALS? | PAT | OAUTH | COOKIES?
-    )(_|$)
-    | PASSWORD | PASSWD | _(KEY|PWD|AUTH)$
-    | ^AWS_ | ^OP_SESSION_ | ^AZURE_CLIENT_
-    """,
-    re.VERBOSE,
+MOST_NAMED = 6
+"""Variables that are named in a result."""
+_SEARCHED = 10_000
+_MISSES_SETTINGS = re.compile(
+    r"not set|is required|missing|KeyError|unauthori[sz]ed|authenticat|credential|api.?key|access.?token|"
+    r"secret|\b401\b",
+    re.IGNORECASE,
 )
-_KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "GPG_KEY"})
-"""Look like secrets and are none (GPG_KEY: the public fingerprint that the official Python images set)."""
+"""How programs complain that want a setting or a key."""
 
 _NONINTERACTIVE = {
     "TERM": "dumb",
@@ -44,19 +40,65 @@ _MISLEADING = frozenset({"CDPATH", "GLOBIGNORE", "GREP_OPTIONS", "RIPGREP_CONFIG
 """Let a command reach or do something else than its words say, by which it was judged."""
 
 
-def safe_environment(environ: Mapping[str, str], *, keep: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Return an environment without the variables whose names say that they hold secrets.
+class SafeEnvironment(Mapping[str, str]):
+    """An environment without the variables that hold secrets, by their names or by their values.
 
-    Args:
-        environ: the environment of this program.
-        keep: names that the user wants passed on whatever they look like.
+    It is looked through when it is first used: not when the program starts.
     """
-    return {name: value for name, value in environ.items() if name in keep or not is_secret(name)}
+
+    def __init__(self, environ: Mapping[str, str], keep: Iterable[str] = ()) -> None:
+        """Take an environment; names in ``keep`` are passed on whatever they look like."""
+        self._environ = dict(environ)
+        self._keep = frozenset(keep)
+
+    def __getitem__(self, name: str) -> str:
+        return self._passed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._passed)
+
+    def __len__(self) -> int:
+        return len(self._passed)
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The names of the variables that were left out."""
+        return tuple(sorted(self._environ.keys() - self._passed.keys()))
+
+    @cached_property
+    def _passed(self) -> dict[str, str]:
+        return {
+            name: value for name, value in self._environ.items() if name in self._keep or not holds_secret(name, value)
+        }
 
 
-def is_secret(name: str) -> bool:
-    """Return whether a variable's name says that its value is a secret."""
-    return name not in _KEPT and _SECRET.search(name.upper()) is not None
+def safe_environment(environ: Mapping[str, str], *, keep: Iterable[str] = ()) -> dict[str, str]:
+    """Return an environment without the variables that hold secrets; see ``SafeEnvironment``."""
+    return dict(SafeEnvironment(environ, keep))
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Return whether a variable holds a secret: its name says so, or its value looks like one."""
+    from tui_agent.secret_detector import is_secret_name, is_secret_value
+
+    return is_secret_name(name) or is_secret_value(value)
+
+
+def withheld_from(environment: Mapping[str, str], command: str, output: str, *, failed: bool) -> str:
+    """Return one line about variables a command may have missed, "" when it seems to have missed none.
+
+    Those it names, or its output does; all of them where it failed for want of some setting or key.
+    """
+    names = environment.withheld if isinstance(environment, SafeEnvironment) else ()
+    missed = [name for name in names if name in command or name in output]
+    if not missed and failed and _MISSES_SETTINGS.search(output[-_SEARCHED:]):
+        missed = list(names)
+    if not missed:
+        return ""
+    named = ", ".join(missed[:MOST_NAMED])
+    more = f" and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
+    why = "Not in its environment, as they look like secrets"
+    return f"[{why}: {named}{more}. The user's setting sandbox.env lets them in.]"
 
 
 def command_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_agent.inside import read_regular
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
+MAX_BYTES = 1_000_000
+"""Bytes of an ignore file that count."""
 _IGNORE_FILES = (".gitignore", ".ignore")
 
 
@@ -141,8 +145,5 @@ def _is_pattern(line: str) -> bool:
 
 
 def _lines(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a text, for speed
-            return file.read().splitlines()
-    except OSError:
-        return []
+    # As git does it: no link is followed, and nothing but a file is read.
+    return (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace").splitlines()

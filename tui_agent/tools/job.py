@@ -83,7 +83,7 @@ async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> 
             text=text if text.strip() or first else "[No new output.]",
             title=f"job {job.id}",
             keep="ends",
-            footer=f"[{_how(state)}]",
+            footer="\n".join(filter(None, [f"[{_how(state)}]", job.note])),
             cut_hint=FILTER_OUTPUT,
             metadata=ToolMetadata(exit_code=state.exit_code),
             is_error=first and bool(state.exit_code),
@@ -108,4 +108,6 @@ def _how(state: JobState) -> str:
         return f"{name} is running for {seconds:.0f} s, process {state.pid}."
     if state.stopped:
         return f"{name} was stopped after {seconds:.0f} s."
+    if state.exit_code is None:
+        return f"{name} ended after {seconds:.0f} s."
     return f"{name} ended after {seconds:.0f} s with exit code {state.exit_code}."

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui_agent.tools.capture import Capture, plain_text
 from tui_agent.tools.errors import ToolError
+from tui_agent.tools.leftovers import Leftovers
 from tui_agent.tools.process import Command, Reporter, Started, start
 
 log = logging.getLogger(__name__)
@@ -19,6 +20,9 @@ MAX_ENDED = 50
 
 RING_BYTES = 512 * 1024
 """Newest output of a job that nobody has looked at yet; all of it is stored when the job ends."""
+
+_LOOKED_AT = 20_000
+"""Characters at the end of a job's output in which it says what it lacked."""
 
 FLOOD_PAUSE = 0.25
 """Seconds the reader rests after a burst: nobody watches a job, so a flood may wait."""
@@ -58,6 +62,8 @@ class Job:
         """The blob of all its output, once it has ended."""
         self.told = False
         """Whether the model knows that it has ended."""
+        self.note = ""
+        """What there is to say about it beside its output, once it has ended."""
         self._clock = clock
         self._on_output = on_output
         self._started_at = clock()
@@ -77,7 +83,7 @@ class Job:
             OSError: it could not be started.
         """
         self._process = await start(command, self._take, FLOOD_PAUSE)
-        return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob))
+        return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob, command.ended))
 
     @property
     def state(self) -> JobState:
@@ -143,17 +149,54 @@ class Job:
             self._listener.feed(chunk)
         self._on_output()
 
-    async def _wait(self, process: Started, put_blob: Callable[[bytes], str]) -> None:
+    async def _wait(
+        self,
+        process: Started,
+        put_blob: Callable[[bytes], str],
+        ended: Callable[[str, int | None], Awaitable[str]] | None,
+    ) -> None:
         """Wait for the command and for whatever still holds its output."""
         await process.process.wait()
         await process.pipe.ended.wait()
         process.forget()
+        if ended is not None:
+            code = None if self._stopped else process.process.returncode
+            self.note = await ended(self.tail(_LOOKED_AT), code)
         self._ended_at = self._clock()
         capture, self._capture = self._capture, None
         try:
             self.stored = put_blob(capture.raw()) if capture is not None and capture.total_bytes else None
         finally:
             self.ended.set()
+
+
+class AdoptedJob(Job):
+    """What a command left behind when it ended. Nobody hears its output; it ends with the program."""
+
+    def __init__(self, number: int, command: str, clock: Callable[[], float], left: Leftovers) -> None:
+        super().__init__(number, command, clock, lambda: None)
+        self.told = True
+        self._left = left
+
+    @property
+    def state(self) -> JobState:
+        """What it is like now."""
+        pid = next(iter(self._left.pids), 0)
+        return replace(super().state, pid=pid)
+
+    async def stop(self) -> None:
+        """End all of it."""
+        if not self.ended.is_set():
+            self._stopped = True
+            await self._left.end()
+            await self.ended.wait()
+
+    async def watch(self) -> None:
+        """Wait for the end of all of it."""
+        await self._left.wait()
+        self._ended_at = self._clock()
+        self._capture = None
+        self.ended.set()
 
 
 class Jobs:
@@ -196,6 +239,18 @@ class Jobs:
         job = Job(self._next, text, self._clock, self._announce_soon)
         self._next += 1
         task = await job.run(command, put_blob)
+        self._jobs[job.id] = job
+        self._tasks.add(task)
+        task.add_done_callback(lambda task: self._ended(task, job))
+        self._drop_old()
+        self._on_change()
+        return job
+
+    def adopt(self, text: str, left: Leftovers) -> Job:
+        """List what a command left behind, so that it is seen, can be stopped and ends with the session."""
+        job = AdoptedJob(self._next, f"left behind by: {text}", self._clock, left)
+        self._next += 1
+        task = asyncio.get_running_loop().create_task(job.watch())
         self._jobs[job.id] = job
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._ended(task, job))

@@ -13,19 +13,24 @@ class Permission(StrEnum):
     BASH = "bash"
     WEBFETCH = "webfetch"
     NETWORK = "network"
-    """The network, for a command in a sandbox that has none."""
+    """A host, for a command in the sandbox."""
     MCP = "mcp"
     TASK = "task"
     EXTERNAL_DIRECTORY = "external_directory"
     DOOM_LOOP = "doom_loop"
 
 
+Change = Literal["sources", "repository", "data"]
+"""What a command in the sandbox changes beyond what its mode lets it: the project's files, its repository, or files
+that no checkpoint can take back."""
+
+
 @dataclass(frozen=True, slots=True)
 class PermissionNeed:
     """One thing a call wants to do: a permission and the pattern a rule is matched against.
 
-    ``pattern`` is a path relative to the project for files, the command for bash, the URL for webfetch.
-    ``detail`` is what the user is shown: the full command or a unified diff.
+    ``pattern`` is a path relative to the project for files, the command for bash, the URL for webfetch, the host for
+    the network. ``detail`` is what the user is shown: the full command or a unified diff.
     """
 
     permission: Permission
@@ -33,11 +38,13 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """A command that runs in a sandbox: it can change the project and nothing else, and reaches no network."""
-    inside: Literal["", "builds", "edits"] = ""
-    """What a command does in the project while a sandbox holds it to that; "" for more, or what is not known."""
+    """A command that runs in the sandbox: it can change what the mode lets it, and what is in ``changes``."""
+    changes: tuple[Change, ...] = ()
+    """What it is known to change, or has tried to."""
+    secret: bool = False
+    """A file that holds a secret, though its name does not tell."""
     harmless: bool = False
-    """It only reads: allowed where no rule says otherwise, in every mode."""
+    """The closed grammar knows that it only reads: allowed in every mode where no rule says otherwise."""
     unclear: str = ""
     """Why it can't be told what it would do; then no rule for something particular allows it."""
     always: str = ""

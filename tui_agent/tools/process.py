@@ -5,12 +5,13 @@ import codecs
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui_agent.process_marks import MARK
 from tui_agent.tools.capture import Capture
-from tui_agent.tools.process_table import MARK, in_session
+from tui_agent.tools.leftovers import Leftovers, adopt_orphans, left_behind
 from tui_agent.tools.process_tree import end_tree
 from tui_agent.tools.watching import watch
 
@@ -33,12 +34,19 @@ _TRICKLE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. ``timeout`` is in seconds."""
+    """What to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
+
+    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and says what to add.
+    """
 
     arguments: Sequence[str]
     cwd: Path
     environment: Mapping[str, str]
     timeout: float
+    descriptors: tuple[int, ...] = ()
+    ended: Callable[[str, int | None], Awaitable[str]] | None = None
+    gone: Callable[[], Awaitable[None]] | None = None
+    """Waits, once its own process has ended, until all others have as well; None where they may stay."""
 
 
 @dataclass(slots=True)
@@ -48,8 +56,10 @@ class Run:
     capture: Capture = field(default_factory=Capture)
     exit_code: int | None = None
     timed_out: bool = False
-    background: tuple[int, ...] = ()
-    """Processes that go on after the command ended."""
+    left: Leftovers | None = None
+    """Processes that go on after the command ended; None where there are none."""
+    job: int | None = None
+    """The job they are listed as."""
 
 
 class _Pipe:
@@ -180,11 +190,13 @@ async def start(command: Command, sink: Callable[[bytes], None], pause: float | 
     """
     reader, writer = os.pipe()
     mark = secrets.token_hex(8)
+    adopt_orphans()
     watch.starting(mark)
     try:
         process = await asyncio.create_subprocess_exec(
             *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
             stdin=asyncio.subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True,
+            pass_fds=command.descriptors,
         )  # fmt: skip
     except BaseException:
         os.close(reader)
@@ -213,8 +225,13 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
     try:
         async with asyncio.timeout(command.timeout):
             await started.process.wait()
+            if command.gone is not None:
+                await command.gone()
         await started.pipe.finish()
-        await _let_go(started, run)
+        if command.gone is None:
+            await _let_go(started, run)
+        else:
+            started.forget()
     except BaseException as error:
         run.timed_out = isinstance(error, TimeoutError)
         await asyncio.shield(started.stop())
@@ -226,10 +243,10 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
 
 
 async def _let_go(started: Started, run: Run) -> None:
-    """Find what goes on after the command; it lives as long as the program."""
-    if not started.pipe.ended.is_set():
-        run.background = tuple(await asyncio.to_thread(in_session, started.pid))
-    if run.background:
-        watch.left_over(started.mark, started.pid)
+    """Find what goes on after the command; it lives as long as the program at most."""
+    left = await left_behind(started.pid, started.mark)
+    if left:
+        run.left = left
+        watch.left_over(started.mark, started.pid, left.told)
     else:
         started.forget()

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-import shutil
 import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from tui_agent.own_programs import bare_environment, find_program
 
 TIMEOUT = 60.0
 """Seconds after which a search is stopped; what it found until then counts."""
@@ -62,7 +63,7 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     """
     binary = await _binary()
     process = await asyncio.create_subprocess_exec(
-        binary, *COMMON, *arguments, cwd=directory,
+        binary, *COMMON, *arguments, cwd=directory, env=bare_environment(),
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     if process.stdout is None or process.stderr is None:
@@ -110,7 +111,7 @@ async def _binary() -> str:
 def _candidates() -> tuple[str, ...]:
     """Return the binary that the ``ripgrep`` package puts beside this Python, then what the PATH has."""
     scripts = sysconfig.get_path("scripts")
-    found = (shutil.which("rg", path=scripts), shutil.which("rg"))
+    found = (find_program("rg", environ={"PATH": scripts}), find_program("rg"))
     return tuple(dict.fromkeys(path for path in found if path))
 
 
@@ -122,7 +123,7 @@ async def _works(binary: str) -> bool:
     if binary not in _checked:
         try:
             process = await asyncio.create_subprocess_exec(
-                binary, "--version", stdin=asyncio.subprocess.DEVNULL,
+                binary, "--version", env=bare_environment(), stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
             )  # fmt: skip
             _checked[binary] = await process.wait() == 0

@@ -33,9 +33,11 @@ SENSITIVE_NAMES = (
 HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist")
 """Names that look like the above but are made to be shared."""
 
-PROTECTED_DIRECTORIES = frozenset({".git", ".tui-agent", ".hg", ".svn", ".jj"})
-PROTECTED_NAMES = frozenset({".mcp.json", ".gitmodules", ".gitattributes", ".gitconfig"})
-"""What rules the repository or this program: changed only when that very thing was allowed."""
+PROTECTED_DIRECTORIES = frozenset(
+    {".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".claude", ".agents", ".tui-agent"}
+)
+PROTECTED_NAMES = frozenset({".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"})
+"""What other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
@@ -44,8 +46,12 @@ def is_sensitive(path: str | os.PathLike[str]) -> bool:
 
 
 def rules_programs(path: PurePath) -> bool:
-    """Return whether a file rules what programs do in the project: the repository's settings, this program's own."""
-    return not PROTECTED_DIRECTORIES.isdisjoint(path.parts) or path.name in PROTECTED_NAMES
+    """Return whether a file rules what programs do: the repository's settings, editors' tasks, this program's own.
+
+    Letter case does not matter: on some systems ``.GIT/config`` is the same file.
+    """
+    parts = [part.lower() for part in path.parts]
+    return not PROTECTED_DIRECTORIES.isdisjoint(parts) or path.name.lower() in PROTECTED_NAMES
 
 
 @lru_cache(maxsize=4_096)

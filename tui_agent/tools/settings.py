@@ -4,7 +4,7 @@ import ipaddress
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
@@ -41,11 +41,23 @@ class SandboxSettings(BaseModel):
         default="auto",
         description="auto: where bubblewrap (Linux) or sandbox-exec (macOS) works; required: no command without.",
     )
-    writable: tuple[str, ...] = Field(default=(), description="Paths beside the project that commands may change.")
-    readable: tuple[str, ...] = Field(default=(), description="Hidden paths commands may read all the same: ~/.npmrc")
+    write: tuple[str, ...] = Field(
+        default=(),
+        validation_alias=AliasChoices("write", "writable"),
+        description="Paths beside the project that commands may change.",
+    )
+    read: tuple[str, ...] = Field(
+        default=(),
+        validation_alias=AliasChoices("read", "readable"),
+        description="Paths commands see beside what they need, and files of the project with secrets: ~/.npmrc",
+    )
+    env: tuple[str, ...] = Field(
+        default=(),
+        description="Variables commands get although they look like secrets: DATABASE_URL. From the next start on.",
+    )
     exclude: tuple[str, ...] = Field(
         default=(
-            "git push*", "git pull*", "git fetch*", "git clone*", "git remote *", "git submodule *", "git config *",
+            "git push*", "git pull*", "git fetch*", "git clone*", "git remote update*", "git submodule *",
             "gh *", "ssh *", "scp *", "docker *", "podman *",
         ),
         description="Commands that can't work inside; they run outside, and rules judge them as if there were none.",

@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 
-from tui_agent.tools.process_table import PROC, marked_in_session, members, signal_all, signal_each
+from tui_agent.tools.process_table import PROC, any_left, left_over, members, signal_all, signal_each
 
 GRACE = 0.3
 """Seconds between the request to end and the end."""
@@ -17,8 +18,16 @@ GRACE = 0.3
 _ROUNDS = 50
 _POLL = 0.02
 
-Watched = tuple[int, bool]
-"""The process that leads a command's session, 0 while it starts, and whether what left the session counts too."""
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A command: the process that leads its session, 0 while it starts.
+
+    Of one that has ended ``left`` are the processes it left behind, each with its start; None while it runs.
+    """
+
+    leader: int
+    left: tuple[tuple[int, int], ...] | None = None
 
 
 def main() -> None:
@@ -34,10 +43,17 @@ def main() -> None:
 
 
 def take(watched: dict[str, Watched], words: list[str]) -> None:
-    """Take ``+ mark 0`` (about to start), ``+ mark pid`` (runs), ``& mark pid`` (left something), ``- mark`` (over)."""
+    """Take a line.
+
+    ``+ mark 0``: about to start; ``+ mark pid``: runs; ``& mark pid pid:start ...``: ended and left these behind;
+    ``- mark``: over.
+    """
     match words:
-        case ["+" | "&" as sign, mark, pid]:
-            watched[mark] = (int(pid), sign == "+")
+        case ["+", mark, pid]:
+            watched[mark] = Watched(int(pid))
+        case ["&", mark, pid, *left]:
+            pairs = (item.partition(":") for item in left)
+            watched[mark] = Watched(int(pid), tuple((int(number), int(start)) for number, _, start in pairs))
         case ["-", mark]:
             watched.pop(mark, None)
         case _:
@@ -57,21 +73,21 @@ def end(watched: dict[str, Watched]) -> None:
         time.sleep(_POLL)
 
 
-def _members(leader: int, mark: str, *, whole: bool) -> list[int]:
-    return members(leader or -1, mark) if whole else marked_in_session(leader, mark)
+def _members(mark: str, command: Watched) -> list[int]:
+    return members(command.leader or -1, mark) if command.left is None else left_over(mark, command.left)
 
 
 def _left(watched: dict[str, Watched]) -> list[int]:
     if not PROC.is_dir():
-        return [leader for leader, whole in watched.values() if leader and whole]
-    return [pid for mark, (leader, whole) in watched.items() for pid in _members(leader, mark, whole=whole)]
+        return [command.leader for command in watched.values() if command.leader and any_left(command.leader, ())]
+    return [pid for mark, command in watched.items() for pid in _members(mark, command)]
 
 
 def _signal(watched: dict[str, Watched], number: signal.Signals) -> None:
-    for mark, (leader, whole) in watched.items():
-        found = _members(leader, mark, whole=whole)
-        if whole and leader:
-            signal_all(leader, number, found)
+    for mark, command in watched.items():
+        found = _members(mark, command)
+        if command.leader and (command.left is None or not PROC.is_dir()):
+            signal_all(command.leader, number, found)
         else:
             signal_each(number, found)
 

@@ -3,11 +3,16 @@
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import tui_agent
+from tui_agent.process_marks import own
 
 log = logging.getLogger(__name__)
+
+MOST_TOLD = 100
+"""Processes of one command that are named: a line must go through the pipe in one piece. The mark tells of others."""
 
 _ROOT = str(Path(tui_agent.__file__).parent.parent)
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from tui_agent.tools.watcher import main; main()"
@@ -29,9 +34,9 @@ class Watch:
         """It runs: its session and everything with its mark are to end with the program."""
         self._tell(mark, f"+ {mark} {pid}\n")
 
-    def left_over(self, mark: str, pid: int) -> None:
-        """It ended; what it left in its session is to end with the program, what left the session is not."""
-        self._tell(mark, f"& {mark} {pid}\n")
+    def left_over(self, mark: str, pid: int, left: Sequence[str]) -> None:
+        """It ended; what it left behind is to end with the program: ``left`` has each process as ``pid:start``."""
+        self._tell(mark, f"& {mark} {pid} {' '.join(left[:MOST_TOLD])}\n")
 
     def ended(self, mark: str) -> None:
         """Nothing of it is to be ended any more."""
@@ -71,7 +76,7 @@ def _start() -> int:
         os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT],
-            {},
+            own({}),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, reader, 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

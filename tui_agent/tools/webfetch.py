@@ -7,6 +7,7 @@ import re
 import sys
 from typing import ClassVar
 
+from tui_agent.process_marks import own
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.tools.addresses import WebAddress, read_address, same_site
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -153,7 +154,7 @@ async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "tui_agent.tools.markdown", str(address),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        env=safe_environment(context.environment), start_new_session=True,
+        env=own(safe_environment(context.environment)), start_new_session=True,
     )  # fmt: skip
     try:
         converted, _ = await process.communicate(html.encode("utf-8", "replace"))

@@ -6,13 +6,16 @@ confirms it. When nothing could confirm, the text is saved to a file as well, so
 
 import base64
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tui_agent.own_programs import find_program
+from tui_agent.process_marks import own
+from tui_agent.tools.environment import safe_environment
 
 OSC52_LIMIT = 74_000
 """Bytes of text; many terminals drop longer sequences."""
@@ -78,18 +81,19 @@ def native_tools(environment: Mapping[str, str], platform: str = sys.platform) -
 def copy_natively(text: str, environment: Mapping[str, str]) -> str | None:
     """Give the text to the first tool that is installed and takes it; return its name. Blocks: call it in a thread."""
     for command in native_tools(environment):
-        if shutil.which(command[0], path=environment.get("PATH")) is None:
+        program = find_program(command[0], environ=environment)
+        if program is None:
             continue
         try:
             # xclip stays alive to serve the clipboard and would keep a pipe open for ever.
             done = subprocess.run(
-                command,
+                [program, *command[1:]],
                 input=text.encode("utf-8", errors="replace"),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 timeout=TOOL_TIMEOUT,
                 check=False,
-                env=dict(environment),
+                env=own(safe_environment(environment)),
             )
         except (OSError, subprocess.TimeoutExpired):
             continue

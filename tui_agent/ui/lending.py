@@ -1,6 +1,7 @@
 """Lends the terminal to another program, an editor say, and takes it back when that ends or this program has to."""
 
 import asyncio
+import os
 import signal
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
@@ -8,6 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from textual.app import App
+
+from tui_agent.process_marks import own
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that keys send to all programs of a terminal in its plain state."""
@@ -28,7 +31,7 @@ class Lending:
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            self._borrower = await asyncio.create_subprocess_exec(*command)
+            self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))
             try:
                 return await self._borrower.wait()
             finally:

@@ -23,6 +23,8 @@ class _Row:
 
 def diff_of(found: Iterable[Difference], restorer: Restorer) -> str:
     """Return how files are now compared to how they were there; "" when none differs. Reads files."""
+    found = tuple(found)
+    restorer.expect(difference.there for difference in found)
     rows = [row for difference in found if (row := _row(difference, restorer)) is not None]
     if not rows:
         return ""

@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -38,6 +38,8 @@ class Image:
     digest: str | None = None
     mode: int = 0
     problem: str = ""
+    object: str = field(default="", compare=False)
+    """Git's name for the content, where git is who keeps it."""
 
     @property
     def exists(self) -> bool:

@@ -73,7 +73,7 @@ class RestorePlan:
 
 def before_of(change: FileChange) -> Image:
     """Return the file before a change."""
-    return Image(change.before, change.before_mode, change.no_before)
+    return Image(change.before, change.before_mode, change.no_before, change.before_object)
 
 
 def after_of(change: FileChange) -> Image:
@@ -111,14 +111,14 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 
 
 def decide(
-    found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[str], bool]
+    found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
 ) -> tuple[tuple[Step, ...], tuple[Conflict, ...]]:
     """Return what can be restored and what has to stay.
 
     Args:
         found: the differences.
         current: returns a file as it is now.
-        kept: whether the image with a digest is still in the store.
+        kept: whether the content of an image is still to be had.
     """
     steps: list[Step] = []
     conflicts: list[Conflict] = []
@@ -131,7 +131,7 @@ def decide(
                 standing[difference.path.casefold()] = there
             continue
         reason = difference.reason or _reason(difference, now)
-        if not reason and there.digest is not None and not kept(there.digest):
+        if not reason and there.digest is not None and not kept(there):
             reason = DROPPED
         if reason:
             conflicts.append(Conflict(difference.path, reason))

@@ -8,7 +8,7 @@ fail a call: what goes wrong costs the record, and is told once.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +24,15 @@ from tui_agent.session.errors import StoreError
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-MAX_CHANGES = 1_000
+MAX_CHANGES = 60_000
 """Changed files of one command that are read; of more only their number is kept."""
+
+MAX_STORED = 1_000
+"""Of a command that changed more files than this no content is stored that git has, nor how the files are now: that is
+stored when something takes them back."""
+
+BATCH = 500
+"""Files whose contents are in memory at once."""
 
 MAX_BYTES = 50_000_000
 """What images of one command's changes may take; files beyond that have none."""
@@ -60,6 +67,13 @@ class _Window:
     seen: Manifest | None = None
     beside_jobs: Manifest | None = None
     """The project as it was last seen while a background job ran."""
+
+
+@dataclass(slots=True)
+class _Room:
+    """Bytes that may still be stored."""
+
+    left: int
 
 
 @dataclass(slots=True)
@@ -246,10 +260,26 @@ class Recorder:
     def _changes_of(self, changed: Sequence[str], before: Manifest, after: Manifest) -> list[FileChange]:
         if self._shelf is None:
             return []
-        changed, unread = _within(MAX_BYTES, changed, before, after)
-        were = self._shelf.images([(path, before[path]) for path in changed if path in before])
         # Files that a changed ignore file let in were there already.
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
+        if len(changed) <= MAX_STORED:
+            changed, unread = _within(MAX_BYTES, changed, before, after)
+            lost = [_change(path, _unread(before.get(path)), _unread(after.get(path))) for path in unread]
+            return [*self._keep(self._pairs(changed, before, after, unsure=unsure)), *lost]
+        room = _Room(MAX_BYTES)
+        kept: list[FileChange] = []
+        for at in range(0, len(changed), BATCH):
+            pairs = self._pairs(changed[at : at + BATCH], before, after, unsure=unsure)
+            objects = {path: self._shelf.object_of(path, before[path]) for path, _, _ in pairs if path in before}
+            kept += self._keep(pairs, room, objects)
+        return kept
+
+    def _pairs(
+        self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool
+    ) -> list[tuple[str, Reading, Reading]]:
+        """Return how files were and are, those left out that are not different after all."""
+        assert self._shelf is not None  # noqa: S101 - nobody else calls it
+        were = self._shelf.images([(path, before[path]) for path in changed if path in before])
         pairs = []
         for path in changed:
             now = read_image(self._root / path)
@@ -262,33 +292,44 @@ class Recorder:
             elif path not in after and now.stamp == before[path]:
                 continue
             pairs.append((path, were[path], now))
-        lost = [_change(path, _unread(before.get(path)), _unread(after.get(path))) for path in unread]
-        return [*self._keep(pairs), *lost]
+        return pairs
 
     # -- keeping --------------------------------------------------------------------------------------------------
 
-    def _keep(self, pairs: Sequence[tuple[str, Reading, Reading]]) -> list[FileChange]:
-        """Store the images of files that differ and return the changes."""
+    def _keep(
+        self,
+        pairs: Sequence[tuple[str, Reading, Reading]],
+        room: "_Room | None" = None,
+        objects: Mapping[str, str] | None = None,
+    ) -> list[FileChange]:
+        """Store the images of files that differ and return the changes.
+
+        With ``objects``, git's names for contents, those are left to git, and files as they are now are not stored.
+        """
         changes: list[FileChange] = []
-        room = MAX_BYTES
+        room = room or _Room(MAX_BYTES)
         for path, before, after in pairs:
             if before.image == after.image and not before.image.problem:
                 continue
-            size = len(before.data or b"") + len(after.data or b"")
-            if size > room:
+            name = (objects or {}).get(path, "")
+            stored = [before, after] if objects is None else [] if name else [before]
+            size = sum(len(reading.data or b"") for reading in stored)
+            if size > room.left:
                 changes.append(_change(path, _lost(before.image, TOO_MUCH), _lost(after.image, TOO_MUCH)))
                 continue
-            room -= size
+            room.left -= size
             try:
-                self._store(before)
-                self._store(after)
+                for reading in stored:
+                    self._store(reading)
             except StoreError as error:
                 log.warning("an image of %s could not be stored: %s", path, error)
                 self._unstored = error.message
                 changes.append(_change(path, _lost(before.image, NOT_STORED), _lost(after.image, NOT_STORED)))
                 continue
-            self._shelve(path, after)
-            changes.append(_change(path, before.image, after.image))
+            if objects is None:
+                self._shelve(path, after)
+            change = _change(path, before.image, after.image)
+            changes.append(change.model_copy(update={"before_object": name}) if name else change)
         return changes
 
     def _store(self, reading: Reading) -> None:

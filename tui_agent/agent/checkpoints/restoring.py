@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_agent.agent.checkpoints.images import Image, Reading, place_in, read_image
+from tui_agent.agent.checkpoints.images import Image, Reading, digest_of, place_in, read_image
+from tui_agent.agent.checkpoints.objects import GitObjects
 from tui_agent.agent.checkpoints.plan import (
     CHANGED_SINCE,
     DROPPED,
@@ -41,23 +42,33 @@ class Restorer:
     def __init__(self, project: Path, keeping: Keeping) -> None:
         self._root = Path(os.path.realpath(project))
         self._blob = keeping.get
+        self._git = GitObjects(self._root)
         self._put = keeping.put
         self._apart = keeping.apart
 
     def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
         """Return what restoring would do now; nothing is changed."""
-        steps, conflicts = decide(found, lambda path: self.current(path).image, self._kept)
+        found = tuple(found)
+        in_git = self._git.sizes({row.there.object for row in found if row.there.object})
+
+        def kept(image: Image) -> bool:
+            return image.object in in_git or (image.digest is not None and self._blob(image.digest) is not None)
+
+        steps, conflicts = decide(found, lambda path: self.current(path).image, kept)
         return RestorePlan(steps, conflicts, omitted)
 
-    def _kept(self, digest: str) -> bool:
-        return self._blob(digest) is not None
+    def expect(self, images: Iterable[Image]) -> None:
+        """Take note of whose contents will be asked for, in this order."""
+        self._git.expect(image.object for image in images)
 
     def carry_out(self, plan: RestorePlan) -> Restored:
         """Restore the files of a plan, each as long as it still is what it was when the plan was made."""
         done: list[str] = []
         failed: list[Conflict] = []
         stuck: set[str] = set()
-        for step in in_order(plan.steps):
+        steps = in_order(plan.steps)
+        self.expect(step.wanted for step in steps)
+        for step in steps:
             if not step.wanted.exists and step.now.digest in stuck:
                 failed.append(Conflict(step.path, MOVED))
                 continue
@@ -85,7 +96,13 @@ class Restorer:
 
     def content(self, image: Image) -> bytes | None:
         """Return the bytes of an image; None for an absent file and where they are not kept."""
-        return None if image.digest is None else self._blob(image.digest)
+        if image.digest is None:
+            return None
+        data = self._blob(image.digest)
+        if data is None and image.object:
+            data = self._git.content(image.object)
+        # Git may give another content than it had: a filter, another object of the name.
+        return data if data is not None and digest_of(data) == image.digest else None
 
     def _restore(self, step: Step) -> str:
         """Restore one file; returns why not."""
@@ -102,7 +119,7 @@ class Restorer:
             self._remove_empty(place.parent)
             return ""
         if reading.image.digest != step.wanted.digest:
-            data = self._blob(step.wanted.digest)
+            data = self.content(step.wanted)
             if data is None:
                 return DROPPED
             place.parent.mkdir(parents=True, exist_ok=True)

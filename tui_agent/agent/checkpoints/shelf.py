@@ -6,10 +6,9 @@ is another one. Nothing is written to the user's repository, and nothing is fetc
 """
 
 import os
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +22,8 @@ from tui_agent.agent.checkpoints.images import (
     read_image,
 )
 from tui_agent.agent.checkpoints.manifest import Manifest
-from tui_agent.tools.shell.steered import repository_runs_programs
+from tui_agent.agent.checkpoints.objects import GitObjects
+from tui_agent.tools.own_git import run_git
 
 MAX_SHELF_BYTES = 100_000_000
 """What copies may take on disk while the program runs."""
@@ -34,13 +34,7 @@ FEW_FILES = 200
 COPY_SECONDS = 1.0
 """A command waits at most so long for copies; files that were not copied by then have no image of before."""
 
-GIT_SECONDS = 5.0
 NOT_COPIED = "there was no time or room to copy it before the command"
-_GIT = (
-    *("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    # A file with another time of change is another file, whatever the repository's settings say.
-    *("-c", "core.trustctime=true", "-c", "core.checkStat=default"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +64,7 @@ class Shelf:
     ) -> None:
         self._root = root
         self._blob = blob
+        self._git = GitObjects(root)
         self._clock = clock
         self._known: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the shelf
@@ -86,7 +81,7 @@ class Shelf:
         missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
         if len(missing) > FEW_FILES:
             objects = self._unmodified()
-            sizes = self._sizes({name for path in missing if (name := objects.get(path))})
+            sizes = self._git.sizes({name for path in missing if (name := objects.get(path))})
             for path in missing:
                 # Another size: git stores it otherwise than it lies there (line endings, large file storage).
                 if (name := objects.get(path)) is not None and sizes.get(name) == manifest[path].size:
@@ -120,12 +115,17 @@ class Shelf:
                 objects[path] = known[1].name
             else:
                 found[path] = _reading(stamp, self._content(known[1]))
-        contents = self._read_objects(set(objects.values()))
+        contents = self._git.read(set(objects.values()))
         for path, name in objects.items():
             data = contents.get(name)
             same = data is not None and len(data) == stamps[path].size
             found[path] = _reading(stamps[path], data if same else None)
         return found
+
+    def object_of(self, path: str, stamp: Stamp) -> str:
+        """Return git's name for a file's content as it was with that stamp; "" where git is not who keeps it."""
+        known = self._known.get(path)
+        return known[1].name if known is not None and known[0] == stamp and isinstance(known[1], _Object) else ""
 
     def _content(self, source: _Copy | _Blob) -> bytes | None:
         if isinstance(source, _Blob):
@@ -169,10 +169,8 @@ class Shelf:
 
     def _unmodified(self) -> dict[str, str]:
         """Return git's names of the contents of files that are as they are in its index; none without git."""
-        if repository_runs_programs(self._root):
-            return {}
-        staged = self._git("ls-files", "-s", "-v", "-z")
-        differing = self._git("diff-files", "--name-only", "--relative", "-z")
+        staged = run_git(self._root, "ls-files", "-s", "-v", "-z")
+        differing = run_git(self._root, "diff-files", "--name-only", "--relative", "-z")
         if staged is None or differing is None:
             return {}
         objects: dict[str, str] = {}
@@ -185,47 +183,6 @@ class Shelf:
         for row in differing.split(b"\0"):
             objects.pop(os.fsdecode(row), None)
         return objects
-
-    def _sizes(self, names: Iterable[str]) -> dict[str, int]:
-        """Return how large git's objects are."""
-        asked = "".join(f"{name}\n" for name in names)
-        output = (
-            self._git("cat-file", "--batch-check=%(objectname) %(objectsize)", text=asked.encode()) if asked else None
-        )
-        rows = [row.split() for row in (output or b"").decode().splitlines()]
-        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
-
-    def _read_objects(self, names: Iterable[str]) -> dict[str, bytes]:
-        asked = "".join(f"{name}\n" for name in names)
-        output = self._git("cat-file", "--batch", text=asked.encode()) if asked else None
-        found: dict[str, bytes] = {}
-        at = 0
-        while output is not None and (end := output.find(b"\n", at)) >= 0:
-            name, kind, *size = output[at:end].decode().split()
-            at = end + 1
-            if kind == "blob" and size:
-                found[name] = output[at : at + int(size[0])]
-                at += int(size[0]) + 1
-        return found
-
-    def _git(self, *arguments: str, text: bytes = b"") -> bytes | None:
-        """Return what git says, None when it is not there or refuses."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        # An object that is missing in a partial clone is not to be fetched from the network.
-        environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-        try:
-            done = subprocess.run(
-                [*_GIT, *arguments],
-                cwd=self._root,
-                env=environment,
-                input=text,
-                capture_output=True,
-                timeout=GIT_SECONDS,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return done.stdout
 
 
 def _reading(stamp: Stamp, data: bytes | None) -> Reading:

@@ -17,5 +17,6 @@ async def run_watched(
     """
     if recorder is None:
         return await tool.run(arguments, context)
+    context.recorded = recorder.around
     async with recorder.around(await asyncio.to_thread(tool.touches, arguments, context)):
         return await tool.run(arguments, context)

@@ -65,7 +65,7 @@ def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tu
     """
     found: dict[str, UserCommand] = {}
     sources = [(folder, False) for folder in folders.of_user("commands")]
-    sources += [(folder, True) for folder in folders.of_project("commands", PARENTS)]
+    sources += [(folder, True) for folder in folders.of_project("commands", PARENTS, problems)]
     for folder, of_project in sources:
         for path in _markdown(folder):
             try:

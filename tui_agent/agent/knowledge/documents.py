@@ -1,11 +1,15 @@
 """Reads small text files again and again: from memory while they are unchanged; and takes their front matter apart."""
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from tui_agent.inside import OutsideError, read_file, read_inside
 
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""
@@ -16,6 +20,10 @@ _PAIR = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
 class DocumentError(Exception):
     """A file cannot be used; the message says which and why, for a person."""
+
+
+class LeftOutError(DocumentError):
+    """A file of the project is a link out of it, or is in a linked directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +57,14 @@ class Document:
 
 
 class FileCache:
-    """Texts of files by path; a file is read again when its time or size changed."""
+    """Texts of files by path; a file is read again when its time or size changed.
 
-    def __init__(self) -> None:
+    What is in ``project`` by its name is read only where it is in there really, with every link followed: the user did
+    not write it.
+    """
+
+    def __init__(self, project: Path | None = None) -> None:
+        self._project = project
         self._known: dict[Path, tuple[tuple[int, int, int], TextFile]] = {}
         self._documents: dict[Path, tuple[TextFile, Document | DocumentError]] = {}
 
@@ -80,6 +93,7 @@ class FileCache:
 
         Raises:
             DocumentError: it cannot be read.
+            LeftOutError: it is not to be read.
         """
         try:
             status = path.stat()
@@ -87,12 +101,13 @@ class FileCache:
             known = self._known.get(path)
             if known is not None and known[0] == state:
                 return known[1]
-            if not path.is_file():
+            if not stat.S_ISREG(status.st_mode):
                 return None
-            with path.open("rb") as file:
-                data = file.read(limit)
+            data, status = self._open(path, limit)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OutsideError as error:
+            raise LeftOutError(f"left out, as {error.strerror}") from None
         except OSError as error:
             raise DocumentError(f"{path} cannot be read: {error.strerror or error}.") from None
         cut = status.st_size > len(data)
@@ -101,6 +116,11 @@ class FileCache:
         found = TextFile(text, status.st_size, cut)
         self._known[path] = (state, found)
         return found
+
+    def _open(self, path: Path, limit: int) -> tuple[bytes, os.stat_result]:
+        if self._project is not None and path.is_relative_to(self._project):
+            return read_inside(self._project, path, limit)
+        return read_file(path, limit)
 
 
 def parse_document(text: str) -> Document:

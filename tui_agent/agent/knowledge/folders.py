@@ -1,7 +1,10 @@
 """Where instructions, skills, commands and agents are looked for, and how the files found there are named."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from tui_agent.inside import is_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +25,20 @@ class Folders:
                 return tuple(found)
         return (self.cwd,)
 
-    def of_project(self, kind: str, parents: tuple[str, ...]) -> tuple[Path, ...]:
+    def of_project(self, kind: str, parents: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
         """Return the project's folders of a kind (``skills``), nearest first; ``parents`` are names as ``.claude``.
 
-        Folders that are the user's own anyway, because the project is their home directory, are left out.
+        Folders that are the user's own anyway, because the project is their home directory, are left out; so are
+        links out of the project, which ``problems`` says.
         """
         own = set(self.of_user(kind, parents))
-        folders = (folder / parent / kind for folder in self.upward() for parent in parents)
-        return tuple(folder for folder in folders if folder not in own)
+        folders = [folder / parent / kind for folder in self.upward() for parent in parents]
+        theirs = [folder for folder in folders if folder not in own and os.path.lexists(folder)]
+        for folder in theirs:
+            if not is_inside(self.project, folder):
+                real = os.path.realpath(folder)
+                problems.append(f"{self.name(folder)}: left out, as it leads out of the project, to {real}.")
+        return tuple(folder for folder in theirs if is_inside(self.project, folder))
 
     def of_user(self, kind: str, parents: tuple[str, ...] = ()) -> tuple[Path, ...]:
         """Return the user's folders of a kind: the config directory's first, then those in their home."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import DocumentError, FileCache
+from tui_agent.agent.knowledge.documents import DocumentError, FileCache, LeftOutError
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.remote import RemoteError, RemoteTexts, is_url
 from tui_agent.tools.ignore import IgnoreRules
@@ -59,10 +59,11 @@ class InstructionFiles:
                 found.setdefault(text, Instruction(url, text.strip()))
         return tuple(found.values())
 
-    def nearby(self, paths: Iterable[str], shown: Collection[str]) -> tuple[Instruction, ...]:
+    def nearby(self, paths: Iterable[str], shown: Collection[str], problems: list[str]) -> tuple[Instruction, ...]:
         """Return the instructions that hold for files of the project and are not ``shown`` yet, outermost first.
 
-        ``paths`` are relative to the project. Ignored directories and other people's code are passed over.
+        ``paths`` are relative to the project. Ignored directories and other people's code are passed over. What
+        cannot be read is said in ``problems``.
         """
         found: dict[str, Instruction] = {}
         root = Path(os.path.realpath(self._folders.project))
@@ -70,7 +71,7 @@ class InstructionFiles:
             path = self._first(directory)
             if path is None or self._folders.name(self._folders.project / path.relative_to(root)) in shown:
                 continue
-            self._add(found, self._folders.project / path.relative_to(root), [])
+            self._add(found, self._folders.project / path.relative_to(root), problems)
         return tuple(found.values())
 
     def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
@@ -108,6 +109,9 @@ class InstructionFiles:
         """Add a file unless the same text is there already: a link, or a copy for another program."""
         try:
             file = self._files.read(path, FILE_BYTES)
+        except LeftOutError as error:
+            problems.append(f"{self._folders.name(path)}: {error}.")
+            return
         except DocumentError as error:
             problems.append(str(error))
             return
@@ -131,5 +135,5 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
     for count, name in enumerate(found):
         if count > MAX_FILES * 20:
             return
-        if path := _existing(project / name):
+        if path := _existing(Path(os.path.normpath(project / name))):
             yield path

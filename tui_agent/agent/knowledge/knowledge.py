@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -74,7 +74,7 @@ class Knowledge:
         self._sources = sources
         self._prompt = prompt
         self._trusted = trusted
-        self._files = FileCache()
+        self._files = FileCache(None if sources is None else sources.folders.project)
         self._loading = threading.Lock()
         self._loaded = _Loaded()
         self._problems: list[str] = []
@@ -111,6 +111,10 @@ class Knowledge:
             if self._offers_skills is None:
                 self.settle()
             self.problems = tuple(problems)
+        self._tell(problems)
+
+    def _tell(self, problems: Iterable[str]) -> None:
+        with self._loading:
             new = [problem for problem in problems if problem not in self._told]
             self._told.update(new)
             self._problems += new
@@ -179,7 +183,10 @@ class Knowledge:
         """Return the instructions that hold for files but are not in the head or ``shown``; reads files."""
         if self._instructions is None:
             return ()
-        return self._instructions.nearby(paths, shown | {item.name for item in self.instructions})
+        problems: list[str] = []
+        found = self._instructions.nearby(paths, shown | {item.name for item in self.instructions}, problems)
+        self._tell(problems)
+        return found
 
     def sections(self, window: int, count: Callable[[str], int], *, subagents: bool = False) -> tuple[str, ...]:
         """Return the head's sections: the list of skills, bounded for a window in tokens, and the instructions.

@@ -34,7 +34,7 @@ def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict
     What cannot be used is left out and said in ``problems``.
     """
     found: dict[str, Skill] = {}
-    for path in _paths(folders):
+    for path in _paths(folders, problems):
         try:
             skill = _skill(path, files)
         except DocumentError as error:
@@ -78,8 +78,8 @@ def _short(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…"
 
 
-def _paths(folders: Folders) -> Iterator[Path]:
-    for folder in (*folders.of_project("skills", PARENTS), *folders.of_user("skills", PARENTS)):
+def _paths(folders: Folders, problems: list[str]) -> Iterator[Path]:
+    for folder in (*folders.of_project("skills", PARENTS, problems), *folders.of_user("skills", PARENTS)):
         try:
             inner = sorted(child for child in folder.iterdir() if not child.name.startswith("."))
         except OSError:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tui_agent.inside import OutsideError, read_inside
+
 PROJECT_FILE = ".mcp.json"
 
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
@@ -108,19 +110,23 @@ def find_servers(user: Mapping[str, McpServerSettings], project: Path, *, truste
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
     problems: tuple[str, ...] = ()
     if trusted:
-        theirs, problems = read_project_file(project / PROJECT_FILE)
+        theirs, problems = read_project_file(project)
         for name, settings in theirs.items():
             specs.setdefault(name, ServerSpec(name, settings, "project", project))
     return FoundServers(tuple(specs.values()), problems)
 
 
-def read_project_file(path: Path) -> tuple[dict[str, McpServerSettings], tuple[str, ...]]:
-    """Return the servers in a ``.mcp.json`` and what is wrong with the others; nothing when there is no such file."""
+def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tuple[str, ...]]:
+    """Return the servers in a project's ``.mcp.json`` and what is wrong with others; nothing without the file."""
+    path = project / PROJECT_FILE
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]
+        data, _state = read_inside(project, path)
+        table = json.loads(data.decode("utf-8"))["mcpServers"]
         rows: list[tuple[str, Any]] = list(table.items())
     except FileNotFoundError:
         return {}, ()
+    except OutsideError as error:
+        return {}, (f"{path}: left out, as {error.strerror}.",)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}, (f"{path} is not a JSON object with “mcpServers”.",)
     found: dict[str, McpServerSettings] = {}

@@ -1,6 +1,7 @@
 """The rules that "always in this session" creates: shown before they are made, and never more than was asked. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,8 +22,18 @@ def session_rules(asked: Sequence[Asked]) -> tuple[Rule, ...]:
     return () if None in rules else tuple(dict.fromkeys(rule for rule in rules if rule is not None))
 
 
+def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
+    """Return rules with the patterns that the user made of theirs; without any they are as offered."""
+    if len(patterns) != len(rules):
+        return tuple(rules)
+    return tuple(
+        rule if pattern == rule.pattern else replace(rule, pattern=pattern, literal=False)
+        for rule, pattern in zip(rules, patterns, strict=True)
+    )
+
+
 def _session_rule(need: PermissionNeed, rule: Rule) -> Rule | None:
-    if need.unclear:
+    if need.unclear or "data" in need.changes:
         return None
     name = need.permission.value
     pattern = "" if holds_secrets(need) or is_protected(need) else _family(need, rule)

@@ -5,6 +5,7 @@ what a rule denies stays denied unless a flag of this very run allows it, and a 
 the ordinary (secrets, the files that rule the program itself, commands that can't be understood).
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
@@ -18,6 +19,7 @@ _NOBODY = Rule("*", "*", Action.ASK)
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     """Return the rule that decides a need; its action is ``ask`` when none does."""
     verdicts: dict[Source, Rule] = {}
+    rules = tuple(rules)
     for rule in rules:
         if rule.matches(need, tool) and _covers(rule, need):
             verdicts[rule.source] = rule
@@ -28,7 +30,7 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     winner = max(verdicts.values(), key=lambda rule: STRENGTH[rule.source], default=_NOBODY)
     if winner.action is Action.ASK and winner.pattern == "*" and is_free(need):
         return Rule("bash", "*", Action.ALLOW)
-    if winner.action is Action.ASK and winner.source == "default" and is_contained(need):
+    if winner.action is Action.ASK and winner.source == "default" and is_contained(need, rules):
         return Rule("bash", "*", Action.ALLOW)
     return winner
 
@@ -43,21 +45,31 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
 
 
 def is_free(need: PermissionNeed) -> bool:
-    """Whether a need is a command that only reads."""
+    """Whether a need is a command of the closed grammar."""
     return need.permission is Permission.BASH and need.harmless and not need.unclear
 
 
-def is_contained(need: PermissionNeed) -> bool:
-    """Whether a need is a command that builds or tests, and is held by a sandbox while it does.
+def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
+    """Whether a need is a command that the sandbox holds to its mode, so that what it is called does not matter.
 
-    A rule of the user's own that says ask, for all commands too, is stronger than this.
+    A rule against particular commands still counts: one that can't be told from those is asked about.
     """
-    return need.permission is Permission.BASH and need.sandboxed and need.inside == "builds" and not need.unclear
+    if need.permission is not Permission.BASH or not need.sandboxed or need.changes:
+        return False
+    against = (rule for rule in rules if rule.action is not Action.ALLOW and rule.pattern != "*")
+    return not (need.unclear and any(rule.is_about(Permission.BASH.value) for rule in against))
+
+
+def is_named(address: str, said: Iterable[str]) -> bool:
+    """Whether an address stands in a text as it is, with nothing added that could carry something along."""
+    bare = address.rstrip("/")
+    end = r"(?=/?(?:[\s<>\"')\]},;!?]|[.:](?:\s|$)|$))"
+    return any(re.search(re.escape(bare) + end, text) for text in said)
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
-    """Whether a file is read that usually holds keys."""
-    return need.permission is Permission.READ and is_sensitive(PurePath(need.pattern))
+    """Whether a file is read that usually holds keys, or was found to."""
+    return need.permission is Permission.READ and (need.secret or is_sensitive(PurePath(need.pattern)))
 
 
 def is_protected(need: PermissionNeed) -> bool:
@@ -72,7 +84,7 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     """Whether a rule that matches may decide: one that allows everything may not have meant this."""
     if rule.action is not Action.ALLOW:
         return True
-    meant = rule.source in {"user", "flag"}
+    meant = rule.source in {"user", "here", "flag"}
     if need.unclear:
         return rule.pattern == "*" and rule.source != "default"
     if holds_secrets(need) or is_protected(need):
@@ -80,17 +92,51 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     return True
 
 
+def reasons_for(asked: Iterable[tuple[PermissionNeed, Rule]]) -> str:
+    """Say in a few words why a call is asked about; commands that want the same are named together."""
+    found: dict[str, list[str]] = {}
+    for need, rule in asked:
+        changed = bool(need.changes) and not holds_secrets(need) and not is_protected(need)
+        what = " and ".join(map(_CHANGED.__getitem__, need.changes)) if changed else reason_for(need, rule)
+        found.setdefault(what, []).append(_program(need) if changed else "")
+    told = []
+    for what, programs in found.items():
+        named = list(dict.fromkeys(filter(None, programs)))
+        wants = "wants" if len(named) == 1 else "want"
+        told.append(f"{' and '.join(named)} {wants} to change {what}" if named else what)
+    return ", and ".join(told)
+
+
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
     """Say in a few words why a need is asked about."""
-    if need.unclear:
+    if need.unclear and not need.changes:
         return need.unclear
-    secret = holds_secrets(need) or (is_protected(need) and is_sensitive(PurePath(need.pattern)))
-    if secret or is_protected(need):
-        return f"{need.pattern} {'usually holds secrets' if secret else 'rules what programs do here'}"
+    if holds_secrets(need):
+        return f"{need.pattern} {'holds a secret' if need.secret else 'usually holds secrets'}"
+    if is_protected(need):
+        secret = is_sensitive(PurePath(need.pattern))
+        return f"{need.pattern} {'usually holds secrets' if secret else 'is run or obeyed by other programs'}"
+    if need.changes:
+        return f"{_program(need)} wants to change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
         Permission.EDIT: "it changes a file",
-        Permission.BASH: "it runs a command, held by the sandbox" if need.sandboxed else "it runs a command",
-        Permission.NETWORK: "it wants out of the sandbox to the network",
+        Permission.BASH: "it runs a command",
+        Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
     }
     return known.get(need.permission, f"the rule “{rule}” asks")
+
+
+_CHANGED = {
+    "sources": "files of the project",
+    "repository": "the repository",
+    "data": "what can't be taken back",
+}
+
+
+def _program(need: PermissionNeed) -> str:
+    """Return the words a command is known by: ``ruff format``, ``git commit``; for a file "it"."""
+    if need.permission is not Permission.BASH:
+        return "it"
+    words = need.pattern.split()[:2]
+    return " ".join(words[:1] + [word for word in words[1:] if word[:1].isalpha()]) or "it"

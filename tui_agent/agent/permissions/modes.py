@@ -1,15 +1,18 @@
-"""Modes: how much runs without a question. Pure.
+"""Modes: how much runs without a question, and what commands in the sandbox may change. Pure.
 
-``build`` asks as configured. ``auto-edit`` also changes files of the project unasked. ``plan`` changes nothing: only
-what reads runs. ``yolo`` runs everything that no rule denies, and is never taken over from an earlier run.
+``plan`` changes nothing, ``build`` build output, ``auto-edit`` the files of the project. In the sandbox a mode is what
+a command may write to, whatever the command is called. ``yolo`` runs everything that no rule denies, and is never taken
+over from an earlier run.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 
 from tui_agent.agent.permissions.decisions import decide, is_free, is_protected
 from tui_agent.agent.permissions.rules import Action, Rule
 from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.tools.sandbox.view import Holes, View, Writes
 
 
 class Mode(StrEnum):
@@ -25,9 +28,9 @@ CYCLE = (Mode.BUILD, Mode.AUTO_EDIT, Mode.PLAN)
 """Modes that a key goes through; yolo has to be named."""
 
 MODE_HELP: dict[Mode, str] = {
-    Mode.BUILD: "asks before it changes files or runs commands that do more than read",
-    Mode.AUTO_EDIT: "changes files of the project without asking; commands ask",
-    Mode.PLAN: "changes nothing: reads, searches, and runs only commands that read",
+    Mode.BUILD: "asks before files of the project change; commands run in the sandbox and may write build output",
+    Mode.AUTO_EDIT: "changes files of the project without asking, with commands in the sandbox too",
+    Mode.PLAN: "changes nothing: reads, searches, and runs commands whose changes are thrown away",
     Mode.YOLO: "runs everything that no rule denies, without asking; ends with the program",
 }
 """What each mode means, for lists."""
@@ -38,8 +41,9 @@ PLAN_REFUSAL = (
 )
 """What the model is told of a call that plan mode refuses."""
 
-_CHANGES = frozenset({Permission.EDIT, Permission.BASH, Permission.MCP})
-_PLAN_RULE = Rule("*", "*", Action.DENY)
+_ANY_FILE = PermissionNeed(Permission.EDIT, ".")
+PLAN_RULE = Rule("*", "*", Action.DENY)
+"""What decides a need that plan mode refuses, whatever the rules say."""
 
 
 def next_mode(mode: str) -> Mode:
@@ -52,16 +56,32 @@ def resumed_mode(mode: str | None, default: str) -> str:
     return default if mode is None else Mode.BUILD if mode == Mode.YOLO else mode
 
 
+def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
+    """Return what commands in the sandbox may change in a mode: in build also the files that may be edited."""
+    edits = decide(_ANY_FILE, rules).action
+    if mode == Mode.PLAN:
+        return View(Writes.NOTHING)
+    if mode in {Mode.AUTO_EDIT, Mode.YOLO} and edits is not Action.DENY:
+        return View(Writes.PROJECT)
+    return View(Writes.OUTPUTS, Holes(sources=edits is Action.ALLOW))
+
+
 def is_refused_by_plan(need: PermissionNeed) -> bool:
     """Whether plan mode refuses a need, whatever the rules say."""
-    return need.permission in _CHANGES and not is_free(need)
+    if need.permission is Permission.BASH:
+        # What the sandbox throws away has changed nothing.
+        return not is_free(need) and not (need.sandboxed and not need.changes)
+    return need.permission in {Permission.EDIT, Permission.MCP}
 
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
     """Return the rule that decides a need in a mode."""
     rules = tuple(rules)
+    if "sources" in need.changes and (mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources):
+        # They may change, or what changes is thrown away.
+        need = replace(need, changes=tuple(change for change in need.changes if change != "sources"))
     if mode == Mode.PLAN and is_refused_by_plan(need):
-        return _PLAN_RULE
+        return PLAN_RULE
     rule = decide(need, rules, tool)
     if rule.action is not Action.ASK:
         return rule
@@ -69,16 +89,10 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
         return Rule("*", "*", Action.ALLOW)
     if mode == Mode.AUTO_EDIT and _is_plain_edit(need) and rule.pattern == "*":
         return Rule("edit", "*", Action.ALLOW)
-    if mode == Mode.AUTO_EDIT and _edits_inside(need) and rule.source == "default":
-        return Rule("bash", "*", Action.ALLOW)
     return rule
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
-    """Whether a file of the project is changed that rules nothing. Files outside have an absolute path."""
-    return need.permission is Permission.EDIT and not need.pattern.startswith("/") and not is_protected(need)
-
-
-def _edits_inside(need: PermissionNeed) -> bool:
-    """Whether a command changes files of the project, and is held by a sandbox while it does."""
-    return need.permission is Permission.BASH and need.sandboxed and need.inside == "edits" and not need.unclear
+    """Whether a file of the project is changed that a checkpoint can take back. Files outside have an absolute path."""
+    plain = need.permission is Permission.EDIT and not need.pattern.startswith("/")
+    return plain and not need.changes and not is_protected(need)

@@ -8,15 +8,16 @@ from typing import Literal
 
 from tui_agent.tools.permission import Permission, PermissionNeed
 
-Source = Literal["default", "user", "project", "session", "flag"]
-"""Where a rule is from, weak to strong."""
+Source = Literal["default", "user", "project", "here", "session", "flag"]
+"""Where a rule is from, weak to strong. ``here`` is the user's own for this project."""
 
-STRENGTH: dict[Source, int] = {"default": 0, "user": 1, "project": 2, "session": 3, "flag": 4}
+STRENGTH: dict[Source, int] = {"default": 0, "user": 1, "project": 2, "here": 3, "session": 4, "flag": 5}
 
 STORED: dict[Source, str] = {
     "default": "built in",
     "user": "your config.toml",
     "project": ".tui-agent/config.toml of this project",
+    "here": "your config.toml, for this project",
     "session": "this session, until the program ends",
     "flag": "the command line",
 }
@@ -57,11 +58,13 @@ class Rule:
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
         """Whether the rule speaks about what a tool needs.
 
-        A rule that allows has to match the need as it is; one against it also matches its other spellings.
+        A rule that allows has to match the need as it is; one against it also matches its other spellings. The other
+        spelling of a host is the command that wants it: either may be named.
         """
         if not self.is_about(need.permission.value) and not self.names_tool(tool):
             return False
-        texts = (need.pattern,) if self.action is Action.ALLOW else (need.pattern, *need.aliases)
+        named = self.action is Action.ALLOW and need.permission is not Permission.NETWORK
+        texts = (need.pattern,) if named else (need.pattern, *need.aliases)
         return any(self._fits(text, need.permission) for text in texts)
 
     def is_about(self, name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event, LineReader
+from tui_agent.process_marks import own
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
         # Servers on this machine are never behind the proxy.
         kept[name] = f"{environ[name]},{_LOOPBACK}" if environ.get(name) else _LOOPBACK
     kept["PYTHONPATH"] = str(Path(__file__).parents[3])
-    return kept
+    return own(kept)
 
 
 class Inbox:

@@ -1,7 +1,7 @@
-"""Which rule "always" offers for a command: never more than the family it belongs to.
+"""Which rule "always" offers for a command: the family it belongs to, where that is known; else the very same command.
 
-``git commit -m x`` belongs to ``git commit *``; ``npm run test`` is a family of its own. How many words name a family
-depends on the program. Where arguments decide whether a command is harmless, only the very same command is offered.
+`git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A program is here only when all
+it does with other words is of the same kind.
 """
 
 import re
@@ -9,81 +9,59 @@ from collections.abc import Sequence
 
 from tui_agent.tools.shell.words import Word, listed
 
-_WORDS: dict[str, int] = {
-    **dict.fromkeys(
-        listed(
-            """
-            git npm pnpm yarn bun deno cargo go uv poetry pipenv docker podman kubectl helm terraform tofu dotnet
-            mvn gradle ./gradlew ./mvnw bundle rails composer systemctl brew apt apt-get dnf pacman rustup conda
-            mamba hatch pdm nox flutter dart swift mix sbt stack cabal zig nix rake just task turbo nx lerna
-            pre-commit alembic flask ng
-            """
-        ),
-        2,
-    ),
-    **dict.fromkeys(
-        ("git stash", "git remote", "git worktree", "git submodule", "git bisect", "git notes", "git lfs", "npm run",
-         "npm run-script", "pnpm run", "yarn run", "bun run", "deno task", "go mod", "go tool", "uv pip", "uv tool",
-         "docker compose", "docker image", "docker container", "docker volume", "docker network", "docker buildx",
-         "podman compose", "yarn workspace", "cargo nextest", "hatch run", "hatch env", "php artisan", "gh", "aws",
-         "gcloud", "az", "terraform state", "kubectl config", "rails db", "turbo run", "nx run", "flutter pub",
-         "dart pub", "npm workspace", "conda env"),
-        3,
-    ),
-}  # fmt: skip
-
-_RUNNERS = (
-    "uv run",
-    "poetry run",
-    "pipenv run",
-    "bundle exec",
-    "npx",
-    "bunx",
-    "pnpm exec",
-    "pnpm dlx",
-    "yarn dlx",
-    "pdm run",
+_WHOLE = listed(
+    """
+    pytest py.test mypy pyright basedpyright pylint flake8 black isort eslint prettier stylelint tsc jest vitest mocha
+    rspec rubocop phpunit shellcheck yamllint ctest tokei cloc mkdir touch
+    """
 )
+"""Programs that do one thing, whatever they are told."""
+
+_SUBCOMMANDS: dict[str, frozenset[str]] = {
+    "git": listed(
+        """
+        add commit log diff show status blame grep shortlog describe rev-parse rev-list ls-files branch tag merge-base
+        cherry-pick merge mv fetch pull revert
+        """
+    ),
+    "ruff": listed("check format"),
+    "cargo": listed("build check test clippy fmt doc bench run tree"),
+    "go": listed("build test vet list run fmt doc"),
+    "uv": listed("sync lock tree"),
+    "npm": listed("test ls outdated audit"),
+    "pnpm": listed("test ls list outdated"),
+    "yarn": listed("test list outdated"),
+    "bun": listed("test"),
+    "docker": listed("ps images logs build inspect"),
+    "docker compose": listed("ps logs build up down"),
+    "kubectl": listed("get describe logs"),
+    "terraform": listed("plan validate fmt"),
+    "dotnet": listed("build test"),
+    "mvn": listed("compile test package"),
+    "gradle": listed("build test check"),
+    "./gradlew": listed("build test check"),
+    "git stash": listed("list show push pop apply"),
+    "gh pr": listed("view list diff status checks"),
+    "gh issue": listed("view list status"),
+    "gh run": listed("view list"),
+}
+_TASKS = listed("npm pnpm yarn bun")
+"""Programs whose `run` takes the name of a task, which is a family."""
+_RUNNERS = ("uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec")
 """What follows is a command with a family of its own."""
-
-_EXACT = listed(
-    """
-    rm rmdir unlink shred dd truncate chmod chown chgrp chattr ln kill killall pkill shutdown reboot halt
-    mount umount curl wget http nc ncat socat telnet ftp sftp ssh scp rsync sudo su doas eval source . exec
-    trap alias crontab at batch make gmake cmake ninja perl ruby php lua osascript watch parallel script
-    expect screen tmux nohup setsid chroot unshare nsenter iptables useradd usermod passwd visudo systemctl
-    launchctl service openssl gpg base64 tar zip unzip cpio install sed awk gawk tee xargs find export
-    declare typeset readonly local unset bash sh zsh dash ksh fish env sqlite3 psql mysql
-    """
-)
-_EXACT_FAMILIES = frozenset(
-    {
-        "git push", "git reset", "git clean", "git config", "git filter-branch", "git gc", "git clone",
-        "git rm", "git rebase", "git restore", "git checkout", "git switch", "git apply", "git am",
-        "git update-ref", "npm install", "npm i", "npm add", "npm exec", "npm publish", "npm config", "npm ci",
-        "pnpm add", "pnpm install", "pnpm publish", "yarn add", "yarn publish", "bun add", "bun install",
-        "bun x", "deno run", "deno eval", "cargo install", "cargo publish", "go install", "go generate",
-        "go get", "go env", "pip install", "pip3 install", "uv add", "uv pip install", "uv tool install",
-        "uv publish", "poetry add", "poetry publish", "docker run", "docker exec", "docker rm", "docker rmi",
-        "docker system", "docker volume rm", "docker compose exec", "docker compose run", "podman run",
-        "kubectl delete", "kubectl apply", "kubectl exec", "terraform apply", "terraform destroy",
-        "brew install", "apt install", "apt-get install", "git submodule foreach", "git bisect run",
-        "git worktree remove", "gh api", "gh repo delete", "gem install", "composer require",
-    }
-)  # fmt: skip
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_MODULES = listed("pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build")
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 
 
 def family(words: Sequence[Word]) -> str:
     """Return the pattern of the rule that "always" creates for a simple command."""
-    shown = [word.shown for word in words]
-    exact = escaped(" ".join(shown))
-    names = _names([word.value for word in words])
-    if names is None or any(not _PLAIN.fullmatch(name) for name in names):
+    exact = escaped(" ".join(word.shown for word in words))
+    names = _names([word.value or "$" for word in words])
+    if not names or not all(map(_PLAIN.fullmatch, names)):
         return exact
-    return escaped(" ".join(names)) + " *" if len(shown) >= len(names) else exact
+    # A task as it stands is what was asked about; with arguments it is a family.
+    return exact if len(names) == len(words) and names[0] in _TASKS and "run" in names else f"{' '.join(names)} *"
 
 
 def run_by(words: Sequence[str]) -> list[str]:
@@ -97,32 +75,22 @@ def escaped(text: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
-def _names(values: Sequence[str | None]) -> list[str] | None:
-    """Return the words that name the family; None when only the very same command may be offered."""
-    known = [value if value is not None else "$" for value in values]
+def _names(words: Sequence[str]) -> list[str]:
+    """Return the words that name the family; none where only the very same command may be offered."""
     for runner in _RUNNERS:
         size = runner.count(" ") + 1
-        if " ".join(known[:size]) == runner:
-            rest = _names(known[size:]) if len(known) > size and not known[size].startswith("-") else None
-            return [*known[:size], *rest] if rest is not None else None
-    program = known[0]
-    if program in _EXACT:
-        return None
+        if " ".join(words[:size]) == runner:
+            inner = _names(words[size:])
+            return [*words[:size], *inner] if inner else []
+    program = words[0] if words else ""
+    second = words[1] if len(words) > 1 else ""
+    for size in (2, 1):
+        if words[size : size + 1] and words[size] in _SUBCOMMANDS.get(" ".join(words[:size]), ()):
+            return list(words[: size + 1])
+    if program in _TASKS and second == "run" and len(words) > 2:
+        return list(words[:3])
     if _SCRIPTED.fullmatch(program):
-        return _script_names(program, known)
-    size = next((_WORDS[" ".join(known[:count])] for count in (2, 1) if " ".join(known[:count]) in _WORDS), 1)
-    names = known[:size]
-    if len(names) < size or any(name.startswith("-") for name in names[1:]):
-        return None
-    # ``npm run test`` as it stands is what was asked about; with arguments it is a family.
-    if size == 3 and len(known) == 3 and names[0] in {"npm", "pnpm", "yarn", "bun", "deno"}:
-        return None
-    return None if any(" ".join(names[:count]) in _EXACT_FAMILIES for count in (2, 3)) else names
-
-
-def _script_names(program: str, known: Sequence[str]) -> list[str] | None:
-    if _PYTHON.fullmatch(program) and known[1:2] == ["-m"] and len(known) > 2:
-        return None if known[2] in {"pip", "code", "timeit", "pdb", "http.server"} else [program, "-m", known[2]]
-    if len(known) > 1 and not known[1].startswith("-") and "." in known[1]:
-        return [program, known[1]]
-    return None
+        if second == "-m" and words[2:3] and words[2] in _MODULES:
+            return list(words[:3])
+        return list(words[:2]) if "." in second and not second.startswith("-") else []
+    return [program] if program in _WHOLE or (program.startswith("./") and len(program) > 2) else []

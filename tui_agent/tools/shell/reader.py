@@ -1,4 +1,4 @@
-"""Parses a command line with tree-sitter and lists its commands, redirections and assignments."""
+"""Parses a command line with tree-sitter and lists its commands, redirections and assignments, for rules about them."""
 
 import re
 import unicodedata
@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tui_agent.tools.shell.script import Redirect, Script, Simple
-from tui_agent.tools.shell.word_reader import WORD_KINDS, WordReader
-from tui_agent.tools.shell.words import Hole, Word, literal
+from tui_agent.tools.shell.words import Redirect, Script, Simple, Word, has_glob, literal, unquoted
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -20,16 +18,22 @@ _WALKED = frozenset(
     {
         "program", "list", "redirected_statement", "pipeline", "subshell", "compound_statement", "if_statement",
         "elif_clause", "else_clause", "while_statement", "for_statement", "do_group", "case_statement", "case_item",
-        "negated_command", "function_definition", "command_substitution", "process_substitution", "comment",
+        "negated_command", "function_definition", "command_substitution",
     }
 )  # fmt: skip
-_LOOPS = frozenset({"while_statement", "for_statement", "function_definition"})
+_WORDS = frozenset(
+    {
+        "word", "number", "raw_string", "string", "concatenation", "simple_expansion", "expansion",
+        "command_substitution", "command_name", "variable_name", "special_variable_name",
+    }
+)  # fmt: skip
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
-_OPERATORS = frozenset({"=", "==", "!=", "!", "-a", "-o"})
-_DOUBLE_OPERATORS = _OPERATORS | {"=~", "<", ">", "&&", "||", "(", ")"}
+_JOINED = re.compile(r"(?:\\\n)*")
 _DASH_GAP = re.compile(r"[ \t]*(?:-[ \t]*)?")
 _LINE_GAP = re.compile(r"(?:\s|\\\n)*")
+_PLAIN = re.compile(r"(?:[^\s;&|<>()`$\"'\\]|\\.)+", re.DOTALL)
 _HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII)
+_SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 
 def read_script(text: str) -> Script:
@@ -43,8 +47,11 @@ def read_script(text: str) -> Script:
     if root.has_error:
         script.problems.append("its syntax can't be read")
         return script
+    reader = _Reader(script, data)
+    if not all(map(_LINE_GAP.fullmatch, (data[: root.start_byte].decode(), data[root.end_byte :].decode()))):
+        script.problems.append("part of it can't be read")
     try:
-        _read_tree(root, data, script)
+        reader.read(root)
     except RecursionError:
         script.problems.append("it is nested too deeply")
     return script
@@ -73,189 +80,118 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def _read_tree(root: "Node", data: bytes, script: Script) -> None:
-    """Put everything in a tree into ``script``; ``data`` is the text it was parsed from."""
-    reader = _Reader(script, data)
-    if _LINE_GAP.fullmatch(data[: root.start_byte].decode()) and _LINE_GAP.fullmatch(data[root.end_byte :].decode()):
-        reader.read(root)
-    else:
-        reader.problem("part of it can't be read")
-
-
-class _Reader(WordReader):
+class _Reader:
     """Walks the tree once."""
 
-    def read(self, node: "Node", *, piped: bool = False, repeated: bool = False) -> None:
+    def __init__(self, script: Script, data: bytes) -> None:
+        self._script = script
+        self._data = data
+
+    def read(self, node: "Node") -> None:
         """Take in a statement and everything in it."""
         match node.type:
             case "command":
-                self._command(node, piped=piped, repeated=repeated)
+                self._command(node)
             case "declaration_command" | "unset_command":
-                self._declaration(node, repeated=repeated)
+                self._declaration(node)
             case "variable_assignment":
-                self._script.assignments.append(self._assignment(node, repeated=repeated))
+                self._script.assignments.append(self._assignment(node))
             case "variable_assignments":
-                self._script.assignments += [
-                    self._assignment(child, repeated=repeated) for child in node.named_children
-                ]
-            case "test_command":
-                self._test(node, repeated=repeated)
+                self._script.assignments += map(self._assignment, node.named_children)
             case "file_redirect":
-                self._redirect(node, repeated=repeated)
+                self._redirect(node)
             case "heredoc_redirect":
-                self._heredoc(node, repeated=repeated)
+                self._heredoc(node)
             case "herestring_redirect":
-                self.word(node.named_children[-1], repeated=repeated)
+                self._word(node.named_children[-1])
+            case "comment":
+                before = self._data[: node.start_byte]
+                if "\n" in self._text(node) or not re.search(rb"(?:^|[^\\][ \t\n;])$", before):
+                    self._problem("its comments can't be read")
             case kind if kind in _WALKED:
-                self.walk(node, piped=piped, repeated=repeated)
-            case kind if kind in WORD_KINDS:
-                self.word(node, repeated=repeated)
+                self._walk(node)
+            case kind if kind in _WORDS:
+                self._word(node)
             case kind:
-                self.problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+                self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
 
-    def walk(self, node: "Node", *, piped: bool, repeated: bool) -> None:
-        """Take in everything inside of a node."""
-        if node.type == "comment":
-            before = self._data[: node.start_byte]
-            if b"\n" in self._data[node.start_byte : node.end_byte] or not re.search(rb"(?:^|[^\\][ \t\n;])$", before):
-                self.problem("its comments can't be read")
-            return
+    def _walk(self, node: "Node") -> None:
         # The grammar drops a lone dash before a here-document; the commands that take one read it either way.
-        self.gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
-        self._loop_values(node)
-        after_pipe = piped
-        for child in node.children:
-            if not child.is_named:
-                after_pipe = piped or child.type in {"|", "|&"}
-                continue
-            self.read(child, piped=after_pipe, repeated=repeated or node.type in _LOOPS)
+        self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
+        if node.type == "for_statement":
+            name = next((self._text(child) for child in node.named_children if child.type == "variable_name"), "")
+            self._script.assignments.append((name, Word(name, None)))
+        for child in node.named_children:
+            self.read(child)
 
-    def _command(self, node: "Node", *, piped: bool, repeated: bool) -> None:
-        self.gaps(node, _GAP)
+    def _command(self, node: "Node") -> None:
+        self._gaps(node, _GAP)
         words: list[Word] = []
         assignments: list[tuple[str, Word]] = []
         fed = self._fed(node)
         for child in node.children:
             match child.type:
                 case "variable_assignment":
-                    assignments.append(self._assignment(child, repeated=repeated))
+                    assignments.append(self._assignment(child))
                 case "command_name":
-                    words += self.words(child.children[0], repeated=repeated)
+                    words.append(self._word(child.children[0]))
                 case "herestring_redirect" | "file_redirect" | "heredoc_redirect":
-                    self.read(child, repeated=repeated)
+                    self.read(child)
                 case "==" | "=~" | "=" | "!=" | "[" | "]" | "<" | ">":
-                    words.append(literal(self.text(child)))
-                case kind if kind in WORD_KINDS:
-                    words += self.words(child, repeated=repeated)
+                    words.append(literal(self._text(child)))
+                case kind if kind in _WORDS:
+                    words.append(self._word(child))
                 case kind:
-                    self.problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
-        simple = Simple(tuple(words), self.text(node), tuple(assignments), fed, piped, repeated, _is_sure(node))
-        self._script.commands.append(simple)
+                    self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+        self._script.commands.append(Simple(tuple(words), self._text(node), tuple(assignments), fed))
 
-    def _declaration(self, node: "Node", *, repeated: bool) -> None:
+    def _declaration(self, node: "Node") -> None:
         """``export A=1``: an assignment, and a command of that name with whatever else it is given."""
-        self.gaps(node, _GAP)
+        self._gaps(node, _GAP)
         words = [literal(node.children[0].type)]
         for child in node.children[1:]:
             if child.type == "variable_assignment":
-                self._script.assignments.append(self._assignment(child, repeated=repeated))
+                self._script.assignments.append(self._assignment(child))
             else:
-                words += self.words(child, repeated=repeated)
-        if len(words) > 1 or node.child_count == 1:
-            self._script.commands.append(Simple(tuple(words), self.text(node), repeated=repeated))
+                words.append(self._word(child))
+        self._script.commands.append(Simple(tuple(words), self._text(node)))
 
-    def _assignment(self, node: "Node", *, repeated: bool) -> tuple[str, Word]:
+    def _assignment(self, node: "Node") -> tuple[str, Word]:
         name, *rest = node.named_children
         if name.type == "subscript" or len(rest) > 1 or (rest and rest[0].type == "array"):
-            self.problem("it fills an array")
-            return self.text(name), literal("")
-        return self.text(name), self.word(rest[0], repeated=repeated) if rest else literal("")
+            self._problem("it fills an array")
+            return self._text(name), literal("")
+        return self._text(name), self._word(rest[0]) if rest else literal("")
 
-    def _test(self, node: "Node", *, repeated: bool) -> None:
-        """``[[ a -eq b ]]`` computes, and computing may run what a variable holds."""
-        text = self.text(node)
-        double = text.startswith("[[")
-        if double and re.search(r"\s-(eq|ne|lt|le|gt|ge|v|R)\s", text):
-            self.problem("it computes inside [[ ]]")
-        # To the shell ``[`` is a program like others: what ends a command ends it there too.
-        known = _DOUBLE_OPERATORS if double else _OPERATORS
-        words = []
-        for leaf in self._operands(node):
-            if leaf.is_named and leaf.type != "test_operator":
-                words.append(self.word(leaf, repeated=repeated))
-            elif leaf.type == "test_operator" or leaf.type in known:
-                words.append(literal(self.text(leaf)))
-            else:
-                self.problem("it tests in a way that can't be read")
-        self._script.commands.append(Simple((literal("test"), *words), text, repeated=repeated))
+    # -- redirections ---------------------------------------------------------------------------------------
 
-    def _operands(self, node: "Node") -> Iterator["Node"]:
-        """Yield operands and operators of a test, without its brackets."""
-        self.gaps(node, _GAP)
-        for child in node.children:
-            if child.type in {"unary_expression", "binary_expression", "parenthesized_expression", "test_command"}:
-                yield from self._operands(child)
-            elif child.type not in {"[", "]", "[[", "]]"}:
-                yield child
-
-    def _redirect(self, node: "Node", *, repeated: bool) -> None:
-        operator, targets = "", []
-        for child in node.children:
-            if child.type == "file_descriptor":
-                continue
-            if child.is_named:
-                targets.append(self.word(child, repeated=repeated))
-            else:
-                operator += child.type
+    def _redirect(self, node: "Node") -> None:
+        operator = "".join(child.type for child in node.children if not child.is_named)
+        targets = [self._word(child) for child in node.named_children if child.type != "file_descriptor"]
         if operator in {">&-", "<&-"}:
             return
         if len(targets) != 1:
-            self.problem("it redirects in a way that can't be read")
-            return
-        if operator in {">&", "<&"} and re.fullmatch(r"\d+-?|-", targets[0].source):
-            return
-        self._script.redirects.append(Redirect(operator, targets[0]))
+            self._problem("it redirects in a way that can't be read")
+        elif operator not in {">&", "<&"} or not re.fullmatch(r"\d+-?|-", targets[0].source):
+            self._script.redirects.append(Redirect(operator, targets[0]))
 
-    def _heredoc(self, node: "Node", *, repeated: bool) -> None:
-        self.gaps(node, _LINE_GAP)
-        self._check_heredoc(node)
-        for child in node.named_children:
-            match child.type:
-                case "heredoc_start" | "heredoc_end" | "file_descriptor":
-                    pass
-                case "heredoc_body":
-                    self._heredoc_body(child, quoted=self._quoted_start(node), repeated=repeated)
-                case _:
-                    # What follows on the line of ``<<EOF`` belongs to the here-document in the tree.
-                    if child.type in WORD_KINDS:
-                        self.problem("its here-document is followed by words")
-                    self.read(child, piped=True, repeated=repeated)
-
-    def _check_heredoc(self, node: "Node") -> None:
+    def _heredoc(self, node: "Node") -> None:
         """The here-document ends where the shell ends it: at the first line that is its name."""
-        texts = {child.type: self.text(child) for child in node.children}
+        self._gaps(node, _LINE_GAP)
+        texts = {child.type: self._text(child) for child in node.children}
         found = _HEREDOC_NAME.fullmatch(texts.get("heredoc_start", ""))
-        lines = texts.get("heredoc_body", "").split("\n")
-        bare = [line.lstrip("\t") if "<<-" in texts else line for line in lines]
+        body = texts.get("heredoc_body", "")
+        bare = [line.lstrip("\t") if "<<-" in texts else line for line in body.split("\n")]
         if found is None or found["name"] in bare or texts.get("heredoc_end", "").strip("\t\n") != found["name"]:
-            self.problem("where its here-document ends can't be told")
-
-    def _quoted_start(self, node: "Node") -> bool:
-        start = next((self.text(child) for child in node.named_children if child.type == "heredoc_start"), "")
-        return any(mark in start for mark in "'\"\\")
-
-    def _heredoc_body(self, node: "Node", *, quoted: bool, repeated: bool) -> None:
-        if quoted:
-            return
-        known = bytearray(self._data[node.start_byte : node.end_byte])
+            self._problem("where its here-document ends can't be told")
+        elif not found["quote"] and _SUBSTITUTION.search(body):
+            self._problem("its here-document holds a substitution")
         for child in node.named_children:
-            if child.type == "heredoc_content":
-                continue
-            self.word(child, repeated=repeated)
-            start, end = child.start_byte - node.start_byte, child.end_byte - node.start_byte
-            known[start:end] = b" " * (end - start)
-        if re.search(rb"(?<!\\)(?:`|\$[({])", bytes(known)):
-            self.problem("its here-document holds a substitution that can't be read")
+            if child.type in _WORDS:
+                self._problem("its here-document is followed by words")
+            elif child.type not in {"heredoc_start", "heredoc_end", "heredoc_body", "file_descriptor"}:
+                # What follows on the line of ``<<EOF`` belongs to the here-document in the tree.
+                self.read(child)
 
     def _fed(self, node: "Node") -> str:
         """Return the here-documents and here-strings a command reads."""
@@ -264,33 +200,74 @@ class _Reader(WordReader):
         while parent is not None and parent.type in {"redirected_statement", "pipeline", "list", "compound_statement"}:
             own += [child for child in parent.children if child.type in {"heredoc_redirect", "herestring_redirect"}]
             parent = parent.parent
-        return "\n".join(self.text(child) for child in own)
+        return "\n".join(map(self._text, own))
 
-    def _loop_values(self, node: "Node") -> None:
-        """Note what the variable of ``for x in literal words`` can be, when nothing else sets it."""
-        if node.type != "for_statement" or node.children[0].type != "for":
-            return
-        name = next((self.text(child) for child in node.named_children if child.type == "variable_name"), "")
-        self._script.assignments.append((name, Word(self.text(node).split("\n")[0], (Hole("variable"),))))
-        kinds = {"word", "number", "raw_string", "string", "concatenation"}
-        words = [child for child in node.named_children if child.type in kinds and "\n" not in self.text(child)]
-        others = {child.type for child in node.named_children} - {*kinds, "variable_name", "do_group"}
-        whole = self._data.decode()
-        uses = len(re.findall(rf"\b{re.escape(name)}\b", whole))
-        plain_uses = len(re.findall(rf"\$(?:{re.escape(name)}\b|\{{{re.escape(name)}\}})", whole))
-        if others or not name or not words or uses != plain_uses + 1:
-            return
-        values = [word.value for child in words for word in self.words(child, repeated=False)]
-        known = tuple(value for value in values if value is not None and not re.search(r"\s", value))
-        if len(known) == len(values):
-            self._script.values[name] = known
+    # -- words ----------------------------------------------------------------------------------------------
 
+    def _word(self, node: "Node") -> Word:
+        """Return the word a node stands for; what nobody could tell from the text is unknown in it."""
+        source = self._text(node)
+        parts = list(self._parts(node))
+        known = next((at for at, (text, _glob) in enumerate(parts) if text is None), len(parts))
+        start = "".join(text or "" for text, _glob in parts[:known])
+        glob = any(glob for _text, glob in parts)
+        return Word(source, start if known == len(parts) else None, start, glob, source.startswith("~"))
 
-def _is_sure(node: "Node") -> bool:
-    """Whether a command is part of one chain of ``&&`` that is all there is."""
-    parent = node.parent
-    while parent is not None and parent.type == "list":
-        if any(child.type != "&&" for child in parent.children if not child.is_named):
-            return False
-        parent = parent.parent
-    return parent is not None and parent.type == "program" and parent.child_count == 1
+    def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
+        """Yield texts, None for what is unknown, and whether each holds a pattern for file names."""
+        text = self._text(node)
+        match node.type:
+            case "word" | "number" | "variable_name" | "special_variable_name":
+                if node.children or not _PLAIN.fullmatch(text) or "{" in text or "}" in text:
+                    self._problem("it holds a word that can't be read")
+                yield unquoted(text), has_glob(text)
+            case "raw_string":
+                yield text[1:-1], False
+            case "string":
+                yield from self._string(node)
+            case "concatenation" if text == "{}":
+                # It stands for a file's name in find and xargs; the shell leaves it alone.
+                yield text, False
+            case "concatenation" | "command_name":
+                self._gaps(node, _JOINED)
+                for child in node.children:
+                    yield from self._parts(child)
+            case "command_substitution":
+                self._walk(node)
+                yield None, False
+            case "simple_expansion" | "expansion" if re.fullmatch(r"\$(?:\w+|\{\w+\}|[?#!$])", text, re.ASCII):
+                yield ("0" if text in {"$?", "$#", "$!", "$$"} else None), False
+            case kind:
+                self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+                yield None, False
+
+    def _string(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
+        position = node.start_byte + 1
+        for child in node.children[1:-1]:
+            yield self._data[position : child.start_byte].decode(), False
+            position = child.end_byte
+            if child.type == "string_content" or not child.is_named:
+                content = self._text(child)
+                if _SUBSTITUTION.search(content):
+                    self._problem("its quotes hold a substitution that can't be read")
+                yield re.sub(r'\\([$`"\\])', r"\1", content.replace("\\\n", "")), False
+            else:
+                yield from self._parts(child)
+        yield self._data[position : node.end_byte - 1].decode(), False
+
+    def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
+        """What lies between the parts of a node is nothing but space: the parser left nothing out."""
+        position = node.start_byte
+        for child in node.children:
+            if not allowed.fullmatch(self._data[position : child.start_byte].decode()):
+                self._problem("part of it can't be read")
+            position = max(position, child.end_byte)
+        if not allowed.fullmatch(self._data[position : node.end_byte].decode()):
+            self._problem("part of it can't be read")
+
+    def _text(self, node: "Node") -> str:
+        return self._data[node.start_byte : node.end_byte].decode()
+
+    def _problem(self, problem: str) -> None:
+        if problem not in self._script.problems:
+            self._script.problems.append(problem)

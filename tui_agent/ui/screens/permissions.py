@@ -18,10 +18,10 @@ from tui_agent.ui.screens.picker import PickerScreen, Row
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
-    ("allow", "commands that read: ls, cat, rg, git diff", "known to do no more"),
-    ("allow", "building, testing: pytest, npm test, make", "only in the sandbox"),
+    ("allow", "any command", "in the sandbox, by mode"),
+    ("allow", "a short grammar: ls, cat, rg, git diff", "without a sandbox, too"),
     ("allow", "changing files of the project", "only in auto-edit"),
-    ("ask", "the network, and outside of the project", "rm and git commit too"),
+    ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
 )
 """What is decided before any rule is asked and can't be said as one: what is done, what about, and when."""
 

@@ -1,6 +1,6 @@
 """The answers to a question: their keys, the list of them, and the note that says what to do instead."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from tui_agent.ui.edge import Guarded
 
 ANSWER_KEYS = {
     "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
-    "5": "stop", "s": "stop",
+    "5": "project", "p": "project", "6": "rule", "r": "rule", "s": "stop",
 }  # fmt: skip
 HOLD = 0.2
 """Seconds an answer's key waits for another one."""
@@ -31,14 +31,16 @@ class PermissionChoices(Guarded, OptionList):
         Binding("2,a", "answer('session')", "always", key_display="a"),
         Binding("3,n", "answer('deny')", "no", key_display="n"),
         Binding("4,e", "answer('note')", "no, but …", key_display="e"),
-        Binding("5,s", "answer('stop')", "stop", key_display="s", show=False),
+        Binding("5,p", "answer('project')", "project", key_display="p", show=False),
+        Binding("6,r", "answer('rule')", "change the rule", key_display="r", show=False),
+        Binding("s", "answer('stop')", "stop", key_display="s", show=False),
         Binding("pageup", "scroll_details(-1)", "details up", show=False),
         Binding("pagedown", "scroll_details(1)", "details down", show=False),
     ]
 
     @dataclass
     class Chosen(Message):
-        """A key chose an answer: ``once``, ``session``, ``deny``, ``note`` or ``stop``."""
+        """A key chose an answer: ``once``, ``session``, ``project``, ``rule``, ``deny``, ``note`` or ``stop``."""
 
         name: str
 
@@ -72,12 +74,16 @@ class PermissionChoices(Guarded, OptionList):
 
     def action_answer(self, name: str) -> None:
         """Choose an answer by its key."""
-        self.post_message(self.Chosen(name))
+        # A loop has no rules to keep: there the same digit stops the run.
+        self.post_message(self.Chosen("stop" if name == "project" and self._has("stop") else name))
+
+    def _has(self, name: str) -> bool:
+        return any(option.id == name and not option.disabled for option in self.options)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only the answers that this question has."""
         if action == "answer" and self.option_count:
-            return any(option.id == parameters[0] and not option.disabled for option in self.options)
+            return self._has(str(parameters[0]))
         return super().check_action(action, parameters)
 
     def action_cursor_up(self) -> None:
@@ -127,9 +133,9 @@ class PermissionChoices(Guarded, OptionList):
         self.post_message(self.DetailsScrolled(pages))
 
 
-def options_of(request: PermissionRequest) -> list[Option]:
-    """Return the answers to a question, with the rules that "always" creates."""
-    rules = " · ".join(one_line(rule, 160) for rule in request.rules)
+def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Option]:
+    """Return the answers to a question, with the rules that "always" creates: as offered, or as ``made`` of them."""
+    rules = " · ".join(one_line(rule, 160) for rule in made or request.rules)
     if request.loop:
         rows = [
             ("once", "1 run it once more", False),
@@ -146,7 +152,26 @@ def options_of(request: PermissionRequest) -> list[Option]:
         ("deny", "3 no", False),
         ("note", "4 no, and say what to do instead", False),
     ]
+    if rules:
+        rows += [
+            ("project", "5 always in this project, in later sessions too", False),
+            ("rule", f"6 change the {'rule' if len(request.rules) == 1 else 'rules'} first", False),
+        ]
     return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
+
+
+class PermissionPattern(Guarded, Input):
+    """The pattern of a rule, before it is made."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]
+
+    @dataclass
+    class Left(Message):
+        """The user went back to the choices."""
+
+    def action_leave(self) -> None:
+        """Go back; the rule stays as it was."""
+        self.post_message(self.Left())
 
 
 class PermissionNote(Guarded, Input):

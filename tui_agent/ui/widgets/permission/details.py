@@ -14,6 +14,7 @@ VERBS = {
     Permission.EDIT: "Change",
     Permission.BASH: "Run",
     Permission.WEBFETCH: "Fetch",
+    Permission.NETWORK: "Reach",
     Permission.MCP: "Use",
     Permission.TASK: "Start",
     Permission.EXTERNAL_DIRECTORY: "Go outside the project for",
@@ -27,8 +28,11 @@ ABOUT = {
     Permission.EDIT: "changing",
     Permission.EXTERNAL_DIRECTORY: "going to",
     Permission.WEBFETCH: "fetching",
+    Permission.NETWORK: "reaching",
 }
 """How a part of a command is named that needs more than to run."""
+
+CHANGED = {"sources": "changing files", "repository": "changing the repository", "data": "changing for good"}
 
 LOOP_RESULTS, LOOP_LINES = 3, 3
 """Results of a repeated call that are shown, and lines of each."""
@@ -39,7 +43,9 @@ def question(request: PermissionRequest) -> str:
     if not request.needs:
         return f"Use {one_line(request.tool, 40)}?"
     if request.command:
-        return "Run this command?"
+        if request.needs[0].permission is Permission.NETWORK:
+            return f"Let it reach {one_line(request.needs[0].pattern, 80)}?"
+        return "Run it again with that allowed?" if request.again else "Run this command?"
     need = request.needs[0]
     what = WHAT.get(need.permission) or one_line(request.title or need.pattern, 120)
     return f"{VERBS[need.permission]} {what}?"
@@ -76,7 +82,8 @@ def _asked(need: PermissionNeed) -> str:
     """Return a part of a command that asks, on one line, with what it is about."""
     text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
     if need.permission is Permission.BASH:
-        return text
+        changed = " and ".join(CHANGED[change] for change in need.changes)
+        return f"{changed} with {text}" if changed else text
     return f"{ABOUT.get(need.permission, need.permission.value)} {text}"
 
 

@@ -15,7 +15,13 @@ from textual.widgets import Input, OptionList, Static
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.widgets.permission.choices import HOLD, PermissionChoices, PermissionNote, options_of
+from tui_agent.ui.widgets.permission.choices import (
+    HOLD,
+    PermissionChoices,
+    PermissionNote,
+    PermissionPattern,
+    options_of,
+)
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 
 
@@ -71,6 +77,13 @@ class PermissionPrompt(Guarded, VerticalGroup):
         self._note = PermissionNote(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
+        self._pattern = PermissionPattern(
+            placeholder="What the rule allows, * for anything.  Enter takes it, Escape goes back",
+            compact=True,
+            select_on_focus=False,
+        )
+        self._made: list[str] = []
+        self._changed = 0
         self.display = False
 
     def wait_for(self, *, grace: float, typing_pause: float) -> None:
@@ -79,11 +92,12 @@ class PermissionPrompt(Guarded, VerticalGroup):
         self._choices.hold = min(HOLD, grace)
 
     def compose(self) -> ComposeResult:
-        """Title, details, answers, note."""
+        """Title, details, answers, note, rule."""
         yield self._title
         yield self._scroll
         yield self._choices
         yield self._note
+        yield self._pattern
 
     @property
     def request(self) -> PermissionRequest | None:
@@ -135,7 +149,8 @@ class PermissionPrompt(Guarded, VerticalGroup):
         self._choices.highlighted = 0
         self._choices.touched = False
         self._note.value = ""
-        self._note.display = False
+        self._write_in(None)
+        self._made = list(request.rules)
         self.display = True
         self._arm_or_wait()
 
@@ -197,25 +212,68 @@ class PermissionPrompt(Guarded, VerticalGroup):
     @on(PermissionNote.Left)
     def _note_left(self, event: PermissionNote.Left) -> None:
         event.stop()
-        self._note.display = False
+        self._write_in(None)
         self._choices.focus()
 
-    @on(Input.Submitted)
+    @on(Input.Submitted, "PermissionPattern")
+    def _pattern_made(self, event: Input.Submitted) -> None:
+        """Take the pattern of one rule, and go on with the next until all are done."""
+        event.stop()
+        if pattern := event.value.strip():
+            self._made[self._changed] = _with_pattern(self._made[self._changed], pattern)
+        if self._changed + 1 < len(self._made):
+            self._change_rule(self._changed + 1)
+        else:
+            self._leave_pattern()
+
+    @on(PermissionPattern.Left)
+    def _pattern_left(self, event: PermissionPattern.Left) -> None:
+        event.stop()
+        self._leave_pattern()
+
+    def _write_in(self, field: Input | None) -> None:
+        """Show a field in place of the choices, which a small screen has no room for beside it; None shows those."""
+        for known in (self._note, self._pattern):
+            known.display = known is field
+        if field is not None:
+            field.focus()
+        self._choices.display = field is None
+
+    def _change_rule(self, place: int) -> None:
+        self._changed = place
+        self._pattern.value = _pattern_of(self._made[place])
+        self._pattern.cursor_position = len(self._pattern.value)
+        self._write_in(self._pattern)
+
+    def _leave_pattern(self) -> None:
+        self._write_in(None)
+        if (request := self.request) is not None:
+            self._choices.set_options(options_of(request, self._made))
+            self._choices.highlighted = 1
+        self._choices.focus()
+        self.refresh_bindings()
+
+    @on(Input.Submitted, "PermissionNote")
     def _note_sent(self, event: Input.Submitted) -> None:
         event.stop()
         self._settle_with(PermissionAnswer(Decision.DENY, event.value.strip()))
 
     def _answer(self, name: str) -> None:
         request = self.request
-        if request is None or not self.armed or (name == "session" and not request.rules):
+        if request is None or not self.armed or (name in {"session", "project", "rule"} and not request.rules):
+            return
+        if name in {"project", "rule"} and request.loop:
+            return
+        if name == "rule":
+            self._change_rule(0)
             return
         if name == "stop" and not request.loop:
             return
         if name == "note":
-            self._note.display = True
-            self._note.focus()
+            self._write_in(self._note)
             return
-        self._settle_with(PermissionAnswer(Decision(name)))
+        patterns = () if self._made == list(request.rules) else tuple(map(_pattern_of, self._made))
+        self._settle_with(PermissionAnswer(Decision(name), patterns=patterns))
 
     def _settle_with(self, answer: PermissionAnswer) -> None:
         if (request := self.request) is not None:
@@ -227,3 +285,12 @@ class PermissionPrompt(Guarded, VerticalGroup):
         if self.request is not None and not self.armed and self._clock() >= self._shown_at + self._grace:
             event.stop()
             self._arm()
+
+
+def _pattern_of(rule: str) -> str:
+    """Return the pattern of a rule as people read it: ``allow bash: git commit *``."""
+    return rule.partition(": ")[2]
+
+
+def _with_pattern(rule: str, pattern: str) -> str:
+    return f"{rule.partition(': ')[0]}: {pattern}"

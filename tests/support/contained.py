@@ -1,0 +1,110 @@
+"""A project in a home directory, and commands that run in the sandbox there."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_agent.tools.environment import command_environment
+from tui_agent.tools.sandbox import AllowHost, Launch, Outcome, Sandbox, SandboxState, View, find_sandbox
+from tui_agent.tools.settings import SandboxSettings
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Without the toolchains of whoever runs the tests."""
+
+
+@dataclass
+class Ran:
+    """A command that ran: what it said, how it ended, what the sandbox made of it."""
+
+    output: str
+    code: int
+    outcome: Outcome
+    launch: Launch
+
+
+@dataclass
+class Contained:
+    """``home`` holds everything; the project is in it."""
+
+    home: Path
+    settings: SandboxSettings = field(default_factory=SandboxSettings)
+    state: SandboxState | None = None
+    environ: dict[str, str] = field(default_factory=dict)
+    sandbox: Sandbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.root = self.home / "code" / "demo"
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.reset()
+
+    def reset(self, **settings: object) -> None:
+        """Begin a session, with other settings if given."""
+        if settings:
+            self.settings = SandboxSettings.model_validate(settings)
+        state = self.state
+        self.sandbox = Sandbox(
+            self.settings,
+            private=(self.home / ".config/tui-agent", self.home / ".local/share/tui-agent"),
+            cache=self.home / ".cache/tui-agent/commands",
+            home=self.home,
+            find=find_sandbox if state is None else lambda: state,
+        )
+
+    def file(self, name: str, content: str | bytes = "", *, at: Path | None = None) -> Path:
+        """Write a file of the project, or below another directory."""
+        path = (at or self.root) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def git(self, *arguments: str, cwd: Path | None = None) -> None:
+        """Run git as the user does, with no settings of this machine."""
+        identity = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main")
+        subprocess.run(
+            ["git", *identity, "-c", "protocol.file.allow=always", *arguments],
+            cwd=cwd or self.root, check=True, capture_output=True,
+            env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+        )  # fmt: skip
+
+    def environment(self) -> Mapping[str, str]:
+        """Return what a command gets before the sandbox has its say."""
+        return command_environment({"PATH": SYSTEM_PATH, "HOME": str(self.home), **self.environ})
+
+    async def run(
+        self, command: str, view: View | None = None, *, live: bool = False, allow_host: AllowHost | None = None
+    ) -> Ran:
+        """Run a command to its end."""
+        shell = shutil.which("bash") or "/bin/sh"
+        launch = await self.sandbox.launch(
+            [shell, "-c", command], self.root, self.root, view or View(), self.environment(),
+            live=live, allow_host=allow_host,
+        )  # fmt: skip
+        process = await asyncio.create_subprocess_exec(
+            *launch.arguments, cwd=self.root, env=launch.environment, pass_fds=launch.descriptors,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        said, _ = await process.communicate()
+        output = said.decode("utf-8", "replace")
+        assert process.returncode is not None
+        return Ran(output, process.returncode, await self.sandbox.finish(launch, output, process.returncode), launch)
+
+    def layers(self) -> list[Path]:
+        """Return what is left of the layers that commands worked on."""
+        parent = self.sandbox._layer_parent(self.root)
+        assert parent is not None
+        return list(parent.glob("layer-*"))
+
+    def tree(self) -> dict[str, str]:
+        """Return every file of the project with its content, links with where they lead."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            name = path.relative_to(self.root).as_posix()
+            if path.is_symlink():
+                found[name] = f"-> {path.readlink()}"
+            elif path.is_file():
+                found[name] = path.read_bytes().decode("latin-1")
+        return found

@@ -1,0 +1,93 @@
+"""Reads what a project brings along only where it really is in the project.
+
+A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``). What is read unasked would then
+tell a provider of it, or act by it.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""Without ``O_NONBLOCK`` a pipe in a file's place would wait for somebody to write."""
+
+
+class OutsideError(OSError):
+    """A path of the project leads out of it. ``strerror`` says where to."""
+
+
+def is_inside(project: Path, path: Path) -> bool:
+    """Return whether a path, with every link followed, is in the project."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
+
+
+def read_inside(project: Path, path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
+    """Return the first bytes of a file of a project, all of them without a limit, and its state.
+
+    What is opened is the place the path led to when it was looked at: if a link is put in the way meanwhile, opening
+    fails.
+
+    Raises:
+        OutsideError: it leads out of the project.
+        OSError: it can't be read, or it is no regular file.
+    """
+    descriptor = open_inside(project, path)
+    try:
+        return _read(descriptor, path, limit)
+    finally:
+        os.close(descriptor)
+
+
+def open_inside(project: Path, path: Path) -> int:
+    """Return a descriptor of what a path leads to in a project; raises as `read_inside`."""
+    root, real = Path(os.path.realpath(project)), Path(os.path.realpath(path))
+    if not real.is_relative_to(root):
+        raise OutsideError(errno.EXDEV, f"it leads out of the project, to {real}", str(path))
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        *folders, name = real.relative_to(root).parts or (".",)
+        for folder in folders:
+            inner = os.open(folder, _DIRECTORY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        return os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
+    """Return the first bytes of any regular file, links followed, and its state.
+
+    Raises:
+        OSError: it can't be read, or it is no regular file.
+    """
+    descriptor = os.open(path, _FILE)
+    try:
+        return _read(descriptor, path, limit)
+    finally:
+        os.close(descriptor)
+
+
+def read_regular(path: str | Path, limit: int) -> bytes | None:
+    """Return the first bytes of a regular file; None for a link, for anything else, and where it can't be read."""
+    try:
+        descriptor = os.open(path, _FILE | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        return _read(descriptor, path, limit)[0]
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, os.stat_result]:
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL
+        raise OSError(number, "it is a directory" if number == errno.EISDIR else "it is no regular file", str(path))
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read(-1 if limit is None else limit), state

@@ -1,0 +1,743 @@
+"""Finds secrets in text: the one place that decides what looks like one.
+
+Three kinds of rules. *Shapes*: how the keys of known services begin; those of the detect-secrets package count too.
+*Named*: what is assigned to a name, a header or an option that is for a secret. *Wrapped*: private keys, and any of
+these in base64. A text is looked through only for what it has a literal trace of, so most cost nothing but a search for
+a few words; detect-secrets is imported when a text has such a trace, never before. Nothing is ever verified with a
+service.
+
+Text without secrets stays as it is: code that passes a password on, a type, a placeholder or a sentence about keys is
+none.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from itertools import pairwise
+
+REMOVED = "[redacted]"
+
+_MOST_BASE64 = 200_000
+"""Characters of base64 that are decoded at once."""
+
+_LONGEST_LINE = 4_000
+"""Characters that are looked at at once for what is named a secret; a line may be megabytes long."""
+
+_OVERLAP = 500
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret is in a text, and what kind it seems to be."""
+
+    start: int
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Keys that begin in a certain way. ``fewest`` characters come after that at least."""
+
+    begin: str
+    fewest: int
+    body: str = r"[A-Za-z0-9_\-]"
+    strict: bool = False
+    """The beginning is a common one: without a digit or a capital letter after it, it is no key."""
+
+
+_WORD = r"[A-Za-z0-9]"
+_SHAPES = (
+    # Models.
+    *(_Shape(begin, 8) for begin in ("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk-admin-")),
+    *(_Shape(begin, 8, strict=True) for begin in ("sk-", "sk_", "pk_", "rk_", "csk-", "sess-", "fw_", "xai-", "gsk_")),
+    *(_Shape(begin, 8, strict=True) for begin in ("pplx-", "nvapi-", "r8_", "hf_", "api_org_", "tgp_v1_")),
+    # Clouds.
+    _Shape("AIza", 20),
+    _Shape("ya29.", 20),
+    _Shape("GOCSPX-", 16),
+    *(_Shape(begin, 12, "[A-Z0-9]") for begin in ("AKIA", "ASIA", "ABIA", "ACCA", "A3T")),
+    *(_Shape(begin, 32) for begin in ("dop_v1_", "doo_v1_", "dor_v1_")),
+    _Shape("dapi", 32, "[a-f0-9-]"),
+    _Shape("LTAI", 16, _WORD),
+    *(_Shape(begin, 20, r"[A-Za-z0-9_\-+/=,]") for begin in ("fm1_", "fm2_", "fo1_", "FlyV1 ")),
+    _Shape("HRKU-", 30),
+    _Shape("sbp_", 40, _WORD),
+    *(_Shape(begin, 24) for begin in ("pscale_tkn_", "pscale_pw_", "pscale_oauth_", "nfp_", "pul-")),
+    *(_Shape(begin, 16) for begin in ("tskey-auth-", "tskey-api-", "tskey-client-")),
+    # Code, packages, continuous integration.
+    *(_Shape(begin, 16) for begin in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")),
+    *(_Shape(begin, 16) for begin in ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glptt-", "gloas-", "glcbt-")),
+    _Shape("npm_", 20, _WORD),
+    *(_Shape(begin, 16) for begin in ("pypi-Ag", "pypi-")),
+    _Shape("rubygems_", 32, "[a-f0-9]"),
+    _Shape("dckr_pat_", 16),
+    _Shape("ATATT3x", 16, r"[A-Za-z0-9_\-=]"),
+    _Shape("ATBB", 24, r"[A-Za-z0-9_\-=]", strict=True),
+    *(_Shape(begin, 20, r"[A-Za-z0-9_\-+/=]") for begin in ("sntrys_", "sntryu_", "glsa_", "glc_")),
+    # Secrets kept for others.
+    *(_Shape(begin, 16) for begin in ("hvs.", "hvb.", "hvr.")),
+    _Shape("AGE-SECRET-KEY-1", 16, "[A-Z0-9]"),
+    *(_Shape(begin, 30) for begin in ("dp.pt.", "dp.st.", "dp.ct.", "ops_eyJ")),
+    # Messages, payment and others.
+    *(_Shape(begin, 10) for begin in ("xoxb-", "xoxp-", "xoxa-", "xoxs-", "xoxr-", "xoxo-", "xoxe-", "xoxe.", "xapp-")),
+    _Shape("SG.", 32, r"[A-Za-z0-9_\-.]"),
+    *(_Shape(begin, 32, "[0-9a-f]") for begin in ("SK", "AC", "key-")),
+    *(_Shape(begin, 16) for begin in ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_")),
+    _Shape("whsec_", 16, r"[A-Za-z0-9_\-+/=]"),
+    *(_Shape(begin, 20) for begin in ("sq0csp-", "sq0atp-", "sq0idp-")),
+    *(_Shape(begin, 32, "[a-fA-F0-9]") for begin in ("shpat_", "shpca_", "shppa_", "shpss_")),
+    *(_Shape(begin, 24) for begin in ("lin_api_", "lin_oauth_", "figd_", "PMAK-", "NRAK-", "NRII-", "xkeysib-")),
+    *(_Shape(begin, 40, _WORD) for begin in ("secret_", "ntn_")),
+)
+_WITHIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+"""What a key does not begin after."""
+
+_REST = re.compile(
+    r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?([A-Za-z0-9_\-+/=.]{6,})(?=["'`,;)\s\\]|$)"""
+)
+"""The rest of a key that was broken over two lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A pattern that is tried where one of the ``traces`` is in the text; group 1 is the secret, if there is one."""
+
+    kind: str
+    traces: tuple[str, ...]
+    pattern: re.Pattern[str]
+    random: bool = False
+    """What it finds has to have letters and digits."""
+
+
+_HASH = "hash of a password"
+_RULES = (
+    _Rule(
+        "token", ("eyJ",), re.compile(r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")
+    ),
+    _Rule("token", ("eyJ",), re.compile(r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}")),
+    _Rule(
+        "webhook",
+        ("hooks.slack",),
+        re.compile(r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})"),
+    ),
+    _Rule(
+        "webhook",
+        ("/api/webhooks/",),
+        re.compile(r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})"),
+    ),
+    _Rule("webhook", ("webhook.office",), re.compile(r"webhook\.office\.com/webhookb2/([^\s\"'<>]{20,})")),
+    _Rule("bot token", (":AA",), re.compile(r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])")),
+    _Rule(
+        "account key",
+        ("AccountKey", "SharedAccess", "accountkey", "accountKey"),
+        re.compile(r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})"),
+    ),
+    _Rule("client secret", ("8Q~",), re.compile(r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])")),
+    _Rule(
+        "database credentials",
+        ("://",),
+        re.compile(r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
+    ),
+    _Rule(
+        "credentials",
+        ("://",),
+        re.compile(r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])"),
+        random=True,
+    ),
+    _Rule(
+        "part of an address",
+        ("?", "&"),
+        re.compile(
+            r"(?i)[?&](?:amp;)?(?:(?:api|access|auth|private|secret)?[-_]?(?:key|token|secret)|sig|signature|"
+            r"x-amz-signature|x-amz-security-token|x-goog-signature|client_secret|password|passwd|pwd|jwt)="
+            r"([^&\s\"'<>`{}$\\()\[\]]{4,})"
+        ),
+    ),
+    _Rule(
+        _HASH,
+        ("$2", "$5$", "$6$", "$y$", "$argon2"),
+        re.compile(r"\$(?:2[aby]|5|6|y|argon2id?)\$[A-Za-z0-9./$=,+]{20,}"),
+    ),
+    _Rule(
+        "bearer token",
+        ("earer ", "EARER ", "oken "),
+        re.compile(r"(?i)\b(?:bearer|authorization:\s*token)\s+([A-Za-z0-9._~+/\-]{8,}=*)"),
+        random=True,
+    ),
+)
+
+_TELLING = (
+    "pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "login", "curl", "wget", "mysql", "mariadb",
+    "redis-cli", "aws", "pat=", "session",
+)  # fmt: skip
+"""A line with none of these, whatever the case, has nothing that is named as a secret."""
+
+_HEADER = re.compile(
+    r"(?i)\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(bearer|basic|token|digest|apikey|negotiate)\s+)?"
+)
+_HEADER_VALUE = re.compile(r"[A-Za-z0-9._~+/=:\-]{6,}")
+_BASIC = re.compile(r"(?i)\bbasic\s+([A-Za-z0-9+/]{6,}={0,2})(?![A-Za-z0-9+/])")
+_COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
+_PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
+_NETRC = re.compile(r"(?i)\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)")
+_NETRC_LINE = re.compile(r"(?i)^\s*password[ \t]+([^\s:=]\S*)[ \t]*$")
+_OPTIONS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (
+        ("curl", "http", "wget"),
+        re.compile(
+            r"\b(?:curl|http|https|wget|xh)\b.{0,300}?\s(?:-u|--user|-U|--proxy-user)[\s=]*[\"']?[^\s:\"'$]+:([^\s\"'$]+)"
+        ),
+    ),
+    (("sshpass",), re.compile(r"\bsshpass\s+(?:-\w+\s+)*-p\s*[\"']?([^\s\"'$]+)")),
+    (("mysql", "mariadb"), re.compile(r"\b(?:mysql|mariadb)[\w-]*\b.{0,300}?\s-p[\"']?([^\s\"'$]+)")),
+    (("redis-cli",), re.compile(r"\bredis-cli\b.{0,300}?\s-a\s+[\"']?([^\s\"'$]+)")),
+    (
+        ("login",),
+        re.compile(r"\b(?:docker|podman|helm|az|oc)\b.{0,300}?\blogin\b.{0,300}?\s-p[\s=]+[\"']?([^\s\"'$]+)"),
+    ),
+    (("sqlcmd", "unzip", "bcp"), re.compile(r"\b(?:sqlcmd|unzip|bcp)\b.{0,300}?\s-P\s*[\"']?([^\s\"'$]{4,})")),
+    (("smbclient",), re.compile(r"\bsmbclient\b.{0,300}?\s-U\s*[\"']?[^\s%\"']+%([^\s\"'$]+)")),
+    (("ldap",), re.compile(r"\b(?:ldap\w+)\b.{0,300}?\s-w\s*[\"']?([^\s\"'$]{4,})")),
+    ((" -pass",), re.compile(r"\s-pass(?:in|out)?\s+[\"']?pass:([^\s\"'$]+)")),
+    (
+        ("--",),
+        re.compile(
+            r"(?<![\w-])--(?:[a-z]+-)*(?:password|passwd|passphrase|token|secret|api-?key|access-key|secret-key|auth-token)"
+            r"[ =][\"']?([^\s\"'$<>\[\]{}()|,`-][^\s\"'$<>\[\]{}()|,`]{5,})"
+        ),
+    ),
+)
+"""Options of programs that take a password."""
+
+_ASSIGNED = re.compile(
+    r"""
+    (?P<mark>\\?["'])?
+    (?<![A-Za-z0-9_.\-])(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{1,80})
+    (?P=mark)?\]?
+    (?P<sign>[ \t]*(?::=|=>|[:=])[ \t]*)
+    (?:
+        (?P<quote>\\?["'`])(?P<quoted>(?:(?!(?P=quote))[^\r\n]){3,400})(?P=quote)
+        | (?P<plain>[^\s"'`,;&|()\[\]{}<>\\]{4,400})
+    )
+    """,
+    re.VERBOSE,
+)
+_NAME = re.compile(
+    r"""
+    (^|_)(
+        API_?KEYS? | (ACCESS|SECRET|PRIVATE|SIGNING|ENCRYPTION|MASTER|ACCOUNT|SERVICE|DEPLOY)_?KEYS?(_ID)? |
+        (ACCESS|AUTH|REFRESH|BEARER|ID|BOT|SESSION)?_?TOKENS? | SECRETS? | PASSPHRASE | PASS | PW |
+        CREDENTIALS? | PAT | OAUTH | COOKIES? | DSN
+    )(_|$)
+    | PASSWORD | PASSWD | _(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
+    | ^AWS_ | ^OP_SESSION_ | ^AZURE_CLIENT_ | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
+    """,
+    re.VERBOSE,
+)
+_KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
+"""Look like secrets and are none (GPG_KEY: the public fingerprint that the official Python images set)."""
+
+_PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
+_ABOUT = re.compile(
+    r"_(NAME|FILE|FILES|PATH|DIR|URL|URI|ENV|VAR|FIELD|TYPE|KIND|ID|COUNT|LIMIT|MAX|MIN|SIZE|LENGTH|LEN|TTL|EXPIRY|EXPIRES|"
+    r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
+    r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
+)
+"""How names end that say something about a secret but are not for one."""
+
+_PLACEHOLDER = re.compile(
+    r"""(?ix)
+    [$%<{(\[*] | .*(\.\.\.|…|\[redacted\]|\*\*\*) | (x{3,}|none|null|nil|true|false|undefined|required|optional|secret|
+    password|token|string|bytes|bool|int|any|self|env|changeme|example|placeholder|default|enabled|disabled|always|
+    never|auto|bearer|basic|redacted|removed|hidden|unset|empty|value)\b\W*$ |
+    your[-_ ]? | my[-_](?:api|secret|token|key|pass) |
+    (os|process|env|self|config|settings|request|args|options|params|ctx|this|cls|secrets|vault)\.
+    """
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)*")
+_NUMBER = re.compile(r"[\d.,_+\-]+(?:[eE][\d+\-]+)?%?")
+_TYPES = re.compile(
+    r"(?:str|string|bytes|int|float|bool|object|any|text|varchar|char|number|dict|list|tuple|none|null)\b.*",
+    re.IGNORECASE,
+)
+
+_LONG = re.compile(r"(?<![A-Za-z0-9+/_\-=.])[A-Za-z0-9+/_\-]{24,}={0,2}")
+_BLOCK_LINE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+_LONGEST_KEY = 20_000
+_LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
+_KEY_LINE = re.compile(
+    r"[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*"
+)
+"""A line of a private key: as it is, or with the number, mark or quotes that a listing puts around it."""
+_PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
+
+# Rules of detect-secrets: module, class, and what a text has a trace of that has anything for them.
+_PLUGINS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("artifactory", "ArtifactoryDetector", ("AKC",)),
+    ("aws", "AWSKeyDetector", ("AKIA", "ASIA", "ABIA", "ACCA", "A3T", "aws", "AWS")),
+    ("azure_storage_key", "AzureStorageKeyDetector", ("AccountKey=",)),
+    ("cloudant", "CloudantDetector", ("cloudant", "CLOUDANT")),
+    ("discord", "DiscordBotTokenDetector", ("iscord", "ISCORD", "bot", "BOT")),
+    ("github_token", "GitHubTokenDetector", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
+    (
+        "gitlab_token",
+        "GitLabTokenDetector",
+        (
+            "glpat-",
+            "gldt-",
+            "glft-",
+            "glsoat-",
+            "glrt-",
+            "GR1348941",
+            "glcbt-",
+            "glimt-",
+            "glptt-",
+            "glagent-",
+            "gloas-",
+        ),
+    ),
+    ("ibm_cloud_iam", "IbmCloudIamDetector", ("ibm", "IBM")),
+    ("ibm_cos_hmac", "IbmCosHmacDetector", ("cos", "COS", "ibm", "IBM")),
+    ("mailchimp", "MailchimpDetector", ("-us",)),
+    ("npm", "NpmDetector", ("_authToken",)),
+    ("openai", "OpenAIDetector", ("T3BlbkFJ",)),
+    ("pypi_token", "PypiTokenDetector", ("pypi-AgE",)),
+    ("sendgrid", "SendGridDetector", ("SG.",)),
+    ("slack", "SlackDetector", ("xox", "XOX", "hooks.slack")),
+    ("softlayer", "SoftlayerDetector", ("softlayer", "SOFTLAYER")),
+    ("square_oauth", "SquareOAuthDetector", ("sq0csp-",)),
+    ("stripe", "StripeDetector", ("sk_live_", "rk_live_")),
+    ("telegram_token", "TelegramBotTokenDetector", (":AA", "elegram", "ELEGRAM")),
+)
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """Return the secrets in a text in their order; none overlaps another."""
+    found = sorted(_found(text), key=lambda secret: (secret.start, -secret.end))
+    kept: list[Secret] = []
+    for secret in found:
+        if kept and secret.start < kept[-1].end:
+            if secret.end > kept[-1].end:
+                kept[-1] = Secret(kept[-1].start, secret.end, kept[-1].kind)
+        elif secret.end > secret.start:
+            kept.append(secret)
+    return kept
+
+
+def has_secret(text: str) -> bool:
+    """Return whether there is a secret in a text."""
+    return next(_found(text), None) is not None
+
+
+def is_secret_value(value: str) -> bool:
+    """Return whether the value of a variable is a secret by itself, or holds one as an address may.
+
+    Imports nothing, as it is asked for every variable of an environment.
+    """
+    return len(value) >= 8 and any(True for _ in (*_own(value), *_wrapped(value)))
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether the name of a variable says that its value is a secret."""
+    return name not in _KEPT and _NAME.search(_upper(name)) is not None
+
+
+def remove_secrets(text: str) -> str:
+    """Return a text with ``[redacted]`` in the place of each secret."""
+    found = find_secrets(text)
+    if not found:
+        return text
+    pieces: list[str] = []
+    end = 0
+    for secret in found:
+        pieces += (text[end : secret.start], REMOVED)
+        end = secret.end
+    return "".join([*pieces, text[end:]])
+
+
+def _found(text: str) -> Iterator[Secret]:
+    if len(text) < 8:
+        return
+    yield from _plain(text)
+    yield from _wrapped(text)
+
+
+def _plain(text: str) -> Iterator[Secret]:
+    """Yield what is a secret as it stands."""
+    yield from _own(text)
+    yield from _of_plugins(text)
+
+
+def _own(text: str) -> Iterator[Secret]:
+    """Yield what the rules of this module find."""
+    yield from _private_keys(text)
+    yield from _shaped(text)
+    for rule in _RULES:
+        if any(trace in text for trace in rule.traces):
+            for match in rule.pattern.finditer(text):
+                group = 1 if rule.pattern.groups else 0
+                if _is_removed(match[group]) or (rule.random and not _is_mixed(match[group])):
+                    continue
+                if rule.kind != _HASH and _PLACEHOLDER.match(match[group]):
+                    continue
+                yield Secret(*match.span(group), rule.kind)
+    yield from _named(text)
+
+
+# -- shapes -------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _body(characters: str) -> re.Pattern[str]:
+    return re.compile(f"{characters}*")
+
+
+def _shaped(text: str) -> Iterator[Secret]:
+    for shape in _SHAPES:
+        start = text.find(shape.begin)
+        while start >= 0:
+            end = start + len(shape.begin)
+            if not start or text[start - 1] not in _WITHIN or _is_escape(text, start):
+                found = _key_of(shape, text, start)
+                if found is not None:
+                    yield found
+                    end = found.end
+            start = text.find(shape.begin, end)
+
+
+def _key_of(shape: _Shape, text: str, start: int) -> Secret | None:
+    match = _body(shape.body).match(text, start + len(shape.begin))
+    assert match is not None  # noqa: S101 - it may be empty
+    body, end = match[0], match.end()
+    rest = _REST.match(text, end) if len(body) >= 2 else None
+    if rest is not None and _is_mixed(rest[1]) and len(body) + len(rest[1]) >= shape.fewest:
+        body, end = body + rest[1], rest.end(1)
+    if len(body) < shape.fewest or _is_removed(text[start : end + 1]) or (shape.strict and not _is_mixed(body)):
+        return None
+    return Secret(start, end, f"key {shape.begin}…")
+
+
+def _is_escape(text: str, end: int) -> bool:
+    """Whether a line break that is written as two characters stands before a place."""
+    return text[max(0, end - 2) : end] in {"\\n", "\\r", "\\t"}
+
+
+def _of_plugins(text: str) -> Iterator[Secret]:
+    for module, name, traces in _PLUGINS:
+        if not any(trace in text for trace in traces):
+            continue
+        for pattern in _patterns(module, name):
+            for match in pattern.finditer(text):
+                # Of an assignment the value is a group; groups of a few characters are parts of a prefix.
+                groups = [number for number in range(1, (match.lastindex or 0) + 1) if len(match[number] or "") >= 20]
+                start, end = match.span(groups[-1] if groups else 0)
+                value = text[start:end]
+                if _is_mixed(value) and not _is_removed(value):
+                    yield Secret(start + len(value) - len(value.lstrip(' \t\r\n=:"')), end, name)
+
+
+@lru_cache(maxsize=32)
+def _patterns(module: str, name: str) -> Sequence[re.Pattern[str]]:
+    plugin = getattr(import_module(f"detect_secrets.plugins.{module}"), name)
+    return tuple(plugin.denylist)
+
+
+# -- what is named as a secret --------------------------------------------------------------------------------------
+
+
+def _named(text: str) -> Iterator[Secret]:
+    for start, end in _telling_lines(text):
+        line = text[start:end]
+        for first, last, kind in _in_line(line):
+            if not _is_removed(line[first:last]):
+                yield Secret(start + first, start + last, kind)
+
+
+def _telling_lines(text: str) -> Iterator[Span]:
+    """Yield the lines that have a word which tells of secrets, a few lines at once where they belong together."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        # Some letters have lower forms of another length; positions would be wrong.
+        lower = re.sub("[A-Z]+", lambda match: match[0].lower(), text)
+    places: set[Span] = set()
+    for word in _TELLING:
+        at = lower.find(word)
+        while at >= 0:
+            # Lines that are too long are looked at in pieces that overlap.
+            piece = at - at % _LONGEST_LINE
+            start = max(text.rfind("\n", max(0, piece - _OVERLAP), at) + 1, piece - _OVERLAP, 0)
+            end = text.find("\n", at, piece + _LONGEST_LINE + _OVERLAP)
+            if end < 0:
+                end = min(len(text), piece + _LONGEST_LINE + _OVERLAP)
+            if word == "login" and "password" in lower[end : end + 100]:
+                # A netrc may have a line for each word.
+                start, end = max(0, start - 200), min(len(text), end + 200)
+            places.add((start, end))
+            at = lower.find(word, max(at + len(word), end - _OVERLAP if end - at > _OVERLAP else end))
+    yield from sorted(places)
+
+
+def _in_line(line: str) -> Iterator[tuple[int, int, str]]:
+    lower = line.lower()
+    if "authorization" in lower and (match := _HEADER.search(line)):
+        value = _HEADER_VALUE.match(line, match.end())
+        if value and (_is_mixed(value[0]) or (match[1] and len(value[0]) >= 8 and not _PLACEHOLDER.match(value[0]))):
+            yield (*value.span(), "header")
+    for match in _BASIC.finditer(line) if "basic" in lower else ():
+        if ":" in _decoded(match[1]):
+            yield (*match.span(1), "header")
+    for match in _COOKIES.finditer(line) if "cookie" in lower else ():
+        pairs = list(_PAIR.finditer(line, *match.span(2)))
+        for pair in pairs[:1] if match[1] else pairs:
+            if len(pair[2]) >= 8 and not _PLACEHOLDER.match(pair[2]):
+                yield (*pair.span(2), "cookie")
+    if "password" in lower:
+        yield from _of_netrc(line)
+    for traces, option in _OPTIONS:
+        if (
+            any(trace in line for trace in traces)
+            and (match := option.search(line))
+            and not _PLACEHOLDER.match(match[1])
+        ):
+            yield (*match.span(1), "option")
+    yield from _assigned(line)
+
+
+def _of_netrc(line: str) -> Iterator[tuple[int, int, str]]:
+    for match in _NETRC.finditer(line):
+        yield (*match.span(1), "password")
+    if (alone := _NETRC_LINE.match(line)) and _is_mixed(alone[1]):
+        yield (*alone.span(1), "password")
+
+
+def _assigned(line: str) -> Iterator[tuple[int, int, str]]:
+    at = 0
+    while match := _ASSIGNED.search(line, at):
+        group = "plain" if match["plain"] is not None else "quoted"
+        at = match.end("sign")
+        # What is between has been looked at as a name already.
+        if not _is_for_secret(match["name"]):
+            continue
+        if _is_value(match, group, line):
+            yield (*match.span(group), f"value of {match['name']}")
+            at = match.end(group)
+
+
+@lru_cache(maxsize=4_096)
+def _is_for_secret(name: str) -> bool:
+    """Whether what is assigned to a name in a text is a secret, rather than something about one."""
+    # Of a dotted name the last parts tell: ``Token.Comment`` is none.
+    parts = name.split(".")
+    last = _upper("_".join(parts[-1:] if name[0].isupper() else parts[-2:]))
+    if _ABOUT.search(last) or last.endswith("TOKENS"):
+        return False
+    return name not in _KEPT and _NAME.search(last) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Assignment:
+    """What is assigned to a name in a line."""
+
+    name: str
+    sign: str
+    value: str
+    following: str
+    """The character after the value."""
+    marked: bool
+    """The name is in quotes, as in data."""
+    alone: bool
+    """There is nothing else in the line."""
+
+    @property
+    def tight(self) -> bool:
+        """Whether it is written without spaces, as in a shell."""
+        return self.sign.strip() == self.sign
+
+    @property
+    def of_variable(self) -> bool:
+        """Whether it is written as variables of the environment are: no code looks like that."""
+        return self.name.isupper() and self.tight
+
+    @property
+    def for_password(self) -> bool:
+        """Whether the name is one of a password, which may be a plain word."""
+        return _PASSWORD_NAME.search(_upper(self.name)) is not None
+
+
+def _is_value(match: re.Match[str], group: str, line: str) -> bool:
+    """Whether what is assigned to the name of a secret is one, and not code, a placeholder or a sentence."""
+    value, rest = match[group], line[match.end(group) :]
+    if _PLACEHOLDER.match(value) or _is_removed(value):
+        return False
+    alone = line.strip().startswith(match["name"]) and not rest.strip()
+    found = _Assignment(match["name"], match["sign"], value, rest[:1], match["mark"] is not None, alone)
+    if _NUMBER.fullmatch(value):
+        return value.isdigit() and found.for_password
+    return _is_plain_value(found) if group == "plain" else _is_quoted_value(found)
+
+
+def _is_plain_value(found: _Assignment) -> bool:
+    value = found.value.rstrip(".:")
+    if found.following in {"(", "[", "{", "<"} or _TYPES.fullmatch(value):
+        return False
+    if not _IDENTIFIER.fullmatch(value):
+        return _is_mixed(value) or found.for_password or found.of_variable
+    # A word: a value where only data can be, a name where there may be code.
+    if value.lower() in found.name.lower() or found.following in {",", ")", "]"}:
+        return False
+    if not found.alone or len(value) < 6:
+        return found.of_variable and "=" in found.sign
+    likely = found.for_password or _is_mixed(value)
+    if "=" in found.sign:
+        return found.of_variable or (found.tight and likely)
+    annotation = value[:1].isupper() and not any(map(str.isdigit, value))
+    return not annotation and found.sign.endswith(" ") and (likely or "-" in found.name)
+
+
+def _is_quoted_value(found: _Assignment) -> bool:
+    value = found.value
+    if " " in value or "\t" in value:
+        words = len(value.split()) if not re.search(r"[.,:;!?()<>{}=]", value) else 0
+        if found.of_variable:
+            return words > 0 or _is_mixed(value)
+        return found.for_password and found.marked and words in range(2, 9)
+    if found.of_variable:
+        return True
+    if _IDENTIFIER.fullmatch(value) and not _is_mixed(value):
+        return found.marked and len(value) >= 6 and value.lower() not in found.name.lower()
+    return len(value) >= 6 and "{" not in value and not value.startswith("/")
+
+
+# -- what is wrapped --------------------------------------------------------------------------------------------------
+
+
+def _private_keys(text: str) -> Iterator[Secret]:
+    if "PRIVATE KEY" in text:
+        for match in _PEM.finditer(text):
+            yield from _block(text, match.end())
+        for match in _PEM_END.finditer(text):
+            yield from _block_before(text, match.start())
+    if "Private-Lines" in text:
+        for match in _PUTTY.finditer(text):
+            yield Secret(*match.span(1), "private key")
+
+
+def _block(text: str, start: int) -> Iterator[Secret]:
+    """Yield the body of a private key, to its end or as far as its lines go."""
+    first = _LINE_BREAK.match(text, start)
+    if first is None:
+        return
+    another = _PEM.search(text, start, start + _LONGEST_KEY)
+    end = _PEM_END.search(text, start, another.start() if another is not None else start + _LONGEST_KEY)
+    if end is not None:
+        if text[first.end() : end.start()].strip(" \t\r\n") not in {"", REMOVED}:
+            yield Secret(first.end(), end.start(), "private key")
+        return
+    at = last = first.end()
+    while at < len(text):
+        line = _KEY_LINE.match(text, at)
+        if line is None:
+            break
+        rest = _LINE_BREAK.match(text, line.end())
+        if rest is None and line.end() < len(text):
+            break
+        last = line.end()
+        at = rest.end() if rest is not None else len(text)
+    if len(text[first.end() : last].strip()) >= 8:
+        yield Secret(first.end(), last, "private key")
+
+
+def _block_before(text: str, end: int) -> Iterator[Secret]:
+    """Yield the lines of a private key before its end, where its beginning was cut off."""
+    start = end
+    while start > 0:
+        line_start = text.rfind("\n", 0, start - 1) + 1
+        line = text[line_start : start - 1].strip()
+        if len(line) < 16 or _BLOCK_LINE.fullmatch(line.rstrip("=")) is None:
+            break
+        start = line_start
+    if start < end:
+        yield Secret(start, end, "private key")
+
+
+def _wrapped(text: str) -> Iterator[Secret]:
+    """Yield secrets in base64, and keys of Amazon's, which have no shape but their length."""
+    block: list[Span] = []
+    for match in _LONG.finditer(text):
+        if match.end() - match.start() == 40 and _is_random(match[0]):
+            yield Secret(*match.span(), "key of 40 characters")
+        if block and not text[block[-1][1] : match.start()].strip() and block[-1][1] - block[-1][0] >= 60:
+            block.append(match.span())
+            continue
+        yield from _decoded_block(text, block)
+        block = [match.span()]
+    yield from _decoded_block(text, block)
+
+
+def _decoded_block(text: str, block: Sequence[Span]) -> Iterator[Secret]:
+    if not block:
+        return
+    start, end = block[0][0], block[-1][1]
+    last = _BLOCK_LINE.match(text, end + 1) if text[end : end + 1] == "\n" and end - block[-1][0] >= 60 else None
+    inner = _decoded("".join(text[start:end].split()))
+    if inner and any(True for _ in _plain(inner)):
+        yield Secret(start, last.end() if last else end, "secret in base64")
+
+
+def _decoded(text: str) -> str:
+    """Return the text that is in base64; "" where it is something else."""
+    text = text[:_MOST_BASE64].rstrip("=")
+    text = text[: len(text) - (len(text) % 4 == 1)]
+    try:
+        data = base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4))
+        decoded = data.decode("ascii")
+    except (binascii.Error, ValueError):
+        return ""
+    return decoded if all(character.isprintable() or character in "\r\n\t" for character in decoded) else ""
+
+
+# -- what values are like ---------------------------------------------------------------------------------------------
+
+
+def _upper(name: str) -> str:
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[.\-]", "_", parted).upper()
+
+
+def _is_removed(text: str) -> bool:
+    return "[redacted" in text
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether it is no word: letters and digits, or small letters after which capital ones come."""
+    if any(map(str.isdigit, text)):
+        return any(map(str.isalpha, text))
+    return re.search("[a-z][A-Z].*[A-Z]|[A-Z][a-z].*[a-z][A-Z]", text) is not None
+
+
+def _is_random(text: str) -> bool:
+    """Whether 40 characters are a key: kinds of characters that change all the time, and no path or name."""
+    if not re.search("[a-z]", text) or not re.search("[A-Z]", text) or not re.search("[0-9]", text):
+        return False
+    if "_" in text or "-" in text:
+        return False
+    kinds = ["a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "/" for c in text]
+    changes = sum(first != second for first, second in pairwise(kinds))
+    return changes >= 12 and len(set(text)) >= 18
+
+
+def remove_known(text: str, secrets: Iterable[str]) -> str:
+    """Return a text without certain values, wherever they stand; short ones stay, they are parts of words."""
+    for secret in secrets:
+        if len(secret) >= 6:
+            text = text.replace(secret, REMOVED)
+    return text

@@ -1,0 +1,79 @@
+"""What a command in the sandbox may change and reach: the view it is given. Pure."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+
+AllowHost = Callable[[str, int], Awaitable[bool]]
+"""Asks whether a command may reach a host and port; answered while the command waits for its connection."""
+
+EVERY_HOST = "*"
+"""Among ``Holes.hosts``: every public host. Addresses of this machine and of private networks are never reached."""
+
+
+class Writes(StrEnum):
+    """What a command may change in the project."""
+
+    NOTHING = "nothing"
+    """What it writes is thrown away when it ends."""
+    OUTPUTS = "outputs"
+    """Build output and caches: what is made again by running the same command again."""
+    PROJECT = "project"
+    """Everything that a checkpoint can take back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holes:
+    """What a view is opened for beyond its mode. Paths are absolute, links followed."""
+
+    sources: bool = False
+    """The project's files may be changed, as in ``Writes.PROJECT``."""
+    repository: bool = False
+    """Repositories may be written to, but for their hooks and settings."""
+    protected: frozenset[Path] = frozenset()
+    """Files that other programs execute or obey, and that may be changed: ``.husky/pre-commit``."""
+    secrets: frozenset[Path] = frozenset()
+    """Files with secrets that may be read and, where sources may, changed."""
+    read: frozenset[Path] = frozenset()
+    """Paths outside of the project that may be read."""
+    write: frozenset[Path] = frozenset()
+    """Paths that may be changed: outside of the project, or in it where no checkpoint can take it back."""
+    hosts: frozenset[str] = frozenset()
+    """Host names that may be reached on every port, or ``*``."""
+
+    def __or__(self, other: "Holes") -> "Holes":
+        """Return both together."""
+        return Holes(**{field.name: getattr(self, field.name) | getattr(other, field.name) for field in fields(self)})
+
+    def __bool__(self) -> bool:
+        """Whether anything is opened."""
+        return self != Holes()
+
+    def beyond(self, other: "Holes") -> "Holes":
+        """Return what these open and others don't."""
+        paths = {
+            field.name: getattr(self, field.name) - getattr(other, field.name)
+            for field in fields(self)
+            if field.name not in {"sources", "repository"}
+        }
+        return Holes(
+            sources=self.sources and not other.sources, repository=self.repository and not other.repository, **paths
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a command may change and reach."""
+
+    writes: Writes = Writes.OUTPUTS
+    holes: Holes = Holes()
+
+    @property
+    def changes_sources(self) -> bool:
+        """Whether files can change that a checkpoint would have to take back; git changes them with the repository."""
+        return self.writes is Writes.PROJECT or self.holes.sources or self.holes.repository
+
+    def opened(self, holes: Holes) -> "View":
+        """Return this view with more holes."""
+        return View(self.writes, self.holes | holes)
