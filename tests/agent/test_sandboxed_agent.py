@@ -12,6 +12,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolStarted
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
+from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.tools.settings import SandboxSettings
 
@@ -192,6 +193,20 @@ async def test_a_place_outside_is_named_and_opened(tmp_path: Path) -> None:
     (request,) = requests(harness)
     assert request.reason == f"{place} is outside the project"
     assert "noted" in results(harness)[0].output
+
+
+@works
+async def test_only_what_was_asked_for_is_opened_outside(tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    for name in ("a.txt", "key"):
+        (place / name).write_text(f"text of {name}\n")
+    harness = make_held(tmp_path, f"cat {place}/a.txt && cat {place}/k*; echo a/b | cut -d/ -f1", answer=ONCE)
+    needs = [PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(place), detail=str(place / "a.txt"))]
+    assert harness.agent.gate.opened_by(needs, tmp_path / "project", "bash").read == {place / "a.txt"}
+    await harness.say("go")
+    assert all(str(place) in request.reason for request in requests(harness))
+    assert "text of key" not in results(harness)[0].output
 
 
 @works

@@ -86,9 +86,9 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
         assert "ask secrets: .env, keys, credentials even where reading is free" in shown
         assert "allow any command in the sandbox, by mode" in shown
         assert "docs/permissions.md" in screen_text(stage)
-        await pilot.press(*"pytest", "enter")
+        await pilot.press(*"command", "enter")
         await pilot.pause()
-        assert "only in the sandbox" in screen_text(stage)
+        assert "in the sandbox, by mode" in screen_text(stage)
         assert "git commit *" not in screen_text(stage)
         assert "a rule of your own overrules it" in str(next(iter(stage.app._notifications)).message)
         await pilot.press("escape")

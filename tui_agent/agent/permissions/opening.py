@@ -20,6 +20,7 @@ def needs_inside(needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Pat
 
     It is asked about those before, because without them it would find something else and might not even fail.
     """
+    project = Path(os.path.realpath(project))
     for need in needs:
         match need.permission:
             case Permission.BASH:
@@ -41,8 +42,8 @@ def needs_inside(needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Pat
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Whether there is something outside of the project that commands do not see."""
-    own = any(path.is_relative_to(place) for place in _PRIVATE)
+    """Whether there is something outside of the project that commands do not see. What the project is in, they do."""
+    own = any(path.is_relative_to(place) for place in _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
 
@@ -57,7 +58,8 @@ def holes_of(need: PermissionNeed, project: Path) -> Holes:
         case Permission.READ if need.secret or is_sensitive(real):
             holes = Holes(secrets=one)
         case Permission.EXTERNAL_DIRECTORY:
-            holes = Holes(read=one)
+            # The directory is what rules are about; what was asked for is what it is opened for.
+            holes = Holes(read=frozenset({Path(os.path.realpath(need.detail or need.pattern))}))
         case Permission.EDIT if need.pattern.startswith("/") or "data" in need.changes:
             holes = Holes(write=one)
         case Permission.EDIT if rules_programs(Path(need.pattern)):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.tools.secret_files import file_holds_secret
 from tui_agent.tools.sensitive import is_sensitive
 from tui_agent.tools.shell.changes import changes_of
 from tui_agent.tools.shell.families import escaped, family, run_by
@@ -170,8 +171,9 @@ class _Judge:
         for real in self._ground.real(text):
             if not real.is_relative_to(self._ground.project) and not str(real).startswith(SYSTEM_PROGRAMS):
                 yield outside(real)
-            if is_sensitive(real) or is_sensitive(text):
-                yield PermissionNeed(Permission.READ, self._ground.shown(real))
+            named = is_sensitive(real) or is_sensitive(text)
+            if named or (real.is_relative_to(self._ground.project) and file_holds_secret(real)):
+                yield PermissionNeed(Permission.READ, self._ground.shown(real), secret=not named)
 
 
 def outside(real: Path) -> PermissionNeed:
