@@ -59,6 +59,30 @@ async def test_a_server_that_does_not_stream_is_read_all_the_same() -> None:
     assert answer.usage is not None
 
 
+@pytest.mark.parametrize("after", [b'data: {"usage": \n\n', b'data: {"error": {"message": "late", "code": 502}}\n\n'])
+async def test_what_goes_wrong_after_the_end_takes_nothing_of_the_answer(after: bytes) -> None:
+    """Also where all of it comes in one read."""
+    body = b'data: {"choices": [{"delta": {"content": "whole"}, "finish_reason": "stop"}]}\n\n' + after
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n", body) as url:
+        client = client_at(url)
+        answer = await collect(client, ask("openai/own"))
+        await client.aclose()
+
+    assert (answer.error, answer.text) == (None, "whole")
+
+
+async def test_what_came_before_an_error_is_kept() -> None:
+    body = b'data: {"choices": [{"delta": {"content": "half"}}]}\n\ndata: {"error": {"message": "x", "code": 502}}\n\n'
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n", body) as url:
+        client = client_at(url)
+        answer = await collect(client, ask("openai/own"))
+        await client.aclose()
+
+    assert answer.text == "half"
+    assert answer.error is not None
+    assert answer.error.kind is ErrorKind.OVERLOADED
+
+
 async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
     with answering(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n", b"<html><body>Welcome</body></html>") as url:
         client = client_at(url)

@@ -1,12 +1,12 @@
 """Turns a request into what litellm is called with: messages in the OpenAI format, images inline, cache marks."""
 
-import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from tui_agent.context.request import ContentText, Effort, Message, ModelRequest, wire_tool
+from tui_agent.context.request import Effort, Message, ModelRequest, wire_tool
 from tui_agent.model.route import Route
+from tui_agent.model.wires.wire import chat_part, one_system_message
 
 _MARK = {"type": "ephemeral"}
 _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}
@@ -31,24 +31,15 @@ def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = Tr
 def build_messages(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> list[dict[str, Any]]:
     """Return the messages of a request in the OpenAI format."""
     marked = route.info.cache_marks
-    messages = request.messages if marked else _one_system_message(request.messages)
+    messages = request.messages if marked else one_system_message(request.messages)
     return [_wire(message, request, route, marked=marked, with_reasoning=with_reasoning) for message in messages]
-
-
-def _one_system_message(messages: Sequence[Message]) -> Sequence[Message]:
-    """Join the system messages at the head: some servers' templates take one only. Marks need them apart."""
-    count = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
-    if count < 2:
-        return messages
-    text = "\n\n".join(message.text for message in messages[:count])
-    return (Message("system", (ContentText(text),)), *messages[count:])
 
 
 def _wire(
     message: Message, request: ModelRequest, route: Route, *, marked: bool, with_reasoning: bool
 ) -> dict[str, Any]:
     wire: dict[str, Any] = {"role": message.role}
-    parts = [_part(part, request) for part in message.content]
+    parts = [chat_part(part, request) for part in message.content]
     mark = marked and message.cache
     mark_on_call = mark and bool(message.tool_calls) and route.provider.id in _MARKS_ON_CALLS
     if message.role == "tool":
@@ -70,17 +61,6 @@ def _wire(
     if with_reasoning and message.reasoning:
         wire |= _reasoning(message.reasoning, route)
     return wire
-
-
-def _part(part: Any, request: ModelRequest) -> dict[str, Any]:
-    if isinstance(part, ContentText):
-        return {"type": "text", "text": part.text}
-    content = request.blobs.get(part.blob)
-    if content is None:
-        # A lost image must not end the conversation it was in.
-        return {"type": "text", "text": "[image: no longer available]"}
-    data = base64.b64encode(content).decode("ascii")
-    return {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{data}"}}
 
 
 def _calls(message: Message, *, mark: bool) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, wire_tool
+from tui_agent.context.request import Message, ModelRequest, wire_tool
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -25,12 +25,11 @@ from tui_agent.model.providers import ChatFormat
 from tui_agent.model.route import Route
 from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
-    LOST_IMAGE,
     Call,
     CallIds,
     WireFailure,
     blobs,
-    image_url,
+    chat_part,
     is_object,
     one_system_message,
     parse,
@@ -126,7 +125,7 @@ def _message(
     wire: dict[str, Any] = {"role": message.role}
     if message.call_id is not None:
         wire["tool_call_id"] = ids.get(message.call_id, message.call_id)
-    parts = [_part(part, request) for part in message.content]
+    parts = [chat_part(part, request) for part in message.content]
     texts = [part["text"] for part in parts if part["type"] == "text"]
     # Marks move on with every request. Where they may stand on text it is always sent in parts, so that what a mark has
     # left is, to the byte, what it was.
@@ -152,13 +151,6 @@ def _message(
         _put_back(kept, wire, route.chat)
         _put_extras(kept, wire)
     return wire
-
-
-def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]:
-    if isinstance(part, ContentText):
-        return {"type": "text", "text": part.text}
-    url = image_url(part, request)
-    return {"type": "text", "text": LOST_IMAGE} if url is None else {"type": "image_url", "image_url": {"url": url}}
 
 
 def _short_ids(request: ModelRequest) -> dict[str, str]:

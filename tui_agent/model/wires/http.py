@@ -137,17 +137,22 @@ async def _read(
             if decoder is None and not (data := data.lstrip()):
                 continue
             decoder = decoder or _decoder(data[:1])
-            events: list[ModelEvent] = []
-            for name, text in decoder.feed(data):
-                events += reader.feed(name, text)
+            events, failed = _fed(reader, decoder.feed(data))
             if events:
                 yield merged(events)
+            if failed is not None:
+                raise failed
     except (httpx.HTTPError, WireFailure):
         # What breaks after the answer is complete doesn't make it incomplete.
         if not reader.finished:
             raise
-    if decoder is not None and not reader.done and (events := _last(decoder, reader)):
-        yield events
+    if decoder is not None and not reader.done:
+        events, failed = _fed(reader, decoder.end())
+        if events:
+            yield events
+        # Half of an event is nothing.
+        if failed is not None and failed.failure.cause != "broken" and not reader.finished:
+            raise failed
     yield reader.end()
     await _linger(body)
 
@@ -159,16 +164,15 @@ def _decoder(first: bytes) -> EventDecoder | DocumentDecoder:
     return DocumentDecoder() if first in {b"{", b"["} else EventDecoder()
 
 
-def _last(decoder: EventDecoder | DocumentDecoder, reader: Reader) -> list[ModelEvent]:
-    """Feed what the last event had when the connection ended; half of one is nothing."""
-    events: list[ModelEvent] = []
-    for name, text in decoder.end():
+def _fed(reader: Reader, events: list[tuple[str, str]]) -> tuple[list[ModelEvent], WireFailure | None]:
+    """Feed events to a reader; return what they add, and the failure that ended it: what came before it came."""
+    found: list[ModelEvent] = []
+    for name, text in events:
         try:
-            events += reader.feed(name, text)
+            found += reader.feed(name, text)
         except WireFailure as failed:
-            if failed.failure.cause != "broken":
-                raise
-    return events
+            return found, failed
+    return found, None
 
 
 async def _linger(body: AsyncIterator[bytes]) -> None:
