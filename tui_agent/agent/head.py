@@ -137,7 +137,7 @@ class Head:
         self._told.update(item.section for item in changed)
         what = f"{', '.join(new)} changed" if len(new) < 4 else f"{len(new)} instruction files changed"
         self._channel.emit(
-            Notice(f"{what}: the model gets to know at the next /compact, model switch or longer pause.")
+            Notice(f"{what}: the model sees it after the next /compact, model switch or long pause.")
         )
 
 

@@ -71,12 +71,12 @@ COMMANDS: tuple[Command, ...] = (
         needs_screen=True,
     ),
     Command(
-        "tree", "all branches of this session", session_commands.tree, "Session tree", key="ctrl+t", needs_screen=True
+        "tree", "show all branches of this session", session_commands.tree, "Session tree", key="ctrl+t", needs_screen=True
     ),
     Command(
         "parent", "open the session this one came from", subagent_commands.parent, "Parent session", needs_screen=True
     ),
-    Command("fork", "go on in a copy of this session", session_commands.fork, "Fork session"),
+    Command("fork", "continue in a copy of this session", session_commands.fork, "Fork session"),
     Command("rename", "give this session a title", session_commands.rename, "Rename session", argument="[TITLE]"),
     Command(
         "export",
@@ -87,7 +87,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "import",
-        "take in sessions, other programs' too",
+        "import sessions, including those of other agents",
         transfer_commands.import_,
         "Import sessions",
         argument="[FILE]",
@@ -95,10 +95,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("label", "label where you are, to find it in /tree", session_commands.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", session_commands.model, "Model", key="f2", argument="[ID]"),
-    Command("effort", "how much the model thinks", effort_commands.effort, "Effort", key="f9", argument="[LEVEL]"),
+    Command("effort", "choose how much the model thinks", effort_commands.effort, "Effort", key="f9", argument="[LEVEL]"),
     Command(
         "mode",
-        "what runs unasked, from plan to yolo",
+        "choose what runs without asking",
         permission_commands.mode,
         "Mode",
         key="shift+tab",
@@ -106,7 +106,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "permissions",
-        "what is allowed, asked and denied, and why",
+        "show what is allowed, asked and denied, and why",
         permission_commands.permissions,
         "Permissions",
         needs_screen=True,
@@ -122,19 +122,19 @@ COMMANDS: tuple[Command, ...] = (
         key="f4",
         argument="[FOCUS]",
     ),
-    Command("prune", "turn old tool outputs into placeholders", context_commands.prune, "Prune"),
+    Command("prune", "replace old tool outputs by placeholders", context_commands.prune, "Prune"),
     Command(
         "context",
-        "what fills the context window",
+        "show what fills the context window",
         context_commands.context,
         "Context window",
         key="ctrl+g",
         needs_screen=True,
     ),
-    Command("skills", "what the agent can be told to load", knowledge_commands.skills, "Skills"),
+    Command("skills", "list the skills the agent can load", knowledge_commands.skills, "Skills"),
     Command(
         "mcp",
-        "MCP servers: state, tools, log, login",
+        "show MCP servers: state, tools, log, login",
         knowledge_commands.mcp,
         "MCP servers",
         argument="[reload]",
@@ -142,7 +142,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "agent",
-        "let another kind of agent go on",
+        "switch to another agent",
         knowledge_commands.agent,
         "Agent",
         argument="[NAME]",
@@ -162,8 +162,8 @@ COMMANDS: tuple[Command, ...] = (
         key="ctrl+b",
         needs_screen=True,
     ),
-    Command("cost", "tokens and dollars spent", report_commands.cost, "Cost"),
-    Command("todo", "the model's plan: what is done, what is next", report_commands.todo, "To-do list"),
+    Command("cost", "show tokens and dollars spent", report_commands.cost, "Cost"),
+    Command("todo", "show the model's plan: what is done, what is next", report_commands.todo, "To-do list"),
     Command(
         "copy",
         "copy the last answer, its code, all, or #12",
@@ -176,16 +176,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("theme", "change the colours", session_commands.theme, "Theme", argument="[NAME]", needs_screen=True),
     Command(
         "settings",
-        "look at and change every setting",
+        "show and change every setting",
         context_commands.settings,
         "Settings",
         argument="[reload]",
         needs_screen=True,
     ),
-    Command("help", "commands and keys", report_commands.show_help, "Help", key="f1", hint="help"),
-    Command("keys", "the keys, and the names to change them by", report_commands.keys, "Keys", needs_screen=True),
-    Command("doctor", "what is set up, what is missing, what was warned of", report_commands.doctor, "Doctor"),
-    Command("quit", "leave", session_commands.leave, "Quit", aliases=("exit",), needs_screen=True),
+    Command("help", "show commands and keys", report_commands.show_help, "Help", key="f1", hint="help"),
+    Command("keys", "show the keys, and the names to change them by", report_commands.keys, "Keys", needs_screen=True),
+    Command("doctor", "check the setup and show warnings", report_commands.doctor, "Doctor"),
+    Command("quit", "quit the program", session_commands.leave, "Quit", aliases=("exit",), needs_screen=True),
 )
 """In the order lists show them."""
 

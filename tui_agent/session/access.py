@@ -120,4 +120,4 @@ class WriteAccess:
         if self._store.read_only is not None:
             raise self._store.read_only
         if self._asked_read_only:
-            raise StoreReadOnly(f"Session {self._id} is open for reading only.")
+            raise StoreReadOnly("This session is read-only: /fork continues in a copy.")

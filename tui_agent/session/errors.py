@@ -126,7 +126,7 @@ class SessionTakenOver(StoreError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"Another program took session {short_id(session_id)} over: fork it to go on here, or take it back."
+            f"Another program took over session {short_id(session_id)}: fork it to continue here, or take it back."
         )
         self.session_id = session_id
 

@@ -294,7 +294,7 @@ class TuiAgentApp(GuardedApp[int]):
         files = [handler.baseFilename for handler in logging.root.handlers if isinstance(handler, logging.FileHandler)]
         where = f" Details are in {files[0]}." if files else ""
         self.bell()
-        self.panic(Text(f"tui-agent ran into a mistake of its own and had to stop. Your session is saved.{where}"))
+        self.panic(Text(f"tui-agent hit an internal error and had to exit. Your session is saved.{where}"))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Let nothing that a terminal would act on through, whatever widget draws it."""

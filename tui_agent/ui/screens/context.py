@@ -239,7 +239,7 @@ class ContextScreen(Page[None]):
         if shown is None or not self.blocks.places:
             return
         if self._agent.session.read_only:
-            self._say("This session is open for reading only.")
+            self._say("This session is read-only: /fork continues in a copy.")
             return
         places = self.blocks.places
         if action == "pin" and all(shown.blocks[place].state == "pinned" for place in places):
