@@ -103,7 +103,10 @@ def keys_of(screen: Screen[Any]) -> list[str]:
 def stage(tmp_path: Path) -> RealStage:
     write_modules(tmp_path)
     made = real_stage(tmp_path, working_script(2))
+    # Nobody is to be waited for: the connection that is there, and those of threads.
     made.harness.store._database._busy_timeout = 1
+    with made.harness.store.reader() as connection:
+        connection.execute("PRAGMA busy_timeout = 1")
     return made
 
 
