@@ -25,7 +25,7 @@ class Parts:
         self.ready = asyncio.Event()
         self.client = SimpleNamespace(warm=lambda model: self.asked.append(f"host for {model}"))
 
-    def make_agent(self, _session: Session) -> Any:
+    def make_agent(self, _session: Session, _servers: Any) -> Any:
         async def warm() -> None:
             self.asked.append("encoding")
             self.ready.set()
