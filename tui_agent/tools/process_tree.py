@@ -1,7 +1,10 @@
 """Ending a command and everything it started, however that was done."""
 
 import asyncio
+import contextlib
+import os
 import signal
+from collections.abc import Iterable
 
 from tui_agent.tools.process_table import any_left, members, signal_all
 
@@ -31,6 +34,14 @@ async def end_tree(leader: int, mark: str) -> None:
     for _ in range(_ROUNDS):
         left = await asyncio.to_thread(members, leader, mark)
         if not any_left(leader, left):
+            _reap([*known, *left], leader)
             return
         signal_all(leader, signal.SIGKILL, left)
         await asyncio.sleep(_POLL)
+
+
+def _reap(pids: Iterable[int], leader: int) -> None:
+    """Wait for the orphans among them that this program adopted; the leader is waited for by who started it."""
+    for pid in set(pids) - {leader}:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
