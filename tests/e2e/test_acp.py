@@ -127,7 +127,7 @@ async def test_calls_are_shown_asked_about_and_come_with_their_diff(place: Place
         await agent.prompt(session_id=session.session_id, prompt=say("change it"))
     assert (place.project / "a.txt").read_text() == "one\nthree\n"
     [(asked, options)] = editor.questions
-    assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+    assert [option.kind for option in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
     assert asked.kind == "edit"
     assert asked.content[0].type == "diff"
     starts = editor.of("tool_call")

@@ -100,6 +100,22 @@ async def test_an_installation_that_path_points_to_is_there_and_what_lies_beside
     assert "canary" not in ran.output
 
 
+async def test_a_shim_of_another_home_that_is_on_the_path_finds_what_it_starts(box: Contained, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / ".pyenv"
+    shim, real = other / "shims/tool", other / "libexec/real"
+    shim.parent.mkdir(parents=True)
+    real.parent.mkdir()
+    shim.write_text(f"#!/bin/sh\nexec {real}\n")
+    real.write_text("#!/bin/sh\necho it runs\n")
+    (other.parent / "token").write_text("canary")
+    for path in (shim, real):
+        path.chmod(0o755)
+    box.environ["PATH"] = f"{shim.parent}:{SYSTEM_PATH}"
+    ran = await box.run(f"tool; cat {other.parent}/token")
+    assert "it runs" in ran.output
+    assert "canary" not in ran.output
+
+
 async def test_settings_open_paths_under_both_names(box: Contained) -> None:
     box.file("notes.txt", "mine", at=box.home)
     (box.home / "out").mkdir()

@@ -181,9 +181,19 @@ def base_of_environment(folder: Path) -> Iterator[Path]:
 
 
 def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, Toolchain]]:
+    on_path = {
+        place
+        for entry in environ.get("PATH", "").split(os.pathsep)
+        if entry.startswith("/")
+        for place in (Path(entry), *Path(entry).parents)
+    }
     for toolchain in TOOLCHAINS:
         named = environ.get(toolchain.variable, "") if toolchain.variable else ""
         places = {home / toolchain.home, *(Path(part) for part in named.split(os.pathsep) if part.startswith("/"))}
+        if toolchain.home.startswith("."):
+            # Another home's, whose programs are on the PATH: a shim is of no use without what it starts.
+            parts = Path(toolchain.home).parts
+            places |= {place for place in on_path if place.parts[-len(parts) :] == parts}
         for place in sorted(places):
             if not home.is_relative_to(place) and os.path.lexists(place):
                 yield place, toolchain
