@@ -136,9 +136,7 @@ class Head:
             return
         self._told.update(item.section for item in changed)
         what = f"{', '.join(new)} changed" if len(new) < 4 else f"{len(new)} instruction files changed"
-        self._channel.emit(
-            Notice(f"{what}: the model sees it after the next /compact, model switch or long pause.")
-        )
+        self._channel.emit(Notice(f"{what}: the model sees it after the next /compact, model switch or long pause."))
 
 
 def _compacted_since(path: Sequence[Entry]) -> bool:

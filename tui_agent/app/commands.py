@@ -71,7 +71,12 @@ COMMANDS: tuple[Command, ...] = (
         needs_screen=True,
     ),
     Command(
-        "tree", "show all branches of this session", session_commands.tree, "Session tree", key="ctrl+t", needs_screen=True
+        "tree",
+        "show all branches of this session",
+        session_commands.tree,
+        "Session tree",
+        key="ctrl+t",
+        needs_screen=True,
     ),
     Command(
         "parent", "open the session this one came from", subagent_commands.parent, "Parent session", needs_screen=True
@@ -95,7 +100,9 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("label", "label where you are, to find it in /tree", session_commands.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", session_commands.model, "Model", key="f2", argument="[ID]"),
-    Command("effort", "choose how much the model thinks", effort_commands.effort, "Effort", key="f9", argument="[LEVEL]"),
+    Command(
+        "effort", "choose how much the model thinks", effort_commands.effort, "Effort", key="f9", argument="[LEVEL]"
+    ),
     Command(
         "mode",
         "choose what runs without asking",
