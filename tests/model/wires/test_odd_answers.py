@@ -26,7 +26,7 @@ def test_gemini_with_parts_that_are_none_says_nothing_more(parts: object) -> Non
 def test_an_item_whose_kind_is_no_word_does_not_end_the_conversation(odd: object) -> None:
     model = "openai/gpt-5.2"
     reasoning = {"type": odd, "id": "rs_1", "encrypted_content": "gAAA", "summary": []}
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "response.output_item.added", "output_index": 0, "item": {**reasoning, "type": "reasoning"}},
         {"type": "response.output_item.done", "output_index": 0, "item": reasoning},
         {"type": "response.output_text.delta", "output_index": 1, "item_id": "msg_1", "delta": "hello"},
