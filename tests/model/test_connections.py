@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 
 import pytest
 
@@ -149,6 +150,73 @@ async def test_a_key_that_cannot_be_sent_says_so_and_is_not_shown() -> None:
     assert error is not None
     assert "can't be sent" in error.message
     assert "geheim" not in error.message
+
+
+@pytest.mark.parametrize("key", ["geheim\nschlüssel", "geheim\nschluessel", "geheim\x00"])
+async def test_a_key_of_two_lines_is_not_shown_either(key: str) -> None:
+    models = {"openai/own": ModelSettings(base_url="http://127.0.0.1:9/v1", api_key_env="KEY")}
+    client = ProviderClient(Router(Catalog(models), {"KEY": key}, models=models))
+    error = (await collect(client, ask("openai/own"))).error
+    await client.aclose()
+
+    assert error is not None
+    assert "can't be sent" in error.message
+    assert "geheim" not in error.message
+
+
+async def test_the_end_of_a_line_behind_a_key_does_not_count(server: ModelServer) -> None:
+    models = {"openai/own": ModelSettings(base_url=server.openai_url)}
+    client = ProviderClient(Router(Catalog(models), {"OPENAI_API_KEY": f" {OPENAI_KEY}\n"}, models=models))
+    server.play(Turn("fine"))
+    answer = await collect(client, ask("openai/own"))
+    await client.aclose()
+
+    assert (answer.error, answer.text) == (None, "fine")
+
+
+async def test_a_date_among_the_options_is_sent_in_words(server: ModelServer) -> None:
+    models = {"openai/own": ModelSettings(base_url=server.openai_url, options={"since": date(2026, 1, 31)})}
+    client = ProviderClient(Router(Catalog(models), {}, models=models))
+    server.play(Turn("fine"))
+    answer = await collect(client, ask("openai/own"))
+    await client.aclose()
+
+    assert (answer.error, server.requests[-1].json["since"]) == (None, "2026-01-31")
+
+
+async def test_a_body_may_begin_with_a_byte_order_mark() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+    chunk = b'data: {"choices": [{"delta": {"content": "all"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    with answering(head, b"\xef\xbb\xbf" + chunk) as url:
+        client = client_at(url)
+        answer = await collect(client, ask("openai/own"))
+        await client.aclose()
+
+    assert answer.text == "all"
+
+
+@pytest.mark.parametrize("url", ["http://localhost:80800/v1", "http://[::1/v1", "localhost:8080/v1"])
+async def test_an_address_that_is_none_is_told_with_where_it_stands(url: str) -> None:
+    client = client_at(url)
+    error = (await collect(client, ask("openai/own"))).error
+    await client.aclose()
+
+    assert error is not None
+    assert error.kind is ErrorKind.INVALID_REQUEST
+    assert url in error.message
+    assert 'models."openai/own"' in error.message
+
+
+async def test_a_proxy_that_needs_a_package_that_is_not_there_is_an_error_like_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    client = client_at("http://far.invalid/v1")
+    error = (await collect(client, ask("openai/own"))).error
+    await client.aclose()
+
+    assert error is not None
+    assert "socks" in error.message
 
 
 async def test_half_characters_in_a_conversation_do_not_end_it(server: ModelServer) -> None:

@@ -16,6 +16,7 @@ from tui_agent.context.projection import ModelTraits
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter, calibrate, initial_factor
 from tui_agent.files import write_atomically
+from tui_agent.model.addresses import plain_url
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.claude import claude
 from tui_agent.model.providers import WireName, provider_of
@@ -61,7 +62,7 @@ class CatalogDirectory:
     def limits(self, model: str) -> ModelLimits:
         """Return a model's sizes: the smaller of the known window and one learnt from an overflow."""
         info = self._catalog.info(model)
-        learnt = self._learnt.windows.get(model)
+        learnt = self._learnt.windows.get(self._served(model))
         if learnt is not None and learnt < info.context_window:
             return ModelLimits(model, learnt, info.max_output, "learnt", info.vision)
         return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision)
@@ -75,7 +76,7 @@ class CatalogDirectory:
             model,
             vision=info.vision,
             short_call_ids=info.provider == "mistral",
-            alternating_roles=model in self._learnt.alternating,
+            alternating_roles=self._served(model) in self._learnt.alternating,
             images_in_results=wire == "messages" or (wire == "responses" and responses.images_in_results),
             bound_reasoning=wire == "messages" and known is not None and known.bound,
             hour_cache=wire == "messages" and info.cache_marks,
@@ -101,17 +102,24 @@ class CatalogDirectory:
 
     def learn_window(self, model: str, window: int) -> None:
         """Remember a window that a provider named."""
-        if window > 0 and window != self._learnt.windows.get(model):
-            self._learnt.windows[model] = window
+        served = self._served(model)
+        if window > 0 and window != self._learnt.windows.get(served):
+            self._learnt.windows[served] = window
             self._save()
 
     def learn_alternating(self, model: str) -> bool:
         """Remember that a model's server insists on alternating roles; returns whether that is news."""
-        if model in self._learnt.alternating:
+        served = self._served(model)
+        if served in self._learnt.alternating:
             return False
-        self._learnt.alternating = (*self._learnt.alternating, model)
+        self._learnt.alternating = (*self._learnt.alternating, served)
         self._save()
         return True
+
+    def _served(self, model: str) -> str:
+        """Return what a server's refusals belong to: the model, at an address the user named only there."""
+        place = self._catalog.place(model)
+        return f"{model} at {plain_url(place.url)}" if place.source else model
 
     def _save(self) -> None:
         if self._path is None:

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
@@ -59,16 +59,26 @@ class Addresses:
                 yield provider_of(provider), place
 
 
+def split(url: str) -> SplitResult:
+    """Return the parts of an address, all of them empty where it is none: a port out of range, half a bracket."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - it is read only now
+    except ValueError:
+        return urlsplit("")
+    return parts
+
+
 def plain_url(url: str) -> str:
     """Return an address as it may be kept and shown: without name, password and query, and no slash at its end."""
-    parts = urlsplit(url)
+    parts = split(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme.lower(), host.lower(), parts.path.rstrip("/"), "", ""))
 
 
 def is_private(url: str) -> bool:
     """Tell whether an address is of this machine or its own network, as far as it can be told by looking at it."""
-    host = (urlsplit(url).hostname or "").lower()
+    host = (split(url).hostname or "").lower()
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:

@@ -10,12 +10,11 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 
 from tui_agent.json_text import loads
-from tui_agent.model.addresses import Addresses, Place, is_private
+from tui_agent.model.addresses import Addresses, Place, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
 from tui_agent.model.keys import Keys
 from tui_agent.model.providers import Provider, provider_of
@@ -54,7 +53,7 @@ class Server:
     @property
     def host(self) -> str:
         """The host, as people say it."""
-        return urlsplit(self.place.url).netloc.rpartition("@")[2] or self.place.url
+        return split(self.place.url).netloc.rpartition("@")[2] or self.place.url
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,7 +431,7 @@ async def _found_own(url: str, own: Mapping[str, ModelSettings], seconds: float 
     except SilentServerError as error:
         if str(error) not in {_refusal(401), _refusal(403)}:
             return []
-    name = urlsplit(url).netloc
+    name = split(url).netloc
     return [LocalModel(model, name, settings) for model, settings in own.items() if settings.base_url == url]
 
 

@@ -39,10 +39,10 @@ class Keys:
         for table, settings in self._tables(provider, model):
             if settings.api_key is not None and settings.api_key.get_secret_value():
                 return Key(settings.api_key, f"api_key under [{table}]")
-            if settings.api_key_env and (value := self._environ.get(settings.api_key_env)):
+            if settings.api_key_env and (value := self._of(settings.api_key_env)):
                 return Key(SecretStr(value), settings.api_key_env)
         for variable in provider.keys:
-            if value := self._environ.get(variable):
+            if value := self._of(variable):
                 return Key(SecretStr(value), variable)
         return None
 
@@ -53,8 +53,12 @@ class Keys:
             return None
         if settings.api_key is not None and settings.api_key.get_secret_value():
             return Key(settings.api_key, f'api_key under [models."{model}"]')
-        value = self._environ.get(settings.api_key_env) if settings.api_key_env else None
+        value = self._of(settings.api_key_env) if settings.api_key_env else None
         return None if not value else Key(SecretStr(value), str(settings.api_key_env))
+
+    def _of(self, variable: str) -> str:
+        """Return a variable's key. What was read from a file often has the end of its line."""
+        return self._environ.get(variable, "").strip()
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
         """Return what to set so that the provider has a key."""

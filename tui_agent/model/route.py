@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from tui_agent.model.addresses import Addresses
+from tui_agent.model.addresses import Addresses, split
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.errors import Target, missing_key
 from tui_agent.model.keys import Key, Keys
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.providers import Address, ChatFormat, Provider, WireName, provider_of
+from tui_agent.model.redaction import redact
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 NO_KEY = "none"
@@ -134,6 +134,12 @@ class Router:
         options = settings.options
         place = self._addresses.of(provider, model)
         url = _text(options.get("api_base") or options.get("base_url")) or (place.url if place.source else None)
+        if url is not None and not (split(url).hostname and split(url).scheme.lower() in ("http", "https")):
+            raise ModelError(
+                ErrorKind.INVALID_REQUEST,
+                f"The address “{redact(url)}” can't be used. Check {place.source or 'base_url'}: it has to be like "
+                "http://localhost:8080/v1.",
+            )
         key = self.keys.find(provider, model)
         target = Target(
             model=model,
@@ -267,6 +273,6 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _host(url: str) -> str:
-    parts = urlsplit(url)
+    parts = split(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.hostname}{port}" if parts.hostname else url

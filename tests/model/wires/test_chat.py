@@ -183,6 +183,31 @@ def test_a_signature_in_a_chunk_of_its_own_goes_back_with_its_text() -> None:
     assert answer["reasoning_details"] == [{**DETAIL, "text": "two and two", "signature": "sig=="}]
 
 
+@pytest.mark.parametrize("odd", [5, ["x"], {"a": 1}, True])
+def test_a_piece_of_thinking_that_is_no_text_is_left_out(odd: object) -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": odd}, {"type": "text", "text": "hm"}]}
+    heard = hear(delta(content=[thinking]), delta("stop", content="x"), model="mistral/magistral-medium-latest")
+
+    assert (heard.reasoning, heard.text) == ("hm", "x")
+
+
+def test_thinking_blocks_of_a_gateway_are_joined_and_kept_apart() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "one "},
+        {"type": "thinking", "thinking": "two", "signature": ""},
+        {"type": "thinking", "thinking": None, "signature": "s1"},
+        {"type": "redacted_thinking", "data": "d"},
+        {"type": "thinking", "thinking": "three", "signature": "s2"},
+    ]
+    heard = hear(*(delta(thinking_blocks=[block]) for block in blocks), delta("stop", content="x"))
+
+    assert json.loads(heard.finished.reasoning_blob or "")["thinking_blocks"] == [
+        {"type": "thinking", "thinking": "one two", "signature": "s1"},
+        {"type": "redacted_thinking", "data": "d"},
+        {"type": "thinking", "thinking": "three", "signature": "s2"},
+    ]
+
+
 def test_two_thoughts_in_a_row_stay_two() -> None:
     first = [
         delta(reasoning_details=[{**DETAIL, "text": "a"}]),
@@ -280,6 +305,15 @@ def _function(arguments: object, fields: dict[str, Any]) -> dict[str, Any]:
         ),
         pytest.param([piece('{"a": 1}', id="1", name="read"), piece('{"b": 2}', id="2", name="read")], id="no number"),
         pytest.param([piece('{"a": 1}', name="read"), piece('{"b": 2}', name="read")], id="no number, no id"),
+        pytest.param(
+            [
+                piece('{"a"', index=0, id="", name="read"),
+                piece(": 1}", index=0, id="", name="read"),
+                piece("", index=0, id="", name="read"),
+                piece('{"b": 2}', index=0, id="", name="read"),
+            ],
+            id="all number 0, no id, the name in each piece",
+        ),
         pytest.param(
             [piece({"a": 1}, index=0, id="1", name="read"), piece({"b": 2}, index=1, id="2", name="read")],
             id="objects",

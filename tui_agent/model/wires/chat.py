@@ -229,6 +229,11 @@ class _Call:
     tool: str = ""
     pieces: list[str] = field(default_factory=list)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing can be missing of its arguments."""
+        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object("".join(self.pieces))
+
 
 class ChatReader:
     """Puts one answer together."""
@@ -243,8 +248,8 @@ class ChatReader:
         self._calls: list[_Call] = []
         self._by_index: dict[int, int] = {}
         self._reasoning: dict[str, list[str]] = {}
-        self._details: list[dict[str, Any]] = []
-        self._blocks: list[dict[str, Any]] = []
+        self._details = _Blocks()
+        self._blocks = _Blocks()
         self._extras: dict[str, Any] = {}
         self._tags = _Tags()
         self._usage: dict[str, Any] = {}
@@ -340,7 +345,7 @@ class ChatReader:
             case {"type": "text", "text": str(text)} if text:
                 return [TextDelta(text)]
             case {"type": "thinking", "thinking": list(pieces)}:
-                text = "".join(piece["text"] for piece in pieces if isinstance(piece, dict) and piece.get("text"))
+                text = "".join(map(_text_of, pieces))
                 return self._reason("thinking_parts", text)
             case {"type": "thinking", "thinking": str(text)}:
                 return self._reason("thinking_parts", text)
@@ -350,9 +355,9 @@ class ChatReader:
     def _take_reasoning(self, delta: dict[str, Any]) -> list[ModelEvent]:
         details = _list(delta.get("reasoning_details"))
         for detail in details:
-            _extend(self._details, detail)
+            self._details.add(detail)
         for block in _list(delta.get("thinking_blocks")):
-            _extend(self._blocks, block)
+            self._blocks.add(block)
         for name in _REASONING:
             text = delta.get(name)
             if isinstance(text, str) and text:
@@ -373,7 +378,7 @@ class ChatReader:
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        position = self._position(piece.get("index"), given, tool)
+        position = self._position(piece.get("index"), given, tool, arguments)
         call = self._calls[position]
         if tool and tool != call.tool:
             call.tool = tool if not call.tool or call.pieces else call.tool + tool
@@ -383,16 +388,19 @@ class ChatReader:
             self._extras[call.call_id] = extra
         return ToolCallDelta(position, call.call_id, call.tool, arguments)
 
-    def _position(self, index: Any, given: str, tool: str) -> int:
+    def _position(self, index: Any, given: str, tool: str, arguments: str) -> int:
         """Return which call a piece belongs to, a new one where id and name say so.
 
-        Some servers number every call 0, some none, some repeat the id with every piece.
+        Some servers number every call 0, some none, some repeat the id with every piece, some give no ids at all.
         """
         known = self._by_index.get(index) if isinstance(index, int) else (len(self._calls) - 1 if self._calls else None)
         if known is not None:
             call = self._calls[known]
             starts_another = bool(given and tool and call.given and given != call.given)
-            if not starts_another and not (index is None and tool and call.pieces and not given):
+            if tool and call.pieces and not given:
+                # Without an id only what was written before can tell: more after a whole object is another call.
+                starts_another = index is None or bool(arguments and call.is_whole)
+            if not starts_another:
                 return known
         position = len(self._calls)
         self._calls.append(_Call(given, self._ids.take(given)))
@@ -417,10 +425,10 @@ class ChatReader:
     def _blob(self) -> str | None:
         """Return what to keep of the reasoning, as it came."""
         blob: dict[str, Any] = {}
-        if self._details:
-            blob["reasoning_details"] = self._details
-        elif self._blocks:
-            blob["thinking_blocks"] = self._blocks
+        if details := self._details.whole():
+            blob["reasoning_details"] = details
+        elif blocks := self._blocks.whole():
+            blob["thinking_blocks"] = blocks
         elif self._reasoning:
             name, pieces = next(iter(self._reasoning.items()))
             blob["reasoning_content" if name == "thinking_parts" else name] = "".join(pieces)
@@ -530,19 +538,39 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
     }
 
 
-def _extend(kept: list[dict[str, Any]], piece: Any) -> None:
-    """Join the pieces of a block of reasoning; blocks are told apart by type, index and id, as far as they have any."""
-    if not isinstance(piece, dict):
-        return
-    last = kept[-1] if kept else None
-    if last is None or not _continues(last, piece):
-        kept.append(dict(piece))
-        return
-    for key, value in piece.items():
-        if key in _JOINED and isinstance(value, str) and isinstance(last.get(key), str):
-            last[key] += value
-        elif value is not None and (value != "" or key not in last):
-            last[key] = value
+class _Blocks:
+    """Blocks of reasoning put together from pieces, told apart by type, index and id, as far as they have any."""
+
+    def __init__(self) -> None:
+        self._blocks: list[dict[str, Any]] = []
+        self._pieces: dict[str, list[str]] = {}
+        """The texts of the last block, joined when it is whole: joining each time takes the square of them."""
+
+    def add(self, piece: Any) -> None:
+        """Take a piece: more of the last block, or the beginning of another."""
+        if not isinstance(piece, dict):
+            return
+        if not self._blocks or not _continues(self._blocks[-1], piece):
+            self._join()
+            self._blocks.append({})
+        last = self._blocks[-1]
+        for key, value in piece.items():
+            if key in _JOINED and isinstance(value, str) and (key in self._pieces or key not in last):
+                self._pieces.setdefault(key, []).append(value)
+                last.setdefault(key, value)
+            elif key not in last or (value is not None and value != ""):
+                self._pieces.pop(key, None)
+                last[key] = value
+
+    def whole(self) -> list[dict[str, Any]]:
+        """Return all of them."""
+        self._join()
+        return self._blocks
+
+    def _join(self) -> None:
+        if self._blocks:
+            self._blocks[-1] |= {key: "".join(pieces) for key, pieces in self._pieces.items()}
+        self._pieces = {}
 
 
 _JOINED = {"text", "summary", "data", "thinking"}

@@ -285,7 +285,8 @@ class GeminiReader:
             return []
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, dict) else None
-        events = [made for part in parts or () if isinstance(part, dict) for made in self._take_part(part)]
+        parts = parts if isinstance(parts, list) else []
+        events = [made for part in parts if isinstance(part, dict) for made in self._take_part(part)]
         if finish := candidate.get("finishReason"):
             self._finish, self._said = str(finish), str(candidate.get("finishMessage") or finish)
         return events

@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import ssl
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -98,7 +99,8 @@ class Http:
                         yield events
             finally:
                 await response.aclose()
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ImportError) as error:
+            # A proxy may need a package that isn't there.
             raise WireFailure(Failure(**describe(error, _secrets(route)))) from None
         except WireFailure as failed:
             text = redact(failed.failure.text, _secrets(route))
@@ -116,12 +118,12 @@ def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSetti
     # Reading is timed apart: an answer may begin late, but not pause as long.
     timeout = httpx.Timeout(None, connect=limits.connect_timeout, write=limits.first_byte_timeout)
     url = f"{route.base_url}{call.path}"
-    try:
-        return client.build_request(
-            "POST", url, params=dict(route.query) or None, content=encode(call.body), headers=headers, timeout=timeout
-        )
-    except UnicodeEncodeError:
-        raise WireFailure(Failure("the key or a header has characters that can't be sent")) from None
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        # What httpx would say of it repeats the key.
+        raise WireFailure(Failure("the key or a header has characters that can't be sent"))
+    return client.build_request(
+        "POST", url, params=dict(route.query) or None, content=encode(call.body), headers=headers, timeout=timeout
+    )
 
 
 async def _read(
@@ -134,7 +136,7 @@ async def _read(
     try:
         while not reader.done and (data := await _within(wait, cause, anext(body, b""))):
             wait, cause = limits.stall_timeout, "stalled"
-            if decoder is None and not (data := data.lstrip()):
+            if decoder is None and not (data := data.removeprefix(BOM_UTF8).lstrip()):
                 continue
             decoder = decoder or _decoder(data[:1])
             events, failed = _fed(reader, decoder.feed(data))
@@ -209,8 +211,11 @@ async def _within(seconds: float, cause: Any, waiting: Any) -> Any:
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
-    """Return a body as JSON. Half characters, which have no bytes of their own, become question marks."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    """Return a body as JSON. Half characters, which have no bytes of their own, become question marks.
+
+    Dates of the settings, which TOML has and JSON hasn't, are written out.
+    """
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
 
 
 def merged(events: list[ModelEvent]) -> list[ModelEvent]:

@@ -213,7 +213,7 @@ def _replayed(kept: Sequence[dict[str, Any]], message: Message, *, with_reasonin
                 start += item["chars"]
             case "function_call":
                 yield _function_call(item if with_reasoning else {}, next(calls))
-            case kind if with_reasoning and (kind == "reasoning" or kind in _HOSTED):
+            case str(kind) if with_reasoning and (kind == "reasoning" or kind in _HOSTED):
                 yield item
 
 
