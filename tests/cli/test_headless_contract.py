@@ -58,6 +58,22 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
     assert "To go on: tui-agent -c" in err.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply("Half of it", finish="length"), "The answer is cut"),
+        (Reply("Half of it", finish="content_filter"), "content filter"),
+        (Reply("", reasoning="I think."), "nothing beside its thinking"),
+    ],
+)
+async def test_an_answer_that_is_not_whole_is_no_success(tmp_path: Path, reply: Reply, why: str) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([reply]), answer=None)
+    out, err = io.StringIO(), io.StringIO()
+    assert await HeadlessRun(harness.agent, as_json=False, out=out, err=err).run("go") == EXIT_STOPPED
+    assert why in err.getvalue()
+    assert out.getvalue().strip() == reply.text
+
+
 def test_an_open_standard_input_is_told_of(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     script = "import sys; from tui_agent.cli import main; main.STDIN_PATIENCE = 0.05; sys.exit(main.run(sys.argv[1:]))"

@@ -50,6 +50,7 @@ class HeadlessRun:
         self._err = err or sys.stderr
         self._ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._answer = ""
+        self._last: AssistantEntry | None = None
         self._denied: list[str] = []
         self._refused: set[str] = set()
         self._untold: OSError | None = None
@@ -109,8 +110,9 @@ class HeadlessRun:
                     request.call_id,
                     PermissionAnswer(Decision.DENY, NOBODY_TO_ASK),
                 )
-            case EntryAppended(entry=AssistantEntry() as answer) if answer.text:
-                self._answer = answer.text
+            case EntryAppended(entry=AssistantEntry() as answer):
+                self._last = answer
+                self._answer = answer.text or self._answer
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.DENIED) as result):
                 self._denied.append(f"{result.tool} {result.title}")
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.COMPLETED) as result) if (
@@ -162,7 +164,24 @@ class HeadlessRun:
                 file=self._err,
             )
             return EXIT_STOPPED
+        if (why := self._incomplete()) is not None:
+            say(why, file=self._err)
+            return EXIT_STOPPED
         return EXIT_DONE
+
+    def _incomplete(self) -> str | None:
+        """Return why the last answer is not all that was to be said, None when it is."""
+        if self._last is None:
+            return None
+        match self._last.finish:
+            case "length":
+                return "The answer is cut: it reached the longest the model or the server gives. tui-agent -c goes on."
+            case "content_filter":
+                return "The provider's content filter ended the answer."
+            case _ if not self._last.text.strip():
+                return "The model said nothing beside its thinking."
+            case _:
+                return None
 
 
 def event_json(event: AgentEvent) -> dict[str, Any]:

@@ -41,6 +41,8 @@ _REASONS: dict[str, FinishReason] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "length": "length",
+    "max_tokens": "length",
+    "MAX_TOKENS": "length",
     "model_length": "length",  # Mistral
     "content_filter": "content_filter",
     "sensitive": "content_filter",  # Z.ai
