@@ -1,8 +1,8 @@
 """Codex's rollouts: JSON lines with a time, a type and a payload; what the model was sent and what it answered.
 
 ``response_item`` lines are the conversation as the provider's Responses API has it, ``event_msg`` lines tell the same
-to the screen and say which messages a person wrote. Seen in files of version 0.169; older versions say it with the event
-``user_message``.
+to the screen and say which messages a person wrote. Seen in files of version 0.169; older versions say so with
+the event ``user_message``.
 """
 
 import json
