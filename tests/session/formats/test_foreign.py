@@ -8,8 +8,8 @@ import pytest
 
 from tui_agent.session.entries import ToolStatus
 from tui_agent.session.formats.importing import Came, import_file, read_file
-from tui_agent.session.formats.table import FileFormat, files_of
 from tui_agent.session.formats.reading import ImportRefused
+from tui_agent.session.formats.table import FileFormat, files_of
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
 T = "2026-01-02T03:04:05.000Z"
