@@ -64,6 +64,8 @@ def said(session: IncomingSession) -> list[str]:
                 lines.append(f"model: {thought}{entry.text}{calls}")
             case "tool_result":
                 lines.append(f"{entry.status.value}: {entry.output.strip().splitlines()[-1]}")
+            case "model_change":
+                lines.append(f"now: {entry.model}")
             case _:
                 lines.append(f"{entry.kind}: {entry.summary.splitlines()[-1]}")
         at = entry.parent_id
@@ -74,6 +76,7 @@ def test_a_rollout_of_codex_is_a_session_with_its_compaction() -> None:
     [session] = read_file(DATA / "codex-rollout.jsonl")
     assert said(session) == [
         "user (codex:context): <environment_context>",
+        "now: local/gpt-5.1-codex",
         "user: use a tool please",
         'model: <**Looking** I should look.>  [exec_command {"cmd": "echo hello > made.txt; cat made.txt"}]',
         "completed: hello",
@@ -83,7 +86,7 @@ def test_a_rollout_of_codex_is_a_session_with_its_compaction() -> None:
         "user: thanks",
         "model: <**Looking** I should look.> Done, answer 568.",
     ]
-    answer, compaction = session.entries[2], session.entries[6]
+    answer, compaction = session.entries[3], session.entries[7]
     assert (answer.model, session.cwd) == ("local/gpt-5.1-codex", "/home/ann/shop")
     assert (answer.usage.input, answer.usage.cache_read, answer.usage.output) == (1365, 200, 615)
     assert compaction.details.user_messages == ("use a tool please",)
@@ -224,7 +227,7 @@ def test_a_rollout_that_has_grown_brings_what_is_new(store: Store, tmp_path: Pat
     [first] = import_file(store, path, estimate=lambda _entry: 1)
     path.write_text(whole)
     [second] = import_file(store, path, estimate=lambda _entry: 1)
-    assert (second.came, first.entries + second.entries, second.session_id) == (Came.MORE, 9, first.session_id)
+    assert (second.came, first.entries + second.entries, second.session_id) == (Came.MORE, 10, first.session_id)
 
 
 def test_a_file_without_a_conversation_is_no_session(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tui_agent.session.entries import (
     AssistantPart,
     CompactionEntry,
     ImagePart,
+    ModelChangeEntry,
     ReasoningPart,
     SummaryDetails,
     TextPart,
@@ -66,12 +67,13 @@ class _Reader:
         self._turns: list[tuple[int | None, str]] = []
         """Where each message of a person hangs, and its text."""
         self._used = 0
+        self._talked = False
 
     def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
         for node in nodes:
             if node is not None:
                 self._line(node)
-        if not len(self._make.session.entries):
+        if not self._talked:
             raise HoldsNothing("It holds no conversation of Codex.")
         meta = self._meta.node("payload") if self._meta is not None else Node({}, "")
         return self._make.finish(
@@ -91,7 +93,7 @@ class _Reader:
                 self._provider = payload.text("model_provider", "") or self._provider
             case "turn_context":
                 self._cwd = self._cwd or payload.text("cwd", "")
-                self._model = payload.text("model", "") or self._model
+                self._use(payload.text("model", ""), at)
             case "response_item":
                 self._item(payload, at)
             case "compacted":
@@ -105,6 +107,13 @@ class _Reader:
                 pass
             case _:
                 self._make.leave_out(f"“{kind[:40]}” line")
+
+    def _use(self, model: str, at: int) -> None:
+        """Let a model answer from here on; every turn says which one it has."""
+        if model and model != self._model:
+            self._answer = None
+            self._model = model
+            self._add(ModelChangeEntry(model=self._model_name, created_at=at))
 
     def _item(self, item: Node, at: int) -> None:
         kind = item.text("type", "")
@@ -310,5 +319,6 @@ class _Reader:
     def _text_of(item: Node) -> str:
         return "\n".join(part.text("text", "") for part in item.nodes("content"))
 
-    def _add(self, entry: AssistantEntry | CompactionEntry | ToolResultEntry | UserEntry) -> int:
+    def _add(self, entry: AssistantEntry | CompactionEntry | ModelChangeEntry | ToolResultEntry | UserEntry) -> int:
+        self._talked = self._talked or not isinstance(entry, ModelChangeEntry)
         return self._make.add(entry, self._make.last)
