@@ -7,14 +7,17 @@ from pathlib import Path
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
-from tui_agent.session.formats.importing import Came, FileFormat, Imported, files_of, import_file
-from tui_agent.session.formats.reading import ImportRefused
+from tui_agent.session.formats.importing import Came, Imported, import_file
+from tui_agent.session.formats.reading import HoldsNothing, ImportRefused
+from tui_agent.session.formats.table import FileFormat, files_of
 from tui_agent.session.store import Store
 
-__all__ = ["Importer", "import_all", "problem_of", "summary_of"]
+__all__ = ["Importer", "import_all", "named", "problem_of", "summary_of"]
 
 _ESTIMATED_AS = "gpt-4o"
 """Whose encoding counts the tokens of entries that come without; models differ little."""
+_NUMBERS_TOLD = 10
+"""Numbers of damaged lines that are named."""
 
 
 class Importer:
@@ -26,6 +29,7 @@ class Importer:
         self._skip_damaged = skip_damaged
         self._estimate = TokenCounter(_ESTIMATED_AS).entry
         self._came: Counter[Came] = Counter()
+        self._empty = 0
 
     def take(self, path: Path) -> Sequence[Imported] | StoreError:
         """Import a file and return its sessions, or why none of it was stored."""
@@ -33,6 +37,9 @@ class Importer:
             imported = import_file(
                 self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
             )
+        except HoldsNothing as error:
+            self._empty += 1
+            return error
         except StoreError as error:
             return error
         self._came.update(one.came for one in imported)
@@ -43,6 +50,9 @@ class Importer:
         parts = [f"{count} {_TOTALS[came]}" for came in Came if (count := self._came[came])]
         if failed:
             parts.append(f"{failed} could not be read" if failed == 1 else f"{failed} files could not be read")
+        if self._empty:
+            files = "file holds" if self._empty == 1 else "files hold"
+            parts.append(f"{self._empty} {files} no conversation of {'its' if self._empty == 1 else 'their'} own")
         return ", ".join(parts or ["nothing imported"]) + "."
 
 
@@ -71,7 +81,16 @@ def summary_of(imported: Imported) -> str:
     if imported.left_out and imported.came is not Came.KNOWN:
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
         told += f" Not taken over: {rows}."
+    if imported.damaged:
+        told += f" {_damaged_lines(imported.damaged)}"
     return told
+
+
+def _damaged_lines(numbers: Sequence[int]) -> str:
+    named = ", ".join(f"{number:,}" for number in numbers[:_NUMBERS_TOLD])
+    more = f" and {len(numbers) - _NUMBERS_TOLD:,} more" if len(numbers) > _NUMBERS_TOLD else ""
+    lines = "1 line" if len(numbers) == 1 else f"{len(numbers):,} lines"
+    return f"{lines} could not be read and {'was' if len(numbers) == 1 else 'were'} left out: {named}{more}."
 
 
 def problem_of(error: Exception) -> str:
@@ -80,6 +99,12 @@ def problem_of(error: Exception) -> str:
     if isinstance(error, ImportRefused) and ", line " in said:
         return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."
     return said
+
+
+def named(path: Path, told: str) -> str:
+    """Return what is told of a file with its name before it, unless it begins with it."""
+    name = one_line(path.name, 120)
+    return told if told.startswith(name) else f"{name}: {told}"
 
 
 def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported], int]:
@@ -93,12 +118,16 @@ def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported
     imported: list[Imported] = []
     failed = 0
     files = files_of(path)
+    several = len(files) > 1
     for file in files:
         outcome = importer.take(file)
+        if isinstance(outcome, HoldsNothing) and several:
+            continue
         if isinstance(outcome, StoreError):
             failed += 1
-            told.append(problem_of(outcome))
+            told.append(named(file, problem_of(outcome)))
         else:
             imported += outcome
-            told += map(summary_of, outcome)
-    return (*told, importer.total(failed)) if len(files) > 1 else tuple(told), imported, failed
+            lines = map(summary_of, outcome)
+            told += (named(file, line) for line in lines) if several else lines
+    return (*told, importer.total(failed)) if several else tuple(told), imported, failed

@@ -223,11 +223,17 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     export.add_argument("--redact", action="store_true", help="without secrets and names of home directories")
     export.add_argument("-o", "--output", type=Path, metavar="FILE", help="a file or directory; default: print it")
     export.add_argument("--force", action="store_true", help="replace the file")
-    importing = actions.add_parser("import", help="take in sessions of tui-agent, Pi, OpenCode or Claude Code")
-    importing.add_argument("file", type=Path, help="a file, or a directory with files")
+    importing = actions.add_parser("import", help="take in sessions of tui-agent or another program")
+    importing.add_argument("file", type=Path, nargs="?", help="a file, or a directory with files")
     importing.add_argument(
-        "--from", dest="source", default="auto", choices=("auto", "tui-agent", "pi", "opencode", "claude-code")
+        "--detect",
+        type=_positive,
+        nargs="?",
+        const=0,
+        metavar="N",
+        help="list the sessions other programs keep on this machine; with a number: import that one",
     )
+    importing.add_argument("--from", dest="source", default="auto", choices=("auto", *IMPORT_FORMATS))
     importing.add_argument("--skip-damaged", action="store_true", help="leave out lines that can't be read")
     importing.add_argument("--json", action="store_true", help="one line for each session")
 
@@ -237,6 +243,20 @@ def _effort(text: str) -> Effort:
         return Effort(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"there is no effort “{text}”; there are {', '.join(Effort)}") from None
+
+
+IMPORT_FORMATS = (
+    "tui-agent",
+    "pi",
+    "claude-code",
+    "opencode",
+    "codex",
+    "gemini-cli",
+    "crush",
+    "vibe",
+    "aider",
+)
+"""The values of `tui_agent.session.formats.table.FileFormat`, which takes long to import."""
 
 
 def _positive(text: str) -> int:

@@ -117,6 +117,8 @@ def _headless(arguments: Namespace) -> int:
                 print(warning, file=sys.stderr)
             session = wiring.open_from_arguments()
             agent = wiring.make_agent(session)
+            if wiring.told:
+                print(wiring.told, file=sys.stderr)
             gc.freeze()
             gc.enable()
             # The host is started or found while the run gets ready.

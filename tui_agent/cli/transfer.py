@@ -4,14 +4,19 @@ import json
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tui_agent.agent.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
-from tui_agent.agent.importing import Importer, problem_of, summary_of
+from tui_agent.agent.importing import Importer, named, problem_of, summary_of
+from tui_agent.app.format import short_path
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say
-from tui_agent.session.formats.importing import FileFormat, files_of
+from tui_agent.session.formats.detecting import Found, find_sessions
+from tui_agent.session.formats.reading import HoldsNothing
+from tui_agent.session.formats.table import FileFormat, files_of
 from tui_agent.session.store import Store
 
 
@@ -51,26 +56,75 @@ def run_export(store: Store, arguments: Namespace) -> int:
 
 def run_import(store: Store, arguments: Namespace) -> int:
     """Take in every session of a file or directory; a file that can't be read holds up none of the others."""
+    if arguments.detect is not None:
+        if arguments.file is not None:
+            raise UsageError("--detect finds the files itself; leave out the file.")
+        return _run_detect(store, arguments)
+    if arguments.file is None:
+        raise UsageError("Name a file or directory, or let --detect list the sessions of this machine.")
     source = None if arguments.source == "auto" else FileFormat(arguments.source)
-    files = files_of(arguments.file)
+    return _import_files(store, files_of(arguments.file), source, arguments)
+
+
+def _import_files(store: Store, files: Sequence[Path], source: FileFormat | None, arguments: Namespace) -> int:
     importer = Importer(store, source=source, skip_damaged=arguments.skip_damaged)
     progress = _Progress(len(files))
     failed = 0
+    several = len(files) > 1
     for number, path in enumerate(files, 1):
         progress.show(number, path)
         outcome = importer.take(path)
         progress.clear()
+        if isinstance(outcome, HoldsNothing) and several:
+            continue
         if isinstance(outcome, Exception):
             failed += 1
             if not arguments.json:
-                say(problem_of(outcome), file=sys.stderr)
+                say(named(path, problem_of(outcome)), file=sys.stderr)
             continue
         for imported in outcome:
             row = asdict(imported) | {"file": str(path)}
-            say(json.dumps(row, ensure_ascii=False) if arguments.json else summary_of(imported))
-    if len(files) > 1 and not arguments.json:
+            told = summary_of(imported)
+            say(json.dumps(row, ensure_ascii=False) if arguments.json else named(path, told) if several else told)
+    if several and not arguments.json:
         say(importer.total(failed))
     return 1 if failed else 0
+
+
+def _run_detect(store: Store, arguments: Namespace) -> int:
+    """List what other programs keep on this machine, and take in the one with a number."""
+    found = find_sessions(Path.home(), Path.cwd())
+    if arguments.source != "auto":
+        found = [one for one in found if one.format == arguments.source]
+    if arguments.detect:
+        return _import_found(store, found, arguments.detect, arguments)
+    if arguments.json:
+        for number, one in enumerate(found, 1):
+            row = asdict(one) | {"path": str(one.path), "number": number}
+            say(json.dumps(row, ensure_ascii=False))
+        return 0
+    if not found:
+        say("No sessions of other programs were found on this machine.")
+        return 0
+    for number, one in enumerate(found, 1):
+        when = datetime.fromtimestamp(one.changed_at / 1000, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+        project = short_path(one.project) if one.project else "-"
+        say(f"{number:>4}  {one.program:<12}  {when}  {_size(one.size):>9}  {project}")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        say("Import one: tui-agent sessions import --detect NUMBER", file=sys.stderr)
+        return 0
+    answer = input("Number to import (Enter: none): ").strip()
+    return _import_found(store, found, int(answer), arguments) if answer.isdigit() else 0
+
+
+def _import_found(store: Store, found: Sequence[Found], number: int, arguments: Namespace) -> int:
+    if not 0 < number <= len(found):
+        raise UsageError(f"There is no number {number}; --detect lists {len(found)}.")
+    return _import_files(store, [found[number - 1].path], found[number - 1].format, arguments)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:,.1f} MB" if size >= 1_000_000 else f"{size / 1000:,.1f} kB"
 
 
 class _Progress:

@@ -39,6 +39,7 @@ from tui_agent.context.view import resolve
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.naming import require
+from tui_agent.model.protocol import ModelError
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
@@ -129,6 +130,8 @@ class Wiring:
         """Read the settings that hold and build what depends on them; nothing is started."""
         self._take(self.read_config())
         config = self.loaded.config
+        self.told = ""
+        """What the one who goes on with a session should know, empty for nothing."""
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
@@ -317,7 +320,27 @@ class Wiring:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
+        elif not demo and not session.read_only and (instead := self._instead_of(agent.model)):
+            self.told = f"{agent.model} can't be used here; the session goes on with {instead}."
+            agent.change_model(instead)
         return agent
+
+    def _instead_of(self, model: str) -> str:
+        """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
+
+        A session that was imported names a model of its program. "" when its model can be asked, or no other one.
+        """
+        default = self.default_model()
+        if DEMO_MODEL in {model, default} or NO_MODEL in {model, default} or self._can_ask(model):
+            return ""
+        return default if self._can_ask(default) else ""
+
+    def _can_ask(self, model: str) -> bool:
+        try:
+            self.router.route(model)
+        except ModelError:
+            return False
+        return True
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:
         """Return what the settings say now to the agent with these ports."""

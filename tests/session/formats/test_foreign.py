@@ -8,8 +8,9 @@ import pytest
 
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolStatus
-from tui_agent.session.formats.importing import Came, FileFormat, files_of, import_file, read_file
+from tui_agent.session.formats.importing import Came, import_file, read_file
 from tui_agent.session.formats.reading import ImportRefused
+from tui_agent.session.formats.table import FileFormat, files_of
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
 T = "2026-01-02T03:04:05.000Z"
@@ -153,8 +154,8 @@ def test_a_cut_off_last_line_and_a_broken_link_are_told_not_fatal(tmp_path):
     path.write_text(path.read_text() + '{"type": "mess')
     [session] = read_file(path)
     assert kinds(session)[-1] == (10, 9, "user")
-    assert session.left_out["unreadable line"] == 1
-    assert sum(session.left_out.values()) == 3
+    assert session.damaged == [len(PI) + 2]
+    assert sum(session.left_out.values()) == 2
 
 
 # -- Claude Code --------------------------------------------------------------------------------------------
@@ -309,7 +310,7 @@ def test_directories_are_searched(tmp_path):
     (tmp_path / "notes.txt").write_text("no")
     files = [write(tmp_path / "deep", *PI), write(tmp_path, *CLAUDE, name="z.jsonl")]
     assert files_of(tmp_path) == files
-    with pytest.raises(ImportRefused, match=r"holds no \.jsonl"):
+    with pytest.raises(ImportRefused, match=r"holds no file of a known format"):
         files_of(_empty(tmp_path))
 
 

@@ -18,8 +18,8 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node
-from tui_agent.session.formats.tools import facts_of
+from tui_agent.session.formats.reading import HoldsNothing, Limits, Node
+from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "read"]
 
@@ -56,7 +56,7 @@ class _Reader:
         self._content = Content(self._make, _SPELLING)
         self._answers: dict[str, int] = {}
         """Entry of each answer, by the id of the message."""
-        self._calls: dict[str, tuple[ToolCallPart, int]] = {}
+        self._calls: dict[str, tuple[CallFacts, int]] = {}
         self._tails: dict[int, int] = {}
         """The last of the results of an answer, by the answer."""
         self._answered: dict[int, int] = {}
@@ -69,7 +69,6 @@ class _Reader:
         leaf: int | None = None
         for node in nodes:
             if node is None:
-                self._make.leave_out("unreadable line")
                 continue
             kind = node.text("type", "")
             if kind in _TITLES:
@@ -80,8 +79,8 @@ class _Reader:
                 self._make.leave_out("line of a subagent")
             else:
                 leaf = self._line(node, kind, leaf)
-        if not self._make.session.entries:
-            raise ImportRefused("The file holds no conversation of Claude Code.")
+        if not len(self._make.session.entries):
+            raise HoldsNothing("It holds no conversation of Claude Code.")
         title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
         return self._make.finish(name=self._session, cwd=self._cwd, title=title, created_at=0, leaf=leaf)
 
@@ -124,17 +123,16 @@ class _Reader:
 
     def _result(self, part: Node, parent: int | None, at: int) -> int:
         call_id = part.text("tool_use_id")
-        call, answer = self._calls.get(call_id, (None, None))
+        call, answer = self._calls.get(call_id, (CallFacts(), None))
         output, images = self._content.output(part)
-        title, metadata = facts_of(call)
         entry = ToolResultEntry(
             call_id=call_id,
-            tool=call.tool if call else "",
+            tool=call.tool,
             status=ToolStatus.ERROR if part.flag("is_error") else ToolStatus.COMPLETED,
             output=output,
             attachments=images,
-            title=title,
-            metadata=metadata,
+            title=call.title,
+            metadata=call.metadata,
             created_at=at,
         )
         below = self._tails.get(answer, answer) if answer is not None else parent
@@ -175,7 +173,7 @@ class _Reader:
             self._answers[message_id] = answer
         for part in parts:
             if isinstance(part, ToolCallPart):
-                self._calls[part.call_id] = (part, answer)
+                self._calls[part.call_id] = (CallFacts(part.tool, *facts_of(part)), answer)
         self._make.pass_over(uuid, answer)
 
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:

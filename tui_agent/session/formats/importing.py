@@ -2,42 +2,34 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import chain
+from operator import ne
 from pathlib import Path
 from sqlite3 import Connection
 
 from tui_agent.session import blobs, entry_table, forking, navigation
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
-from tui_agent.session.formats import claude_code, native, opencode, pi
+from tui_agent.session.formats import aider
 from tui_agent.session.formats.incoming import IncomingSession, derived_id
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node, read_document, read_lines
-from tui_agent.session.previews import preview_of
+from tui_agent.session.formats.reading import ImportRefused, Limits
+from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.table import FileFormat, Format, format_named, format_of
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.store import Store
+from tui_agent.session.typed import typed_text
 
-__all__ = ["Came", "FileFormat", "Imported", "files_of", "import_file", "read_file"]
+__all__ = ["Came", "Imported", "import_file", "read_file"]
 
 Estimate = Callable[[Entry], int]
 
-_SUFFIXES = frozenset({".jsonl", ".json"})
 _TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
 """Endings of exports that are not all of a session."""
-_HEAD_LINES = 20
-"""Lines looked at to tell a format: some programs write bookkeeping first."""
-
-
-class FileFormat(StrEnum):
-    """Whose file it is."""
-
-    TUI_AGENT = "tui-agent"
-    PI = "pi"
-    CLAUDE_CODE = "claude-code"
-    OPENCODE = "opencode"
+_TITLE_CHARS = 60
+_BATCH = 200
+"""Entries stored at once: so many are in memory."""
 
 
 class Came(StrEnum):
@@ -63,85 +55,37 @@ class Imported:
     entries: int
     """Entries that were added."""
     left_out: Counter[str] = field(default_factory=Counter)
-
-
-def files_of(path: Path) -> list[Path]:
-    """Return the files that may hold sessions: the one named, or all below a directory, in order.
-
-    Raises:
-        ImportRefused: there is nothing.
-    """
-    if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
-        if not found:
-            raise ImportRefused(f"{path} holds no .jsonl or .json file.")
-        return found
-    if not path.exists():
-        raise ImportRefused(f"There is no {path}.")
-    if not path.is_file():
-        raise ImportRefused(f"{path} is no file.")
-    return [path]
+    damaged: list[int] = field(default_factory=list)
+    """Numbers of lines that could not be read."""
 
 
 def read_file(
     path: Path, *, source: FileFormat | None = None, limits: Limits | None = None, skip_damaged: bool = False
 ) -> list[IncomingSession]:
-    """Read a file of any known format; ``source`` None finds out which.
+    """Read all sessions of a file of any known format; ``source`` None finds out which.
 
     Raises:
         ImportRefused: it can't be read; the message says where and why.
     """
-    limits = limits or Limits()
-    if path.suffix.lower() in _TO_READ:
+    file = _opened(path, limits or Limits(), skip_damaged=skip_damaged)
+    row = format_named(source) if source is not None else format_of(file)
+    return [session for together in _read(row, file) for session in together]
+
+
+def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the sessions of a file, those together that are stored together; the first is told of damaged lines."""
+    for together in row.read(file):
+        together[0].damaged = file.damaged
+        yield together
+
+
+def _opened(path: Path, limits: Limits, *, skip_damaged: bool) -> SourceFile:
+    file = SourceFile(path, limits, skip_damaged=skip_damaged)
+    if path.suffix.lower() in _TO_READ and not aider.is_history(file):
         raise ImportRefused(
             f"{path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl instead."
         )
-    if source is FileFormat.OPENCODE or (source is None and _is_one_document(path, limits)):
-        return [opencode.read(read_document(path, limits), limits)]
-    with closing(read_lines(path, limits, skip_damaged=skip_damaged)) as lines:
-        head: list[Node | None] = []
-        while source is None and len(head) < _HEAD_LINES:
-            try:
-                head.append(next(lines))
-            except StopIteration:
-                break
-            source = _format_of(head[-1])
-        if source is None:
-            names = ", ".join(one.value for one in FileFormat)
-            raise ImportRefused(f"{path.name} is none of the known formats; say which with --from ({names}).")
-        nodes = chain(head, lines)
-        match source:
-            case FileFormat.TUI_AGENT:
-                return native.read(nodes, limits, cut_off=skip_damaged)
-            case FileFormat.PI:
-                return [pi.read(nodes, limits)]
-            case _:
-                return [claude_code.read(nodes, limits)]
-
-
-def _format_of(node: Node | None) -> FileFormat | None:
-    if node is None:
-        return None
-    if native.is_header(node):
-        return FileFormat.TUI_AGENT
-    if pi.is_header(node):
-        return FileFormat.PI
-    return FileFormat.CLAUDE_CODE if claude_code.is_line(node) else None
-
-
-def _is_one_document(path: Path, limits: Limits) -> bool:
-    """Whether a file is one JSON object over several lines, or in one line that is OpenCode's."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(4096).lstrip()
-    except OSError as error:
-        raise ImportRefused(f"{path.name} can't be read: {error.strerror or error}.") from error
-    if not start.startswith(b"{"):
-        return False
-    first = start.partition(b"\n")[0].strip()
-    if first == b"{":
-        return True
-    return start.startswith((b'{"info":', b'{ "info":')) and opencode.is_document(read_document(path, limits))
+    return file
 
 
 def import_file(
@@ -152,7 +96,7 @@ def import_file(
     source: FileFormat | None = None,
     skip_damaged: bool = False,
 ) -> list[Imported]:
-    """Read a file and store its sessions: all of them, or nothing.
+    """Read a file and store its sessions: all of them, or nothing; of a database or a history, one by one.
 
     ``estimate`` gives the tokens of entries that come without.
 
@@ -161,13 +105,18 @@ def import_file(
         SessionHeld: it goes on a session that another live program works on.
         StoreError: it can't be stored.
     """
-    incoming = read_file(path, source=source, skip_damaged=skip_damaged)
-    digest = _digest(path)
-    with store.writer() as connection:
-        imported = [_TakeIn(store, connection, estimate, digest).take(session) for session in incoming]
-        for session in incoming:
-            for content in session.blobs.values():
-                blobs.put(connection, content, store.clock())
+    file = _opened(path, Limits(), skip_damaged=skip_damaged)
+    row = format_named(source) if source is not None else format_of(file)
+    imported: list[Imported] = []
+    for together in _read(row, file):
+        # A database changes with every session in it: what it holds of one is what tells two copies apart.
+        digest = _digest(path) if row.is_line is not None else ""
+        with store.writer() as connection:
+            stored = [_TakeIn(store, connection, estimate, digest).take(session) for session in together]
+            for session in together:
+                for content in session.blobs.values():
+                    blobs.put(connection, content, store.clock())
+        imported += stored
     return imported
 
 
@@ -190,14 +139,15 @@ class _TakeIn:
         number = self._number(session.id)
         if number is None:
             return self._new(session, session.id, Came.NEW)
-        here = self._stored(number)
-        if _begins(session.entries, here):
+        here = self._count(number)
+        same = self._alike(number, session.entries, min(here, len(session.entries)))
+        if same and here <= len(session.entries):
             self._bring_back(number)
-            return self._more(session, number, len(here))
-        if _begins(here, session.entries):
+            return self._more(session, number, here)
+        if same:
             self._bring_back(number)
             return self._told(session, session.id, Came.KNOWN, 0)
-        copy_id = derived_id(session.created_at, self.digest, session.id)
+        copy_id = derived_id(session.created_at, self.digest or _content_digest(session.entries), session.id)
         if (number := self._number(copy_id)) is not None:
             self._bring_back(number)
             return self._told(session, copy_id, Came.KNOWN, 0)
@@ -209,11 +159,11 @@ class _TakeIn:
             self.connection,
             session_id=session_id,
             cwd=storable(session.cwd),
-            title=storable(session.title),
+            title=storable(session.title or _first_words(session)),
             at=at,
             origin=session.origin,
         )
-        self._append(session, number, session.entries)
+        self._append(session, number, 0)
         for move in session.moves:
             navigation.log_move(self.connection, number, move)
         self._finish(session, number)
@@ -223,23 +173,23 @@ class _TakeIn:
         row = self.connection.execute(
             "SELECT id, holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (number,)
         ).fetchone()
-        new = session.entries[known:]
+        new = len(session.entries) - known
         if new and self.store.alive(row[1]):
             raise SessionHeld(row[0], row[2], row[3], row[4])
         if new:
-            self._append(session, number, new)
+            self._append(session, number, known)
             self._finish(session, number)
-        return self._told(session, session.id, Came.MORE if new else Came.KNOWN, len(new))
+        return self._told(session, session.id, Came.MORE if new else Came.KNOWN, new)
 
-    def _append(self, session: IncomingSession, number: int, entries: Sequence[Entry]) -> None:
-        if not entries:
-            return
+    def _append(self, session: IncomingSession, number: int, first: int) -> None:
+        entries = session.entries
         at = session.created_at or self.store.clock()
-        entry_table.append(
-            self.connection,
-            number,
-            [completed(entry, entry.id, entry.parent_id, at, self.estimate) for entry in entries],
-        )
+        for start in range(first, len(entries), _BATCH):
+            batch = [
+                completed(entry, entry.id, entry.parent_id, at, self.estimate)
+                for entry in entries[start : start + _BATCH]
+            ]
+            entry_table.append(self.connection, number, batch)
 
     def _finish(self, session: IncomingSession, number: int) -> None:
         """Set what the session's row says of its entries, and its labels."""
@@ -256,24 +206,43 @@ class _TakeIn:
         row = self.connection.execute("SELECT number FROM sessions WHERE id = ?", (session_id,)).fetchone()
         return None if row is None else int(row[0])
 
-    def _stored(self, number: int) -> list[Entry]:
-        rows = self.connection.execute("SELECT id FROM entries WHERE session = ? ORDER BY id", (number,))
-        return entry_table.load(self.connection, number, [row[0] for row in rows], lambda _damaged: None)
+    def _count(self, number: int) -> int:
+        row = self.connection.execute("SELECT count(*) FROM entries WHERE session = ?", (number,)).fetchone()
+        return int(row[0])
+
+    def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
+        """Whether the first entries of a stored session are these, apart from what each store works out for itself."""
+        rows = self.connection.execute("SELECT id FROM entries WHERE session = ? ORDER BY id LIMIT ?", (number, count))
+        start = 0
+        for ids in entry_table.chunks((row[0] for row in rows.fetchall()), _BATCH):
+            here = entry_table.load(self.connection, number, ids, lambda _damaged: None)
+            there = entries[start : start + len(ids)]
+            if len(here) != len(there) or any(map(ne, map(_essence, here), map(_essence, there))):
+                return False
+            start += len(ids)
+        return True
 
     def _bring_back(self, number: int) -> None:
         self.connection.execute("UPDATE sessions SET deleted_at = NULL, deleted_by = NULL WHERE number = ?", (number,))
 
     @staticmethod
     def _told(session: IncomingSession, session_id: str, came: Came, entries: int) -> Imported:
-        first = next((one for one in session.entries if isinstance(one, UserEntry) and one.synthetic is None), None)
-        title = session.title or (preview_of(first) if first is not None else "")
-        return Imported(session_id, title, session.source, came, entries, session.left_out)
+        title = session.title or _first_words(session)
+        return Imported(session_id, title, session.source, came, entries, session.left_out, session.damaged)
 
 
-def _begins(whole: Sequence[Entry], start: Sequence[Entry]) -> bool:
-    """Whether a list of entries begins with another one, apart from what each store works out for itself."""
-    same = zip(whole, start, strict=False)
-    return len(start) <= len(whole) and all(_essence(left) == _essence(right) for left, right in same)
+def _first_words(session: IncomingSession) -> str:
+    """Return the beginning of the first message a person wrote, for a session that has no title."""
+    said = (one for one in session.entries if isinstance(one, UserEntry) and one.synthetic is None)
+    words = " ".join(typed_text(first.parts).split()) if (first := next(said, None)) is not None else ""
+    return words if len(words) <= _TITLE_CHARS else f"{words[: _TITLE_CHARS - 1].rstrip()}…"
+
+
+def _content_digest(entries: Iterable[Entry]) -> str:
+    digest = hashlib.sha256()
+    for entry in entries:
+        digest.update(_essence(entry).model_dump_json().encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def _essence(entry: Entry) -> Entry:

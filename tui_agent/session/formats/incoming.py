@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tui_agent.session.entries import Entry, ImagePart
 from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.staging import StagedBlobs, StagedEntries
 from tui_agent.session.records import LeafMove
 
 __all__ = ["IMAGE_TYPES", "Builder", "IncomingSession", "derived_id", "is_session_id"]
@@ -31,18 +32,20 @@ class IncomingSession:
     title: str = ""
     created_at: int = 0
     updated_at: int = 0
-    entries: list[Entry] = field(default_factory=list)
+    entries: StagedEntries = field(default_factory=StagedEntries)
     leaf: int | None = None
     last_id: int = 0
     labels: dict[int, str] = field(default_factory=dict)
     moves: list[LeafMove] = field(default_factory=list)
-    blobs: dict[str, bytes] = field(default_factory=dict)
+    blobs: StagedBlobs = field(default_factory=StagedBlobs)
     origin: tuple[str | None, int | None, str] = (None, None, "")
     """The session and the entry it comes from, and the kind of the subagent that works in it."""
     side_cost: float = 0
     """US dollars of calls that are no entries of it."""
     left_out: Counter[str] = field(default_factory=Counter)
     """What there is no room for here, by what it is."""
+    damaged: list[int] = field(default_factory=list)
+    """Numbers of the file's lines that could not be read."""
 
 
 def is_session_id(text: str) -> bool:
@@ -74,6 +77,7 @@ class Builder:
         self._limits = limits
         self._places: dict[str, int | None] = {}
         self._last: int | None = None
+        self._first_at = self._last_at = 0
 
     @property
     def last(self) -> int | None:
@@ -99,6 +103,9 @@ class Builder:
         if len(entries) >= self._limits.entries:
             raise ImportRefused(f"The session has more than {self._limits.entries:,} entries.")
         entry_id = len(entries) + 1
+        if at := entry.created_at:
+            self._first_at = min(self._first_at or at, at)
+            self._last_at = max(self._last_at, at)
         entries.append(entry.model_copy(update={"id": entry_id, "parent_id": parent}))
         self.pass_over(name, entry_id)
         return entry_id
@@ -106,7 +113,7 @@ class Builder:
     def replace(self, entry_id: int, entry: Entry) -> None:
         """Put another entry in the place of one."""
         here = {"id": entry_id, "parent_id": self.session.entries[entry_id - 1].parent_id}
-        self.session.entries[entry_id - 1] = entry.model_copy(update=here)
+        self.session.entries.replace(entry_id - 1, entry.model_copy(update=here))
 
     def entry(self, entry_id: int) -> Entry:
         """Return an entry that was added."""
@@ -138,9 +145,8 @@ class Builder:
     def finish(self, *, name: str, cwd: str, title: str, created_at: int, leaf: int | None) -> IncomingSession:
         """Return the session; ``name`` is what its own program calls it."""
         session = self.session
-        times = [entry.created_at for entry in session.entries if entry.created_at]
-        session.created_at = created_at or min(times, default=0)
-        session.updated_at = max(times, default=session.created_at)
+        session.created_at = created_at or self._first_at
+        session.updated_at = self._last_at or session.created_at
         session.id = derived_id(session.created_at, session.source, name)
         session.cwd, session.title = cwd, " ".join(title.split())[:_TITLE_CHARS]
         session.leaf, session.last_id = leaf, len(session.entries)

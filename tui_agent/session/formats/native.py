@@ -101,12 +101,11 @@ class _Reader:
         self._ids: set[int] = set()
 
     def read(self, nodes: Iterable[Node | None]) -> list[IncomingSession]:
-        skipped = 0
         ended = False
         for lines, node in enumerate(nodes):
             if node is None:
-                skipped += 1
-            elif (kind := node.text("type")) == "session":
+                continue
+            if (kind := node.text("type")) == "session":
                 self._begin(node)
             elif kind == "end":
                 ended = node.number("lines") == lines
@@ -118,8 +117,6 @@ class _Reader:
             raise ImportRefused("The file holds no session.")
         if not (ended or self._cut_off):
             raise ImportRefused("The file is not complete: lines of it were lost on the way.")
-        if skipped:
-            self._sessions[0].left_out["unreadable line"] += skipped
         for session in self._sessions:
             self._close(session)
         return self._sessions

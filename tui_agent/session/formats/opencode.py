@@ -1,6 +1,11 @@
-"""OpenCode's exports (``opencode export``): one JSON document with the session and its messages in parts."""
+"""OpenCode's sessions: what ``opencode export`` writes, and the database they are kept in (versions from 1.2 on).
+
+Both have the same records: a session, its messages, and the parts of each message.
+"""
 
 import json
+import sqlite3
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tui_agent.session.entries import (
@@ -16,11 +21,20 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id
+from tui_agent.session.formats.reading import HoldsNothing, Limits, Node, parse_object
+from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import facts_of
 
-__all__ = ["is_document", "read"]
+__all__ = ["TABLES", "is_document", "projects_of", "read", "read_database"]
+
+TABLES = {
+    "session": frozenset({"id", "parent_id", "directory", "title", "time_created"}),
+    "message": frozenset({"id", "session_id", "time_created", "data"}),
+    "part": frozenset({"id", "message_id", "data"}),
+}
+"""What tells the database from others."""
+_PROGRAM = "OpenCode"
 
 _FINISH = {"tool-calls": "tool_calls", "length": "length", "content-filter": "content_filter", "error": "error"}
 _PASSED = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
@@ -39,27 +53,76 @@ def read(document: Node, limits: Limits) -> IncomingSession:
     Raises:
         ImportRefused: something in it is not what it should be.
     """
-    return _Reader(limits).read(document)
+    reader = _Reader(limits)
+    messages = (
+        Node(message.value, f"{document.where}, message {number}")
+        for number, message in enumerate(document.nodes("messages"), 1)
+    )
+    info = document.node("info")
+    session = reader.read(
+        messages,
+        name=info.text("id", ""),
+        cwd=info.text("directory", ""),
+        title=info.text("title", ""),
+        created_at=info.node("time").time("created"),
+    )
+    if not len(session.entries):
+        raise HoldsNothing(f"{document.where} holds no messages.")
+    return session
+
+
+def read_database(source: SourceFile) -> Iterator[IncomingSession]:
+    """Make sessions of a database, one after the other.
+
+    Raises:
+        ImportRefused: it can't be read, or a message is not what it should be.
+    """
+    with source.database() as connection:
+        for row in connection.execute(
+            "SELECT id, parent_id, directory, title, time_created FROM session ORDER BY time_created, id"
+        ).fetchall():
+            where = f"{source.path.name}, session “{row['id'][:40]}”"
+            session = _Reader(source.limits).read(
+                _stored_messages(connection, row["id"], where),
+                name=row["id"],
+                cwd=row["directory"],
+                title=row["title"],
+                created_at=row["time_created"],
+            )
+            if row["parent_id"]:
+                at = connection.execute("SELECT time_created FROM session WHERE id = ?", (row["parent_id"],)).fetchone()
+                if at is not None:
+                    session.origin = (derived_id(at[0], _PROGRAM, row["parent_id"]), None, "opencode")
+            if len(session.entries):
+                yield session
+
+
+def _stored_messages(connection: sqlite3.Connection, session: str, where: str) -> Iterator[Node]:
+    messages = connection.execute(
+        "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)
+    )
+    for number, row in enumerate(messages, 1):
+        place = f"{where}, message {number}"
+        info = parse_object(row["data"].encode(), place)
+        parts = connection.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
+        read = [{**parse_object(part["data"].encode(), place).value, "id": part["id"]} for part in parts]
+        yield Node({"info": info.value, "parts": read}, place)
+
+
+def projects_of(source: SourceFile) -> list[str]:
+    """Return the directories of a database's sessions."""
+    with source.database() as connection:
+        return [row[0] for row in connection.execute("SELECT DISTINCT directory FROM session ORDER BY directory")]
 
 
 class _Reader:
     def __init__(self, limits: Limits) -> None:
-        self._make = Builder("OpenCode", limits)
+        self._make = Builder(_PROGRAM, limits)
 
-    def read(self, document: Node) -> IncomingSession:
-        info = document.node("info")
-        for number, message in enumerate(document.nodes("messages"), 1):
-            placed = Node(message.value, f"{document.where}, message {number}")
-            self._message(placed)
-        if not self._make.session.entries:
-            raise ImportRefused(f"{document.where} holds no messages.")
-        return self._make.finish(
-            name=info.text("id", ""),
-            cwd=info.text("directory", ""),
-            title=info.text("title", ""),
-            created_at=info.node("time").time("created"),
-            leaf=self._make.last,
-        )
+    def read(self, messages: Iterable[Node], *, name: str, cwd: str, title: str, created_at: int) -> IncomingSession:
+        for message in messages:
+            self._message(message)
+        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created_at, leaf=self._make.last)
 
     def _message(self, message: Node) -> None:
         info = message.node("info")

@@ -25,7 +25,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportRefused, Limits, Node
-from tui_agent.session.formats.tools import facts_of
+from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_header", "read"]
 
@@ -58,7 +58,7 @@ class _Reader:
         self._content = Content(self._make, _SPELLING)
         self._lines: list[str] = []
         """Names of the records by place, for the version in which a compaction counts them."""
-        self._calls: dict[str, ToolCallPart] = {}
+        self._calls: dict[str, CallFacts] = {}
         self._title = ""
 
     def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
@@ -66,7 +66,7 @@ class _Reader:
         linear = True
         for number, node in enumerate(nodes):
             if node is None:
-                self._make.leave_out("unreadable line")
+                pass
             elif header is None:
                 if not is_header(node):
                     raise node.refuse("a session of Pi begins with a line of the type “session”")
@@ -160,7 +160,8 @@ class _Reader:
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")
         parts = self._content.answered(message, model)
-        self._calls |= {part.call_id: part for part in parts if isinstance(part, ToolCallPart)}
+        calls = (part for part in parts if isinstance(part, ToolCallPart))
+        self._calls |= {call.call_id: CallFacts(call.tool, *facts_of(call)) for call in calls}
         usage, stop = message.node("usage"), message.text("stopReason", "stop")
         cost = usage.node("cost").number("total")
         return AssistantEntry(
@@ -176,15 +177,15 @@ class _Reader:
     def _result(self, message: Node) -> ToolResultEntry:
         output, images = self._content.output(message)
         call_id = message.text("toolCallId")
-        title, metadata = facts_of(self._calls.get(call_id))
+        call = self._calls.get(call_id, CallFacts())
         return ToolResultEntry(
             call_id=call_id,
             tool=message.text("toolName"),
             status=ToolStatus.ERROR if message.flag("isError") else ToolStatus.COMPLETED,
             output=output,
             attachments=images,
-            title=title,
-            metadata=metadata,
+            title=call.title,
+            metadata=call.metadata,
         )
 
     def _compaction(self, node: Node) -> CompactionEntry:

@@ -10,11 +10,15 @@ from typing import Any
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
 
-__all__ = ["ImportRefused", "Limits", "Node", "read_document", "read_lines"]
+__all__ = ["HoldsNothing", "ImportRefused", "Limits", "Node", "parse_object", "read_document", "read_lines"]
 
 
 class ImportRefused(StoreError):  # noqa: N818 - says what is the case, like its siblings
     """A file can't be imported. The message names the file, the line where it applies, and what is wrong."""
+
+
+class HoldsNothing(ImportRefused):
+    """A file is a program's and holds no conversation of its own: only a subagent's lines, or none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +120,13 @@ def _named(value: object) -> str:
     return f"“{one_line(str(value)[:60], 40)}”"
 
 
-def read_lines(path: Path, limits: Limits, *, skip_damaged: bool = False) -> Generator[Node | None, None, None]:
+def read_lines(
+    path: Path, limits: Limits, *, skip_damaged: bool = False, damaged: list[int] | None = None
+) -> Generator[Node | None, None, None]:
     """Yield every line that holds something as an object; one that can't be read is None with ``skip_damaged``.
 
-    The last line of a file whose program was killed may be cut off: it is None, too.
+    The last line of a file whose program was killed may be cut off: it is None, too. ``damaged`` gets the numbers of
+    all such lines.
 
     Raises:
         ImportRefused: a line is no JSON object, or too long.
@@ -136,10 +143,12 @@ def read_lines(path: Path, limits: Limits, *, skip_damaged: bool = False) -> Gen
                 if not line.strip():
                     continue
                 try:
-                    yield _object(line, where)
+                    yield parse_object(line, where)
                 except ImportRefused:
                     if not skip_damaged and line.endswith(b"\n"):
                         raise
+                    if damaged is not None:
+                        damaged.append(number)
                     yield None
     except OSError as error:
         raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
@@ -153,7 +162,7 @@ def read_document(path: Path, limits: Limits) -> Node:
     """
     _check_size(path, limits.document_bytes)
     try:
-        return _object(path.read_bytes(), _name(path))
+        return parse_object(path.read_bytes(), _name(path))
     except OSError as error:
         raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
 
@@ -167,7 +176,12 @@ def _check_size(path: Path, limit: int) -> None:
         raise ImportRefused(f"{_name(path)} has {size // 1_000_000} MB; at most {limit // 1_000_000} can be imported.")
 
 
-def _object(data: bytes, where: str) -> Node:
+def parse_object(data: bytes, where: str) -> Node:
+    """Return JSON text as an object that stands at ``where``.
+
+    Raises:
+        ImportRefused: it is no JSON object.
+    """
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:

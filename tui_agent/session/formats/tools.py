@@ -1,15 +1,26 @@
 """What other programs' tool calls tell of files and commands, in the terms of our own results."""
 
+from dataclasses import dataclass
+
 from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolCallPart, ToolMetadata
 
-__all__ = ["facts_of"]
+__all__ = ["CallFacts", "facts_of"]
 
 _READING = frozenset({"read"})
 _CHANGING = frozenset({"write", "edit", "multiedit", "patch", "notebookedit"})
 _PATH_KEYS = ("path", "file_path", "filePath", "notebook_path")
-_TITLE_KEYS = (*_PATH_KEYS, "command", "pattern", "query", "url", "description")
+_TITLE_KEYS = (*_PATH_KEYS, "command", "cmd", "pattern", "query", "url", "description")
 _TITLE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is kept of a call until its result comes; the arguments can be a whole file."""
+
+    tool: str = ""
+    title: str = ""
+    metadata: ToolMetadata = ToolMetadata()
 
 
 def facts_of(call: ToolCallPart | None) -> tuple[str, ToolMetadata]:

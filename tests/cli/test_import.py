@@ -1,0 +1,113 @@
+"""``sessions import``: whole directories, damaged files, the sessions of other programs on this machine, going on."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.model_server import ModelServer
+from tui_agent.cli.arguments import IMPORT_FORMATS
+from tui_agent.cli.main import run
+from tui_agent.cli.sessions import open_store
+from tui_agent.session.entries import ModelChangeEntry
+from tui_agent.session.formats.table import FileFormat
+from tui_agent.session.session import Session
+
+ROLLOUT = Path(__file__).parents[1] / "session" / "formats" / "data" / "codex-rollout.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATA", "CONFIG", "CACHE", "RUNTIME", "LOG"):
+        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "VIBE_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "shop").mkdir()
+    monkeypatch.chdir(tmp_path / "shop")
+    monkeypatch.setattr(sys, "stdin", (tmp_path / "nothing").open("w+"))
+
+
+def claude_line(text: str, *, side: bool) -> str:
+    message = {"role": "user", "content": text}
+    line = {"type": "user", "uuid": "u1", "sessionId": "s", "cwd": "/shop", "isSidechain": side, "message": message}
+    return json.dumps(line | {"timestamp": "2026-01-02T03:04:05.000Z"}) + "\n"
+
+
+def test_the_formats_of_the_flag_are_those_there_are() -> None:
+    assert tuple(FileFormat) == IMPORT_FORMATS
+
+
+def test_files_of_subagents_are_no_failure_and_each_line_names_its_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "projects" / "s"
+    folder.mkdir(parents=True)
+    (folder.parent / "s.jsonl").write_text(claude_line("why?", side=False))
+    for name in ("agent-1.jsonl", "agent-2.jsonl"):
+        (folder / name).write_text(claude_line("look", side=True))
+    assert run(["sessions", "import", str(folder.parent)]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert told.out.startswith("s.jsonl: Imported “why?” (1 entries, Claude Code)")
+    assert told.out.splitlines()[1:] == ["1 imported, 2 files hold no conversation of their own."]
+
+
+def test_damaged_lines_are_named_by_their_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    lines = ROLLOUT.read_text().splitlines(keepends=True)
+    damaged = tmp_path / "rollout.jsonl"
+    damaged.write_text("".join([*lines[:4], "{oops}\n", *lines[4:9], "\xff nonsense\n", *lines[9:]]))
+    assert run(["sessions", "import", str(damaged)]) == 1
+    assert "rollout.jsonl, line 5: it is not JSON" in capsys.readouterr().err
+    assert run(["sessions", "import", str(damaged), "--skip-damaged"]) == 0
+    told = capsys.readouterr().out
+    assert "Imported “use a tool please” (10 entries, Codex)" in told
+    assert told.rstrip().endswith("2 lines could not be read and were left out: 5, 11.")
+
+
+def test_what_is_on_the_machine_is_listed_and_taken_by_its_number(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["sessions", "import", "--detect"]) == 0
+    assert "No sessions of other programs" in capsys.readouterr().out
+    there = tmp_path / "home" / ".codex" / "sessions" / "2026" / "rollout-1.jsonl"
+    there.parent.mkdir(parents=True)
+    shutil.copyfile(ROLLOUT, there)
+    assert run(["sessions", "import", "--detect"]) == 0
+    [row] = capsys.readouterr().out.splitlines()
+    assert row.split()[:2] == ["1", "Codex"]
+    assert row.endswith("kB  /home/ann/shop")
+    assert run(["sessions", "import", "--detect", "1"]) == 0
+    assert "Imported “use a tool please”" in capsys.readouterr().out
+    assert run(["sessions", "import", "--detect", "2"]) == 2
+    assert "There is no number 2; --detect lists 1." in capsys.readouterr().err
+
+
+def test_without_a_file_it_is_said_what_to_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sessions", "import"]) == 2
+    assert "Name a file or directory, or let --detect list" in capsys.readouterr().err
+
+
+def test_an_imported_session_goes_on_with_the_configured_model_and_says_so_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with ModelServer() as server:
+        (tmp_path / "config").mkdir()
+        (tmp_path / "config" / "config.toml").write_text(
+            'model = "openai/mine"\n[models."openai/mine"]\n'
+            f'base_url = "http://127.0.0.1:{server.port}/v1"\ncontext_window = 32768\n'
+        )
+        assert run(["sessions", "import", str(ROLLOUT)]) == 0
+        with open_store() as store:
+            [info] = store.sessions()
+        assert run(["-r", info.id, "-p", "and now?"]) == 0
+        told = capsys.readouterr().err
+        assert "local/gpt-5.1-codex can't be used here; the session goes on with openai/mine." in told
+        assert run(["-r", info.id, "-p", "and then?"]) == 0
+        assert "can't be used here" not in capsys.readouterr().err
+    with open_store() as store:
+        session = Session(store, info.id, estimate=lambda _entry: 0, read_only=True)
+        changes = [entry.model for entry in session.path() if isinstance(entry, ModelChangeEntry)]
+        assert (changes, store.session(info.id).title) == (["local/gpt-5.1-codex", "openai/mine"], "use a tool please")

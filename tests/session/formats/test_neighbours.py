@@ -1,0 +1,257 @@
+"""Files that Codex, Gemini CLI, OpenCode, Mistral Vibe and aider really wrote, and a database as Crush makes it."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tui_agent.session.entries import ReasoningPart, TextPart, ToolStatus
+from tui_agent.session.formats.detecting import find_sessions
+from tui_agent.session.formats.importing import Came, import_file, read_file
+from tui_agent.session.formats.incoming import IncomingSession
+from tui_agent.session.formats.reading import HoldsNothing
+from tui_agent.session.store import Store
+
+DATA = Path(__file__).parent / "data"
+
+
+def database(path: Path, *scripts: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(path) as connection:
+        for script in scripts:
+            connection.executescript(script)
+    connection.close()
+    return path
+
+
+def opencode(tmp_path: Path) -> Path:
+    return database(tmp_path / "opencode.db", (DATA / "opencode.sql").read_text())
+
+
+def crush(tmp_path: Path) -> Path:
+    return database(tmp_path / "shop" / ".crush" / "crush.db", (DATA / "crush.sql").read_text())
+
+
+def aider(tmp_path: Path) -> Path:
+    return Path(shutil.copy(DATA / "aider-history.md", tmp_path / ".aider.chat.history.md"))
+
+
+FILES: dict[str, Callable[[Path], Path]] = {
+    "codex": lambda _: DATA / "codex-rollout.jsonl",
+    "gemini-cli": lambda _: DATA / "gemini-chat.jsonl",
+    "vibe": lambda _: DATA / "vibe" / "CURRENT",
+    "opencode": opencode,
+    "crush": crush,
+    "aider": aider,
+}
+
+
+def said(session: IncomingSession) -> list[str]:
+    """What persons and models wrote on the path to the leaf, calls and outputs of tools included."""
+    lines: list[str] = []
+    at = session.leaf
+    while at is not None:
+        entry = session.entries[at - 1]
+        match entry.kind:
+            case "user":
+                lines.append(f"user{f' ({entry.synthetic})' if entry.synthetic else ''}: {entry.text.splitlines()[0]}")
+            case "assistant":
+                thought = "".join(f"<{part.text}> " for part in entry.parts if isinstance(part, ReasoningPart))
+                calls = "".join(f" [{call.tool} {call.arguments}]" for call in entry.tool_calls)
+                lines.append(f"model: {thought}{entry.text}{calls}")
+            case "tool_result":
+                lines.append(f"{entry.status.value}: {entry.output.strip().splitlines()[-1]}")
+            case "model_change":
+                lines.append(f"now: {entry.model}")
+            case _:
+                lines.append(f"{entry.kind}: {entry.summary.splitlines()[-1]}")
+        at = entry.parent_id
+    return lines[::-1]
+
+
+def test_a_rollout_of_codex_is_a_session_with_its_compaction() -> None:
+    [session] = read_file(DATA / "codex-rollout.jsonl")
+    assert said(session) == [
+        "user (codex:context): <environment_context>",
+        "now: local/gpt-5.1-codex",
+        "user: use a tool please",
+        'model: <**Looking** I should look.>  [exec_command {"cmd": "echo hello > made.txt; cat made.txt"}]',
+        "completed: hello",
+        "model: <**Looking** I should look.> Done, answer 566.",
+        "model: SUMMARY: the file was made.",
+        "compaction: SUMMARY: the file was made.",
+        "user: thanks",
+        "model: <**Looking** I should look.> Done, answer 568.",
+    ]
+    answer, compaction = session.entries[3], session.entries[7]
+    assert (answer.model, session.cwd) == ("local/gpt-5.1-codex", "/home/ann/shop")
+    assert (answer.usage.input, answer.usage.cache_read, answer.usage.output) == (1365, 200, 615)
+    assert compaction.details.user_messages == ("use a tool please",)
+    assert session.left_out == {"message of “developer”": 1}
+
+
+def codex_line(kind: str, **payload: object) -> str:
+    return json.dumps({"timestamp": "2026-01-02T03:04:05.000Z", "type": kind, "payload": payload}) + "\n"
+
+
+def codex_user(text: str) -> str:
+    content = [{"type": "input_text", "text": text}]
+    return codex_line("response_item", type="message", role="user", content=content) + codex_line(
+        "event_msg", type="user_message", message=text
+    )
+
+
+def test_a_turn_that_was_taken_back_in_codex_is_a_branch(tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    answer = codex_line(
+        "response_item", type="message", role="assistant", content=[{"type": "output_text", "text": "no"}]
+    )
+    path.write_text(
+        codex_line("session_meta", id="a", cwd="/shop", timestamp="2026-01-02T03:04:05.000Z")
+        + codex_user("first")
+        + answer
+        + codex_user("wrong")
+        + answer
+        + codex_line("event_msg", type="thread_rolled_back", num_turns=1)
+        + codex_user("right")
+    )
+    [session] = read_file(path)
+    assert said(session) == ["user: first", "model: no", "user: right"]
+    assert len(session.entries) == 5
+
+
+def test_a_chat_of_gemini_that_was_resumed_is_one_path(tmp_path: Path) -> None:
+    chats = tmp_path / "tmp" / "shop" / "chats"
+    chats.mkdir(parents=True)
+    (chats.parent / ".project_root").write_text("/home/ann/shop")
+    [session] = read_file(Path(shutil.copy(DATA / "gemini-chat.jsonl", chats / "session-1.jsonl")))
+    command = {"command": "echo hello > made.txt; cat made.txt", "description": "Write a file"}
+    assert said(session) == [
+        "user (gemini-cli:context): <session_context>",
+        "user: use a tool please",
+        f"model: <**Looking**\n\nI should look.> Looking. [run_shell_command {json.dumps(command)}]",
+        "completed: </untrusted_context>",
+        "model: <**Looking**\n\nI should look.> Done, answer 6.",
+        "user: thanks",
+        "model: <**Looking**\n\nI should look.> Done, answer 9.",
+    ]
+    assert (session.cwd, session.entries[2].model) == ("/home/ann/shop", "gemini/gemini-2.5-pro")
+    assert session.entries[2].usage.cache_read == 200
+
+
+def test_a_chat_of_gemini_goes_back_before_a_message(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    thanks = json.loads((DATA / "gemini-chat.jsonl").read_text().splitlines()[-4])["id"]
+    undone = json.dumps({"$rewindTo": thanks})
+    again = json.dumps({"id": "n", "timestamp": "2026-11-22T12:03:00Z", "type": "user", "content": "instead"})
+    path.write_text((DATA / "gemini-chat.jsonl").read_text() + f"{undone}\n{again}\n")
+    [session] = read_file(path)
+    assert said(session)[-2:] == ["model: <**Looking**\n\nI should look.> Done, answer 6.", "user: instead"]
+
+
+def test_a_database_of_opencode(tmp_path: Path) -> None:
+    [session] = read_file(opencode(tmp_path))
+    assert said(session) == [
+        'user: "use a tool please"',
+        'model: <I should look.> Looking. [bash {"command": "echo hello > made.txt; cat made.txt"}]',
+        "completed: hello",
+        "model: <All is well.> Done, answer 10.",
+        "user: thanks",
+        "model: <All is well.> Done, answer 11.",
+    ]
+    assert (session.title, session.cwd) == ("A short answer 7", "/home/ann/shop")
+    assert (session.entries[1].model, session.entries[1].usage.input) == ("local/scripted", 808)
+
+
+def test_a_session_of_vibe() -> None:
+    [session] = read_file(DATA / "vibe" / "CURRENT")
+    lines = said(session)
+    assert lines[:2] == [
+        "user: use a tool please",
+        'model: <I should look.> Looking. [bash {"command": "echo hello > made.txt; cat made.txt"}]',
+    ]
+    assert '"stdout": "hello\\n"' in lines[2]
+    assert lines[3:] == [
+        "model: <All is well.> Done, answer 563.",
+        "user: thanks",
+        "model: <All is well.> Done, answer 564.",
+    ]
+    assert session.cwd == "/home/ann/shop"
+
+
+def test_each_start_of_aider_is_a_session(tmp_path: Path) -> None:
+    first, second, third = read_file(aider(tmp_path))
+    assert said(first) == ["user: SEARCHREPLACE a file please", "model: A short answer 560"]
+    assert [entry.text for entry in second.entries] == ["just thanks\nand a second line", "A short answer 561"]
+    assert third.entries[1].text.startswith("Here is the change.\n\nhello.py\n```python\n<<<<<<< SEARCH")
+    assert (third.entries[1].model, third.entries[1].cost, third.entries[1].usage.output) == (
+        "openai/gpt-4o",
+        0.0062,
+        24,
+    )
+    assert third.cwd == str(tmp_path)
+
+
+def test_a_database_of_crush(tmp_path: Path) -> None:
+    session, child = read_file(crush(tmp_path))
+    assert said(session) == [
+        "user: why is the total wrong?",
+        'model: <Let me look.> Looking. [view {"file_path": "shop.py"}]',
+        "error: no such file",
+        "compaction: It was the tax.",
+    ]
+    assert (session.title, session.cwd, session.side_cost) == ("The total", str(tmp_path / "shop"), 0.25)
+    assert session.entries[2].status is ToolStatus.ERROR
+    assert session.entries[1].parts[1] == TextPart(text="Looking.")
+    assert child.origin[0] == session.id
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_a_file_is_taken_in_once_and_named_by_the_first_message(program: str, store: Store, tmp_path: Path) -> None:
+    path = FILES[program](tmp_path)
+    first = import_file(store, path, estimate=lambda _entry: 1)
+    second = import_file(store, path, estimate=lambda _entry: 1)
+    assert {one.came for one in first} == {Came.NEW}
+    assert {one.came for one in second} == {Came.KNOWN}
+    titles = {info.title for info in store.sessions()}
+    assert titles & {"use a tool please", "A short answer 7", "The total", "SEARCHREPLACE a file please"}
+
+
+def test_a_rollout_that_has_grown_brings_what_is_new(store: Store, tmp_path: Path) -> None:
+    whole = (DATA / "codex-rollout.jsonl").read_text()
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("".join(whole.splitlines(keepends=True)[:24]))
+    [first] = import_file(store, path, estimate=lambda _entry: 1)
+    path.write_text(whole)
+    [second] = import_file(store, path, estimate=lambda _entry: 1)
+    assert (second.came, first.entries + second.entries, second.session_id) == (Came.MORE, 10, first.session_id)
+
+
+def test_a_file_without_a_conversation_is_no_session(tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    path.write_text((DATA / "codex-rollout.jsonl").read_text().splitlines(keepends=True)[0])
+    with pytest.raises(HoldsNothing, match="no conversation of Codex"):
+        read_file(path)
+
+
+def test_sessions_of_other_programs_are_found_newest_first(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "shop"
+    rollout = home / ".codex" / "sessions" / "2026" / "11" / "22" / "rollout-1.jsonl"
+    rollout.parent.mkdir(parents=True)
+    shutil.copyfile(DATA / "codex-rollout.jsonl", rollout)
+    vibe = home / ".vibe" / "logs" / "session" / "unified" / "s"
+    shutil.copytree(DATA / "vibe", vibe)
+    crush(tmp_path)
+    (project / "deep").mkdir()
+    found = find_sessions(home, project / "deep", {})
+    assert {(one.program, one.project) for one in found} == {
+        ("Codex", "/home/ann/shop"),
+        ("Mistral Vibe", "/home/ann/shop"),
+        ("Crush", str(project)),
+    }
+    assert [one.changed_at for one in found] == sorted((one.changed_at for one in found), reverse=True)
+    whole = sum(file.stat().st_size for file in vibe.rglob("*") if file.is_file())
+    assert {one.size for one in found if one.program == "Mistral Vibe"} == {whole}

@@ -1,0 +1,324 @@
+"""Codex's rollouts: JSON lines with a time, a type and a payload; what the model was sent and what it answered.
+
+``response_item`` lines are the conversation as the provider's Responses API has it, ``event_msg`` lines tell the same
+to the screen and say which messages a person wrote. Seen in files of version 0.169; older versions say so with
+the event ``user_message``.
+"""
+
+import json
+from collections.abc import Iterable
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    AssistantPart,
+    CompactionEntry,
+    ImagePart,
+    ModelChangeEntry,
+    ReasoningPart,
+    SummaryDetails,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.reading import HoldsNothing, Limits, Node
+from tui_agent.session.formats.tools import CallFacts, facts_of
+
+__all__ = ["is_line", "read"]
+
+_SYNTHETIC = "codex:context"
+"""A message in the user's name that no person wrote: the surroundings, instructions, a note on an interruption."""
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Items that call a tool, and where they say with what."""
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+
+
+def is_line(node: Node) -> bool:
+    """Whether a line is Codex's."""
+    value = node.value
+    return isinstance(value.get("payload"), dict) and "timestamp" in value and "type" in value
+
+
+def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
+    """Make a session of a rollout's lines.
+
+    Raises:
+        ImportRefused: a line is not what it should be.
+    """
+    return _Reader(limits).read(nodes)
+
+
+class _Reader:
+    def __init__(self, limits: Limits) -> None:
+        self._make = Builder("Codex", limits)
+        self._calls: dict[str, CallFacts] = {}
+        self._meta: Node | None = None
+        self._cwd = self._model = self._title = ""
+        self._provider = "openai"
+        self._answer: int | None = None
+        """The answer whose items are still coming."""
+        self._counted: int | None = None
+        """The last answer, until its tokens are known."""
+        self._unclaimed: tuple[int, str] | None = None
+        """The last message in the user's name, until an event says that a person wrote it."""
+        self._turns: list[tuple[int | None, str]] = []
+        """Where each message of a person hangs, and its text."""
+        self._used = 0
+        self._talked = False
+
+    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+        for node in nodes:
+            if node is not None:
+                self._line(node)
+        if not self._talked:
+            raise HoldsNothing("It holds no conversation of Codex.")
+        meta = self._meta.node("payload") if self._meta is not None else Node({}, "")
+        return self._make.finish(
+            name=meta.text("id", ""),
+            cwd=self._cwd,
+            title=self._title,
+            created_at=meta.time("timestamp"),
+            leaf=self._make.last,
+        )
+
+    def _line(self, node: Node) -> None:
+        payload, at = node.node("payload"), node.time("timestamp")
+        match kind := node.text("type", ""):
+            case "session_meta" if self._meta is None:
+                self._meta = node
+                self._cwd = payload.text("cwd", "")
+                self._provider = payload.text("model_provider", "") or self._provider
+            case "turn_context":
+                self._cwd = self._cwd or payload.text("cwd", "")
+                self._use(payload.text("model", ""), at)
+            case "response_item":
+                self._item(payload, at)
+            case "compacted":
+                self._compaction(payload, at)
+            case "event_msg":
+                self._event(payload, at)
+            case "token_usage_record":
+                self._count(payload.node("usage"))
+                self._answer = None
+            case "session_meta" | "world_state":
+                pass
+            case _:
+                self._make.leave_out(f"“{kind[:40]}” line")
+
+    def _use(self, model: str, at: int) -> None:
+        """Let a model answer from here on; every turn says which one it has."""
+        if model and model != self._model:
+            self._answer = None
+            self._model = model
+            self._add(ModelChangeEntry(model=self._model_name, created_at=at))
+
+    def _item(self, item: Node, at: int) -> None:
+        kind = item.text("type", "")
+        if kind == "message":
+            self._message(item, at)
+        elif kind == "reasoning":
+            texts = [*item.nodes("summary"), *item.nodes("content")]
+            # What is encrypted can be read by nobody else, so only the words stay.
+            text = "\n\n".join(part.text("text", "") for part in texts if part.text("text", ""))
+            if text:
+                self._say(ReasoningPart(text=text, model=self._model_name), at)
+        elif kind in _CALLS:
+            self._call(item, item.text("name", ""), item.value.get(_CALLS[kind]), at)
+        elif kind == "local_shell_call":
+            self._call(item, "shell", item.node("action").value, at)
+        elif kind in _RESULTS:
+            self._result(item, at)
+        else:
+            self._make.leave_out(f"“{kind[:40]}” item")
+
+    @property
+    def _model_name(self) -> str:
+        return f"{self._provider}/{self._model}" if self._model else ""
+
+    def _message(self, item: Node, at: int) -> None:
+        role = item.text("role", "")
+        if role == "assistant":
+            for part in item.nodes("content"):
+                if text := part.text("text", ""):
+                    self._say(TextPart(text=text), at)
+        elif role == "user":
+            self._answer = None
+            parts = self._said(item)
+            if not parts:
+                return
+            text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+            entry = self._add(UserEntry(parts=parts, synthetic=_SYNTHETIC, created_at=at))
+            self._unclaimed = (entry, text)
+        else:
+            self._make.leave_out(f"message of “{role[:40]}”")
+
+    def _said(self, item: Node, key: str = "content") -> tuple[TextPart | ImagePart, ...]:
+        parts: list[TextPart | ImagePart] = []
+        for part in item.nodes(key):
+            match kind := part.text("type", ""):
+                case "input_text" | "output_text" | "text":
+                    parts.append(TextPart(text=part.text("text", "")))
+                case "input_image":
+                    head, separator, data = part.text("image_url", "").partition(";base64,")
+                    mime = head.removeprefix("data:")
+                    if not separator:
+                        self._make.leave_out("image that is not in the file")
+                    elif image := self._make.image(part, data, mime):
+                        parts.append(image)
+                case _:
+                    self._make.leave_out(f"“{kind[:40]}” part of a message")
+        return tuple(parts)
+
+    def _say(self, part: AssistantPart, at: int) -> None:
+        """Add a part to the answer that is being read, or begin one."""
+        known = self._make.entry(self._answer) if self._answer is not None else None
+        calls = isinstance(part, ToolCallPart)
+        if self._answer is not None and isinstance(known, AssistantEntry):
+            update = {"parts": (*known.parts, part), "finish": "tool_calls" if calls else known.finish}
+            self._make.replace(self._answer, known.model_copy(update=update))
+            return
+        entry = AssistantEntry(
+            parts=(part,), model=self._model_name, finish="tool_calls" if calls else "stop", created_at=at
+        )
+        self._answer = self._counted = self._add(entry)
+
+    def _call(self, item: Node, tool: str, arguments: object, at: int) -> None:
+        call_id = item.text("call_id", "") or item.text("id", "")
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments or {}, ensure_ascii=False)
+        elif item.text("type") == "custom_tool_call":
+            # A tool that takes plain text: other providers know only objects.
+            arguments = json.dumps({"input": arguments}, ensure_ascii=False)
+        call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
+        self._calls[call_id] = CallFacts(tool, *facts_of(call))
+        self._say(call, at)
+
+    def _result(self, item: Node, at: int) -> None:
+        self._answer = None
+        call_id = item.text("call_id", "")
+        call = self._calls.pop(call_id, CallFacts())
+        output, failed, images = self._output(item)
+        entry = ToolResultEntry(
+            call_id=call_id,
+            tool=call.tool,
+            status=ToolStatus.ERROR if failed else ToolStatus.COMPLETED,
+            output=output,
+            attachments=images,
+            title=call.title,
+            metadata=call.metadata,
+            created_at=at,
+        )
+        self._add(entry)
+
+    def _output(self, item: Node) -> tuple[str, bool, tuple[ImagePart, ...]]:
+        """Return a result's text, whether the tool failed, and images."""
+        output = item.value.get("output")
+        if isinstance(output, dict):
+            inner = item.node("output")
+            return inner.text("content", ""), inner.value.get("success") is False, ()
+        if isinstance(output, list):
+            parts = self._said(item, "output")
+            text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+            return text, False, tuple(part for part in parts if isinstance(part, ImagePart))
+        text = item.text("output", "")
+        try:
+            told = json.loads(text) if text.startswith('{"output":') else None
+        except ValueError:
+            told = None
+        if isinstance(told, dict) and isinstance(told.get("output"), str):
+            facts = told.get("metadata")
+            return told["output"], isinstance(facts, dict) and bool(facts.get("exit_code")), ()
+        return text, False, ()
+
+    def _event(self, event: Node, at: int) -> None:
+        match event.text("type", ""):
+            case "user_message":
+                self._claim(event.text("message", ""))
+            case "item_completed" if event.node("item").text("type", "") == "UserMessage":
+                self._claim("\n".join(part.text("text", "") for part in event.node("item").nodes("content")))
+            case "token_count":
+                if event.has("info"):
+                    self._count(event.node("info").node("last_token_usage"))
+                self._answer = None
+            case "turn_aborted":
+                self._interrupted()
+            case "task_complete" if event.has("error"):
+                self._failed(event.node("error").text("message", ""), at)
+            case "error":
+                self._failed(event.text("message", ""), at)
+            case "thread_rolled_back":
+                self._roll_back(int(event.number("num_turns")))
+            case "thread_name_updated":
+                self._title = event.text("thread_name", "") or self._title
+            case _:
+                pass  # what the screen was told of items that are lines of their own
+
+    def _claim(self, text: str) -> None:
+        """Let the last message be one that a person wrote."""
+        if self._unclaimed is None or text.strip() not in self._unclaimed[1]:
+            return
+        entry_id, said = self._unclaimed
+        self._unclaimed = None
+        entry = self._make.entry(entry_id)
+        self._turns.append((entry.parent_id, said))
+        self._make.replace(entry_id, entry.model_copy(update={"synthetic": None}))
+
+    def _count(self, usage: Node) -> None:
+        """Set the tokens of the last answer; Codex counts what was cached as sent, too."""
+        total = int(usage.number("input_tokens"))
+        if self._counted is None or not total:
+            return
+        cached, written = int(usage.number("cached_input_tokens")), int(usage.number("cache_write_input_tokens"))
+        tokens = Usage(
+            input=max(0, total - cached - written),
+            output=int(usage.number("output_tokens")),
+            cache_read=cached,
+            cache_write=written,
+            reasoning=int(usage.number("reasoning_output_tokens")),
+        )
+        self._used = tokens.total
+        self._make.replace(self._counted, self._make.entry(self._counted).model_copy(update={"usage": tokens}))
+        self._counted = None
+
+    def _interrupted(self) -> None:
+        if self._answer is not None:
+            entry = self._make.entry(self._answer)
+            self._make.replace(self._answer, entry.model_copy(update={"finish": "interrupted", "interrupted": True}))
+        self._answer = None
+
+    def _failed(self, why: str, at: int) -> None:
+        self._answer = None
+        self._add(AssistantEntry(parts=(), model=self._model_name, finish="error", error=why or None, created_at=at))
+
+    def _roll_back(self, turns: int) -> None:
+        """Go on before the last turns: what follows is a branch."""
+        self._answer = self._counted = self._unclaimed = None
+        if 0 < turns <= len(self._turns):
+            self._make.pass_over(None, self._turns[-turns][0])
+            del self._turns[-turns:]
+
+    def _compaction(self, payload: Node, at: int) -> None:
+        self._answer = self._counted = None
+        kept = [self._text_of(item) for item in payload.nodes("replacement_history") if item.text("role", "") == "user"]
+        persons = {text for _place, text in self._turns}
+        entry = CompactionEntry(
+            summary=payload.text("message", "") or "\n\n".join(text for text in kept if text),
+            first_kept_id=None,
+            tokens_before=self._used,
+            tokens_after=0,
+            trigger="threshold",
+            details=SummaryDetails(user_messages=tuple(text for text in kept if text in persons)),
+            created_at=at,
+        )
+        self._add(entry)
+
+    @staticmethod
+    def _text_of(item: Node) -> str:
+        return "\n".join(part.text("text", "") for part in item.nodes("content"))
+
+    def _add(self, entry: AssistantEntry | CompactionEntry | ModelChangeEntry | ToolResultEntry | UserEntry) -> int:
+        self._talked = self._talked or not isinstance(entry, ModelChangeEntry)
+        return self._make.add(entry, self._make.last)
