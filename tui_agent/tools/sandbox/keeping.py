@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from tui_agent.safe_text import one_line
 from tui_agent.tools.sandbox.layer import Change, Kind
 from tui_agent.tools.sandbox.survey import CACHE_TAG, is_output_name, is_product, is_protected, is_repository
 from tui_agent.tools.sandbox.view import Holes, View, Writes
@@ -142,4 +143,5 @@ def names_of(changes: Sequence[Change], most: int = 5) -> str:
     """Return some of the paths that changed, for a sentence."""
     files = [change.path for change in changes if not change.directory] or [change.path for change in changes]
     more = f" and {len(files) - most} more" if len(files) > most else ""
-    return ", ".join(files[:most]) + more
+    # A name is whatever a command called it: it may not go on as a line of ours.
+    return ", ".join(one_line(name) for name in files[:most]) + more
