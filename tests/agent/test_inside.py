@@ -34,6 +34,13 @@ def link(path: Path, target: Path) -> Path:
     return path
 
 
+def test_instructions_that_lead_to_a_secret_of_the_project_are_left_out(tmp_path: Path) -> None:
+    link(tmp_path / "project/AGENTS.md", write(tmp_path / "project/.env", CANARY))
+    loaded = knowledge(tmp_path)
+    assert loaded.instructions == ()
+    assert loaded.take_problems() == "AGENTS.md: left out, as it leads to .env, which usually holds secrets."
+
+
 def test_instructions_that_lead_to_a_key_are_left_out_and_the_user_is_told_once(tmp_path: Path, key: Path) -> None:
     link(tmp_path / "project/AGENTS.md", key)
     loaded = knowledge(tmp_path)

@@ -105,6 +105,15 @@ async def test_without_a_sandbox_a_command_that_became_another_meanwhile_does_no
     assert "secret" not in result.output
 
 
+async def test_a_link_that_nobody_may_read_ends_the_call_and_not_the_run(tmp_path: Path) -> None:
+    client = ScriptedClient([command("cat /proc/1/root/no-such-file"), Reply("Ok.")])
+    harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState(None, reason="none")))
+    await harness.say("go")
+    (result,) = results(harness)
+    assert result.status is not ToolStatus.COMPLETED
+    assert len(client.requests) == 2
+
+
 @works
 @pytest.mark.parametrize(("mode", "kept"), [("plan", "x = 1\n"), ("build", "x = 1\n"), ("auto-edit", "x = 2\n")])
 async def test_any_command_runs_unasked_and_changes_what_its_mode_lets_it(tmp_path: Path, mode: str, kept: str) -> None:

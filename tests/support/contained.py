@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_agent.tools.environment import command_environment
-from tui_agent.tools.sandbox import AllowHost, Launch, Outcome, Sandbox, SandboxState, View, find_sandbox
+from tui_agent.tools.sandbox import AllowHost, Launch, Outcome, Sandbox, SandboxState, View
 from tui_agent.tools.settings import SandboxSettings
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -51,7 +51,8 @@ class Contained:
             private=(self.home / ".config/tui-agent", self.home / ".local/share/tui-agent"),
             cache=self.home / ".cache/tui-agent/commands",
             home=self.home,
-            find=find_sandbox if state is None else lambda: state,
+            project=self.root,
+            find=None if state is None else lambda: state,
         )
 
     def file(self, name: str, content: str | bytes = "", *, at: Path | None = None) -> Path:

@@ -106,3 +106,10 @@ class TestWhatACommandIsTold:
         for command in ("echo hi", "false"):
             result = await space.call(BashTool(), command=command)
             assert "sandbox.env" not in result.output
+
+
+def test_programs_are_told_not_to_look_for_newer_versions_of_themselves() -> None:
+    """A build that needs no network would ask about a host for it."""
+    environment = command_environment({"PATH": "/usr/bin"})
+    assert environment["npm_config_update_notifier"] == "false"
+    assert environment["PIP_DISABLE_PIP_VERSION_CHECK"] == "1"

@@ -30,7 +30,7 @@ def refusing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refusing:
             f'exec {real} "$@"\n'
         )
         program.chmod(0o755)
-        monkeypatch.setattr(finding_module, "bubblewraps", lambda: iter([str(program)]))
+        monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(program)]))
         find_sandbox.cache_clear()
         return program
 

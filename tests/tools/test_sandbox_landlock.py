@@ -102,7 +102,7 @@ def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[P
     program = tmp_path / "bwrap"
     program.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     program.chmod(0o755)
-    monkeypatch.setattr(finding_module, "bubblewraps", lambda: iter([str(program)]))
+    monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(program)]))
     find_sandbox.cache_clear()
     yield program
     find_sandbox.cache_clear()

@@ -1,7 +1,7 @@
 """The gate every call goes through: asks the rules and the mode, and the user where those say so."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.permissions.opening import holes_of, needs_inside, needs_of_holes
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
+from tui_agent.tools.errors import ToolError
 from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.sandbox.view import EVERY_HOST, Holes, View
 
@@ -228,17 +229,23 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
     Raises:
         ToolError: the call cannot work, so there is nothing to ask.
     """
-    found: list[PermissionNeed] = []
+    try:
+        return tuple(_needs_of(tool, arguments, context))
+    except OSError as error:
+        # Where a link may not be read (/proc/1/root) nobody can tell what the call is about.
+        raise ToolError(f"{error.filename} can't be looked at ({error.strerror}); nothing was done.") from error
+
+
+def _needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> Iterator[PermissionNeed]:
     for need in tool.needs(arguments, context):
         if need.permission is Permission.BASH and need.detail_kind == "command":
             from tui_agent.tools.shell.needs import command_needs
 
             parts = command_needs(need.pattern, context.cwd, context.project)
             sandbox = context.sandbox if need.sandboxed else None
-            found += parts if sandbox is None else needs_inside(parts, sandbox, context.project)
+            yield from parts if sandbox is None else needs_inside(parts, sandbox, context.project)
         else:
-            found.append(need)
-    return tuple(found)
+            yield need
 
 
 def _denied(rule: Rule) -> str:

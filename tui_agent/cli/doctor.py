@@ -210,7 +210,7 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
 
 def _sandbox(config: Config) -> Iterator[Finding]:
     """Say what holds commands back and what they see, or that nothing does."""
-    sandbox = Sandbox(config.sandbox)
+    sandbox = Sandbox(config.sandbox, project=Path.cwd())
     state = sandbox.state
     match state.kind:
         case None:

@@ -346,7 +346,7 @@ class Wiring:
         """Return what the settings say now to the agent with these ports."""
         config, sandbox = self.loaded.config, ports.sandbox
         if sandbox is None or sandbox.settings != config.sandbox:
-            sandbox = self.sandbox()
+            sandbox = self.sandbox(ports.project)
         return Adjustable(
             settings=config.context,
             retry=RetryPolicy.of(config.retry),
@@ -387,10 +387,10 @@ class Wiring:
 
         return Keeping(store.put_blob, store.blob, trim, own)
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, project: Path) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""
         private = (config_dir(), data_dir(), log_dir())
-        return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands")
+        return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands", project=project)
 
     def default_model(self) -> str:
         """Return the model of a new session, "" when there is none."""

@@ -32,6 +32,10 @@ _NONINTERACTIVE = {
     "SSH_ASKPASS_REQUIRE": "never",
     "GH_PROMPT_DISABLED": "1",
     "DEBIAN_FRONTEND": "noninteractive",
+    # A look for a newer version is a host that somebody is asked about, for a build that needs none.
+    "NO_UPDATE_NOTIFIER": "1",
+    "npm_config_update_notifier": "false",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     # A pipe makes Python hold back its output; without this an error comes before what led to it.
     "PYTHONUNBUFFERED": "1",
 }

@@ -61,7 +61,7 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     Raises:
         NoRipgrepError: no ripgrep runs here.
     """
-    binary = await _binary()
+    binary = await _binary(directory)
     process = await asyncio.create_subprocess_exec(
         binary, *COMMON, *arguments, cwd=directory, env=bare_environment(),
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -100,18 +100,18 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
     return kept
 
 
-async def _binary() -> str:
-    for candidate in _candidates():
+async def _binary(directory: Path) -> str:
+    for candidate in _candidates(directory):
         if await _works(candidate):
             return candidate
     raise NoRipgrepError
 
 
-@lru_cache(maxsize=1)
-def _candidates() -> tuple[str, ...]:
-    """Return the binary that the ``ripgrep`` package puts beside this Python, then what the PATH has."""
+@lru_cache(maxsize=64)
+def _candidates(directory: Path) -> tuple[str, ...]:
+    """Return the binary that the ``ripgrep`` package puts beside this Python, then what the PATH has outside."""
     scripts = sysconfig.get_path("scripts")
-    found = (find_program("rg", environ={"PATH": scripts}), find_program("rg"))
+    found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
     return tuple(dict.fromkeys(path for path in found if path))
 
 

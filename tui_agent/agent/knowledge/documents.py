@@ -9,7 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tui_agent.inside import OutsideError, read_file, read_inside
+from tui_agent.inside import OutsideError, is_inside, read_file, read_inside
+from tui_agent.tools.sensitive import is_sensitive
 
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""
@@ -119,6 +120,10 @@ class FileCache:
 
     def _open(self, path: Path, limit: int) -> tuple[bytes, os.stat_result]:
         if self._project is not None and path.is_relative_to(self._project):
+            real = os.path.realpath(path)
+            if is_sensitive(real) and is_inside(self._project, path):
+                name = os.path.basename(real)  # noqa: PTH119 - a text
+                raise LeftOutError(f"left out, as it leads to {name}, which usually holds secrets")
             return read_inside(self._project, path, limit)
         return read_file(path, limit)
 

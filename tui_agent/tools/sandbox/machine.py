@@ -5,6 +5,7 @@ parts, because the directory of many holds its credentials too.
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ _PREFIX = (
     "pyvenv.cfg", "condabin", "conda-meta", "envs", "pkgs", "x86_64-conda-linux-gnu", "aarch64-conda-linux-gnu",
 )  # fmt: skip
 """What an installation of programs consists of, where nothing more is known of it than its ``bin``."""
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*t?")
 
 _WHOLE = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT",
@@ -172,12 +175,17 @@ def look_at_machine(environ: Mapping[str, str], home: Path, holds_secret: Callab
 
 
 def base_of_environment(folder: Path) -> Iterator[Path]:
-    """Yield the installation that a virtual environment takes its Python from, in parts."""
+    """Yield the installation that a virtual environment takes its Python from, in parts.
+
+    The environment may be the project's, and its link lead anywhere: what has no Python in it is no installation.
+    """
     try:
         program = (folder / "bin" / "python").resolve(strict=True)
+        libraries = any(program.parent.parent.glob("lib*/python*/os.py"))
     except (OSError, RuntimeError):
         return
-    yield from _parts_of(program.parent)
+    if libraries and program.parent.name == "bin" and _PYTHON.fullmatch(program.name) and os.access(program, os.X_OK):
+        yield from _parts_of(program.parent)
 
 
 def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, Toolchain]]:

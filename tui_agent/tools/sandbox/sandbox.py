@@ -17,7 +17,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from tui_agent.own_programs import find_program
@@ -130,7 +130,10 @@ async def _readable(descriptor: int) -> None:
 
 
 class Sandbox:
-    """The sandbox of one session. ``private`` are directories of this program that commands have no business in."""
+    """The sandbox of one session.
+
+    ``private`` are directories of this program that commands have no business in; no program of ``project`` is used.
+    """
 
     def __init__(
         self,
@@ -139,14 +142,16 @@ class Sandbox:
         cache: Path | None = None,
         *,
         home: Path | None = None,
-        find: Callable[[], SandboxState] = find_sandbox,
+        project: Path | None = None,
+        find: Callable[[], SandboxState] | None = None,
     ) -> None:
         self.settings = settings
+        self._outside = project
         self.proxy_reaches: Callable[[str], bool] | None = None
         self._private = tuple(path.resolve() for path in private)
         self._cache = cache
         self._home = home or Path.home()
-        self._find = find
+        self._find = find or partial(find_sandbox, project)
         self._told = False
         self._surveys: dict[Path, Survey] = {}
         self._machine: tuple[Mapping[str, str], Machine] | None = None
@@ -596,7 +601,7 @@ class Sandbox:
             self._network_lock = asyncio.Lock()
         async with self._network_lock:
             if self._network is None:
-                self._network = await _Network.made(self.state, self.proxy_reaches)
+                self._network = await _Network.made(self.state, self.proxy_reaches, self._outside)
         return self._network if self._network.own is not None or sys.platform == "darwin" else None
 
 
@@ -609,7 +614,7 @@ class _Network:
     own: OwnNetwork | None = None
 
     @classmethod
-    async def made(cls, state: SandboxState, reaches: Callable[[str], bool] | None) -> "_Network":
+    async def made(cls, state: SandboxState, reaches: Callable[[str], bool] | None, outside: Path | None) -> "_Network":
         network = cls(Proxy(reaches=reaches), asyncio.get_running_loop())
         if state.kind == "sandbox-exec":
             import socket
@@ -620,7 +625,7 @@ class _Network:
             await network.proxy.serve(listener)
             return network
         form = state.form or Form(state.program)
-        joining = find_program("nsenter")
+        joining = find_program("nsenter", outside)
         if joining is None:
             return network
         users = ("--unshare-user",) if form.users else ()

@@ -40,6 +40,9 @@ OUTPUT_NAMES = frozenset({
 })  # fmt: skip
 """Files that programs make again, by their ends and names in lower case."""
 
+CACHE_TAG = "CACHEDIR.TAG"
+"""The file by which an ignored directory says that everything in it is made again."""
+
 _PRODUCT_MAGIC = (
     b"\x7fELF", b"!<arch>\n", b"!<thin>\n", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe",
     b"\x00asm", b"BC\xc0\xde", b"MZ\x90\x00", b"\x1bLua",
@@ -99,12 +102,12 @@ class Survey:
     """Python's virtual environments."""
     too_large: bool = False
     looked_at: tuple[tuple[str, int], ...] = field(default=(), repr=False)
-    """Every directory, and every file whose content counted, with when it last changed."""
+    """Every directory, and every file whose content counted, with when it last changed; nobody can set that back."""
 
     def holds(self) -> bool:
         """Whether nothing was added or taken away since."""
         try:
-            return all(os.stat(name).st_mtime_ns == modified for name, modified in self.looked_at)  # noqa: PTH116 - a thousand of them for every command
+            return all(os.stat(name).st_ctime_ns == modified for name, modified in self.looked_at)  # noqa: PTH116 - a thousand of them for every command
         except OSError:
             return False
 
@@ -155,7 +158,7 @@ class _Found:
         if self._count > MAX_ENTRIES:
             return
         try:
-            modified = os.stat(directory).st_mtime_ns  # noqa: PTH116 - called for every directory of a project
+            modified = os.stat(directory).st_ctime_ns  # noqa: PTH116 - called for every directory of a project
             with os.scandir(directory) as scanned:
                 rows = list(scanned)
         except OSError:
@@ -166,7 +169,7 @@ class _Found:
         if {"HEAD", "objects", "refs"} <= names:
             self.repositories.append(Path(directory))
             return
-        if not depth_in_output and "CACHEDIR.TAG" in names and _is_tagged(directory):
+        if not depth_in_output and CACHE_TAG in names and self._is_cache(directory, rules):
             self.outputs.append(Path(directory))
             depth_in_output = 1
         if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != str(self._root):
@@ -174,6 +177,10 @@ class _Found:
         if "pyvenv.cfg" in names:
             self.environments.append(Path(directory))
         self._entries(rows, rules, depth_in_output)
+
+    def _is_cache(self, directory: str, rules: IgnoreRules) -> bool:
+        """Whether a directory is a cache by its tag: one that git has is not, whoever wrote the tag."""
+        return directory != str(self._root) and rules.ignored(directory, directory=True) and _is_tagged(directory)
 
     def _entries(self, rows: Iterable["os.DirEntry[str]"], rules: IgnoreRules, depth_in_output: int) -> None:
         for row in rows:
@@ -212,7 +219,7 @@ class _Found:
 
     def _note(self, row: "os.DirEntry[str]") -> None:
         """Remember a file whose content counts: another one makes another survey."""
-        self._looked_at.append((row.path, row.stat(follow_symlinks=False).st_mtime_ns))
+        self._looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 
 _TELLING = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".properties", ".tfvars", ".tfstate", ".xml",
@@ -228,7 +235,7 @@ def _may_tell(name: str) -> bool:
 def _is_tagged(directory: str) -> bool:
     """Whether a directory says by the standard's file that it is a cache (https://bford.info/cachedir/)."""
     try:
-        with open(os.path.join(directory, "CACHEDIR.TAG"), "rb") as file:  # noqa: PTH118, PTH123 - asked for every directory
+        with open(os.path.join(directory, CACHE_TAG), "rb") as file:  # noqa: PTH118, PTH123 - asked for every directory
             return file.read(43) == b"Signature: 8a477f597d28d172789f06886806bc55"
     except OSError:
         return False
@@ -244,14 +251,22 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
             return
         directory = (link.parent / link.read_text().removeprefix("gitdir:").strip()).resolve()
         if (directory / "gitdir").is_file():
-            if Path((directory / "gitdir").read_text().strip()).resolve() == link.resolve():
-                yield (directory / (directory / "commondir").read_text().strip()).resolve()
-        elif {"HEAD", "objects", "refs"} <= {row.name for row in directory.iterdir()}:
+            # A command can write both ends in the project. Git keeps a worktree's only in the repository itself, so
+            # what is shown is never more than a repository that has written this link down.
+            common = directory.parent.parent
+            known = directory.parent.name == "worktrees" and _is_repository_directory(common)
+            if known and Path((directory / "gitdir").read_text().strip()).resolve() == link.resolve():
+                yield common
+        elif _is_repository_directory(directory):
             worktree = _worktree_of(directory)
             if worktree is not None and worktree.resolve() == link.parent.resolve():
                 yield directory
     except (OSError, UnicodeDecodeError, ValueError, RuntimeError):
         return
+
+
+def _is_repository_directory(directory: Path) -> bool:
+    return {"HEAD", "objects", "refs"} <= {row.name for row in directory.iterdir()}
 
 
 def _worktree_of(directory: Path) -> Path | None:
