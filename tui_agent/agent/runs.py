@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.checkpoints.rewind import FileRewind
-from tui_agent.agent.events import EntryAppended, Notice, QueueChanged, RunEnded
+from tui_agent.agent.events import AgentEvent, EntryAppended, Notice, QueueChanged, RunEnded, ToolCallProgress
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.shell import INTERRUPTED, run_shell
 from tui_agent.context.pruning import Moment
@@ -25,6 +25,8 @@ class Runs:
         self._task: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[Outcome] | None = None
         self._shells: set[asyncio.Task[ShellEntry]] = set()
+        self._is_ready = True
+        loop.channel.subscribe(self._hear)
 
     @property
     def running(self) -> bool:
@@ -60,11 +62,18 @@ class Runs:
         tools.limits = OutputLimits(
             truncation.lines, truncation.bytes, truncation.line_chars, truncation.tokens(limits.window)
         )
-        self._files.get_ready()
-        if ports.sandbox is not None:
-            ports.sandbox.get_ready(ports.project, ports.environment)
+        self._is_ready = False
         self._task = asyncio.get_running_loop().create_task(self._loop.run())
         self._task.add_done_callback(self._announce_end)
+
+    def _hear(self, event: AgentEvent) -> None:
+        """Look through the project while the model writes its first call; an answer without one has no use for it."""
+        if isinstance(event, ToolCallProgress) and not self._is_ready:
+            self._is_ready = True
+            ports = self._loop.ports
+            self._files.get_ready()
+            if ports.sandbox is not None:
+                ports.sandbox.get_ready(ports.project, ports.environment)
 
     def interrupt(self) -> None:
         """Stop everything where it is."""
