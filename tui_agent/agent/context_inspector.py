@@ -18,8 +18,6 @@ from tui_agent.context.templates import Templates
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 from tui_agent.session.session import Session
 
-_CHANGES_THE_PAST = frozenset({"compaction", "prune", "context_edit", "model_change", "system"})
-
 
 class ContextInspector:
     """Looks at the context of one session."""
@@ -135,7 +133,7 @@ class ContextInspector:
 def _before_last_answer(path: Sequence[Entry]) -> Sequence[Entry] | None:
     """Return the path the last answer was made from; None when what came after it changed the past."""
     for place in range(len(path) - 1, -1, -1):
-        if path[place].kind in _CHANGES_THE_PAST:
+        if path[place].breaks_prefix:
             return None
         if isinstance(path[place], AssistantEntry):
             return path[:place]

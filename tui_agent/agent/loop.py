@@ -27,7 +27,6 @@ from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
-from tui_agent.context.view import is_message
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.session.errors import StoreError
@@ -220,7 +219,7 @@ class Loop:
 
     def _is_paused(self) -> bool:
         """Whether the provider wants to go on with the newest answer: nothing may be said in between."""
-        newest = next((e for e in reversed(self.session.active_path()) if is_message(e)), None)
+        newest = next((e for e in reversed(self.session.active_path()) if e.is_sent), None)
         return isinstance(newest, AssistantEntry) and newest.finish == "pause" and not newest.tool_calls
 
     def _is_cut_off(self) -> bool:

@@ -9,7 +9,7 @@ from tui_agent.context.files import file_operations
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import SummaryTask
 from tui_agent.context.summary_tasks import blocks_of
-from tui_agent.context.view import MESSAGE_KINDS, ContextView, is_message, resolve
+from tui_agent.context.view import ContextView, resolve
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -17,9 +17,12 @@ from tui_agent.session.entries import (
     SummaryDetails,
     UserEntry,
     UserPart,
+    kinds,
 )
 from tui_agent.session.records import Outlines, Parting
 
+_MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
+_UNSURE = kinds(lambda kind: kind.is_message is None)
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
 _LEAST_BLOCK = 200
@@ -80,10 +83,10 @@ def plan_merge(parting: Parting, load: Load) -> MovePlan | None:
 
 def holds_message(entries: Outlines, load: Load) -> bool:
     """Whether the model is shown any of some entries; ``load`` is asked only where the kind leaves that open."""
-    if not MESSAGE_KINDS.isdisjoint(entries.kinds):
+    if not _MESSAGES.isdisjoint(entries.kinds):
         return True
-    unsure = entries.of_kind("shell")
-    return any(map(is_message, load(unsure))) if unsure else False
+    unsure = [entry_id for kind in _UNSURE for entry_id in entries.of_kind(kind)]
+    return any(entry.is_sent for entry in load(unsure)) if unsure else False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tui_agent.context.estimate import VIEW_CHANGING, Asked, Estimate, appended_tokens, estimate_path
+from tui_agent.context.estimate import Asked, Estimate, appended_tokens, estimate_path
 from tui_agent.context.reports import Report, is_plausible, is_stale, is_suspect, judge
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
@@ -205,7 +205,7 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
     """
     for at in range(len(path) - 1, start - 1, -1):
         entry = path[at]
-        if entry.kind in VIEW_CHANGING:
+        if entry.breaks_prefix:
             return None
         if isinstance(entry, AssistantEntry) and entry.model == model and _tells_size(path, at):
             return at

@@ -20,7 +20,7 @@ from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_cut,
 from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import ContextView, EntryState, is_message, resolve
+from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -191,7 +191,7 @@ def _moved(
         moved,
         keep_recent=keep_recent,
         prunes=(*plan.prunes, *([prune] if prune else [])),
-        unsummarised=(*plan.unsummarised, *(entry for entry in newly if is_message(entry))),
+        unsummarised=(*plan.unsummarised, *(entry for entry in newly if entry.is_sent)),
     )
 
 
@@ -254,7 +254,7 @@ def _said_since(path: Sequence[Entry], compaction: CompactionEntry) -> bool:
     for entry in reversed(path):
         if entry.id == compaction.id and entry.kind == "compaction":
             return False
-        if is_message(entry):
+        if entry.is_sent:
             return True
     return True
 
@@ -285,7 +285,7 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
     # Whether the turn is split is decided at the cut itself; only then do invisible entries move to the kept side.
     turn = turn_start(plan.view, shown, cut)
     start = cut
-    while start > 0 and not is_message(entries[start - 1]):
+    while start > 0 and not entries[start - 1].is_sent:
         start -= 1
     earlier = plan.previous.details if plan.previous is not None else None
     return replace(

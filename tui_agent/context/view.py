@@ -19,15 +19,10 @@ from tui_agent.session.entries import (
     ModelChangeEntry,
     PinnedText,
     PruneEntry,
-    ShellEntry,
     SystemEntry,
     ToolCallPart,
     ToolResultEntry,
 )
-
-MESSAGE_KINDS = frozenset({"user", "assistant", "tool_result", "branch_summary", "compaction"})
-"""Kinds of entries that are shown to the model; of ``shell`` entries those that are not excluded are, too."""
-_HEAD_KINDS = frozenset({"system", "model_change", "mode_change"})
 
 
 class EntryState(StrEnum):
@@ -132,13 +127,6 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                 pass
 
 
-def is_message(entry: Entry) -> bool:
-    """Whether entries of this kind are shown to the model at all."""
-    if isinstance(entry, ShellEntry):
-        return not entry.excluded
-    return entry.kind in MESSAGE_KINDS
-
-
 def _kept(path: Sequence[Entry], at: int) -> Sequence[Entry]:
     compaction = path[at]
     first = compaction.first_kept_id if isinstance(compaction, CompactionEntry) else None
@@ -153,7 +141,7 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
-        if entry.kind not in _HEAD_KINDS:
+        if not entry.sets_state:
             continue
         match entry:
             case SystemEntry():
