@@ -45,6 +45,7 @@ from tui_agent.context.view import resolve
 from tui_agent.context.weights import CountEntry
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.session import Session
+from tui_agent.tools.registry import tool_traits
 
 _SHORTEST = "…"
 """The shortest summary there is."""
@@ -107,6 +108,7 @@ class Compactor:
         """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
         path = self._session.active_path()
         options = PlanOptions(
+            tool_traits(),
             trigger=order.trigger,
             instructions=order.focus,
             count=self._count(order.model),

@@ -43,6 +43,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.session import Session
+from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import Compactor, Order, Outcome
@@ -326,6 +327,7 @@ class ContextKeeper:
         rules = PruneRules(
             settings.prune,
             size.budget,
+            tool_traits(),
             pressure=under_pressure(settings.prune, size),
             minimum=1 if moment.asked else None,
             count=counter.entry,

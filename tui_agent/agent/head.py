@@ -123,7 +123,7 @@ class Head:
             sections=knowledge.sections(
                 ports.directory.limits(model).window,
                 ports.directory.counter(model).text,
-                subagents=any(tool.name == "task" for tool in tools),
+                subagents=any(tool.traits.starts_agents for tool in tools),
             ),
         )
 

@@ -29,6 +29,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import BranchSummaryEntry, Entry
 from tui_agent.session.session import Session
+from tui_agent.tools.registry import tool_traits
 
 
 class NavigationError(UserFacingError):
@@ -213,6 +214,7 @@ class Navigator:
             await self._left(move),
             settings,
             BranchBudget(max(500, limits.room(1_000)), size.budget, directory.counter(model).text),
+            tool_traits(),
             focus=focus,
         )
         return plan, model, limits

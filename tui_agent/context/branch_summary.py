@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tui_agent.context.carried import Budgets, CountText, carry, fit
+from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.compaction import fit_summary
 from tui_agent.context.files import file_operations
 from tui_agent.context.settings import ContextSettings
@@ -20,6 +20,7 @@ from tui_agent.session.entries import (
     kinds,
 )
 from tui_agent.session.records import Outlines, Parting
+from tui_agent.session.tool_traits import TraitsByName
 
 _MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
 _UNSURE = kinds(lambda kind: kind.is_message is None)
@@ -98,6 +99,7 @@ class BranchSummaryPlan:
     blocks: tuple[str, ...]
     settings: ContextSettings
     budget: int
+    tools: TraitsByName
     omitted: int = 0
     focus: str = ""
 
@@ -116,7 +118,13 @@ class BranchBudget:
 
 
 def plan_branch_summary(
-    move: MovePlan, entries: Sequence[Entry], settings: ContextSettings, budget: BranchBudget, *, focus: str = ""
+    move: MovePlan,
+    entries: Sequence[Entry],
+    settings: ContextSettings,
+    budget: BranchBudget,
+    tools: TraitsByName,
+    *,
+    focus: str = "",
 ) -> BranchSummaryPlan | None:
     """Return what to summarise of the branch that is left, None when it holds no message.
 
@@ -133,6 +141,7 @@ def plan_branch_summary(
         blocks=tuple(chosen[index] for index in sorted(chosen)),
         settings=settings,
         budget=budget.history,
+        tools=tools,
         omitted=len(blocks) - len(chosen),
         focus=focus,
     )
@@ -144,7 +153,8 @@ def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText
     text = fit_summary(summary, max(settings.summary_tokens(plan.budget), 64), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
     budgets = replace(budgets, anchors=budgets.anchors // 2)
-    details = carry(plan.entries, file_operations(plan.entries), SummaryDetails(), budgets, count, text)
+    told = Summarised(plan.entries, file_operations(plan.entries, plan.tools), plan.tools)
+    details = carry(told, SummaryDetails(), budgets, count, text)
     details = details.model_copy(update={"user_messages": (), "remembered": ()})
     return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
 

@@ -14,7 +14,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.tools.jobs import JobState
-from tui_agent.tools.todo import current_todos
+from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 SHOWN_FILES = 12
@@ -134,10 +134,10 @@ def _text(header: EntryHeader | Entry) -> str:
 def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
     """Return what a path says of to-dos and files; ``jobs`` are those of the agent, ended ones among them."""
     todos = current_todos(path)
-    newest = (entry.id for entry in reversed(path) if isinstance(entry, ToolResultEntry) and entry.tool == "todo")
+    lists = (entry for entry in reversed(path) if isinstance(entry, ToolResultEntry) and entry.tool == TodoTool.name)
     return PanelFacts(
         todos=tuple((str(todo.status), todo.content) for todo in todos),
-        todo_entry=next(newest, None),
+        todo_entry=next((entry.id for entry in lists), None),
         files=_files(path),
         jobs=running(jobs),
     )
