@@ -30,6 +30,7 @@ from tui_agent.session.entries import (
     SummaryDetails,
     ToolResultEntry,
 )
+from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
@@ -251,12 +252,8 @@ def fit_summary(summary: str, budget: int, count: CountText) -> str:
 
 
 def _said_since(path: Sequence[Entry], compaction: CompactionEntry) -> bool:
-    for entry in reversed(path):
-        if entry.id == compaction.id and entry.kind == "compaction":
-            return False
-        if entry.is_sent:
-            return True
-    return True
+    last = newest_sent(path)
+    return last is None or last.id != compaction.id
 
 
 def _uncut(view: ContextView, settings: ContextSettings, size: ContextSize, tools: TraitsByName) -> CompactionPlan:

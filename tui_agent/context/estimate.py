@@ -19,6 +19,7 @@ from tui_agent.session.entries import (
     ReasoningPart,
     ToolResultEntry,
 )
+from tui_agent.session.path_queries import place_of_newest
 
 _STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
 
@@ -180,11 +181,11 @@ def _estimate(path: Sequence[Entry], sizes: tuple[int, int, int], cut: int | Non
 def _cut(path: Sequence[Entry]) -> int | None:
     """Return where the newest answer stands; None when a compaction follows it: results may still reach over it."""
     newest = _newest_answer(path)
-    compaction = next((at for at in range(len(path) - 1, -1, -1) if path[at].kind == "compaction"), None)
+    compaction = place_of_newest(path, CompactionEntry)
     if compaction is not None and (newest is None or newest < compaction):
         return None
     return newest or 0
 
 
 def _newest_answer(path: Sequence[Entry]) -> int | None:
-    return next((at for at in range(len(path) - 1, -1, -1) if path[at].kind == "assistant"), None)
+    return place_of_newest(path, AssistantEntry)

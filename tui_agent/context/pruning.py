@@ -26,6 +26,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.path_queries import newest
 from tui_agent.session.tool_traits import TraitsByName
 
 LEAST_OUTPUT = 2 * PLACEHOLDER_TOKENS
@@ -310,8 +311,8 @@ def plan_image_prune(
 
 def newest_seen(entries: Sequence[Entry]) -> int:
     """Return the id up to which a model has seen the entries: that of its newest answer, 0 without one."""
-    answers = (entry.id for entry in reversed(entries) if isinstance(entry, AssistantEntry) and not entry.error)
-    return next(answers, 0)
+    answer = newest(entries, AssistantEntry, where=lambda entry: not entry.error)
+    return 0 if answer is None else answer.id
 
 
 def _images(entry: Entry, view: ContextView) -> Sequence[ImagePart]:

@@ -23,6 +23,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
 )
+from tui_agent.session.path_queries import newest, place_of_newest
 
 
 class EntryState(StrEnum):
@@ -87,7 +88,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
     A result answers the first open call of its id in the assistant entry before it, up to the next assistant
     entry: a request was sent in between, and what it showed as interrupted stays so.
     """
-    at = next((i for i in range(len(path) - 1, -1, -1) if path[i].kind == "compaction"), None)
+    at = place_of_newest(path, CompactionEntry)
     compaction = None if at is None else path[at]
     entries = tuple(path) if at is None else (*_kept(path, at), *path[at + 1 :])
     compaction = compaction if isinstance(compaction, CompactionEntry) else None
@@ -101,7 +102,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         system=system,
         model=model,
         mode=mode,
-        effort=_effort(path),
+        effort=newest(path, EffortChangeEntry),
         compaction=compaction,
         entries=entries,
         states=edits.states,
@@ -153,11 +154,6 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
             case _:
                 pass
     return None, model, mode
-
-
-def _effort(path: Sequence[Entry]) -> EffortChangeEntry | None:
-    """Return the last change of the effort on the path, None when there is none."""
-    return next((entry for entry in reversed(path) if isinstance(entry, EffortChangeEntry)), None)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     kinds,
 )
+from tui_agent.session.path_queries import newest
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.tools.jobs import JobState
@@ -134,10 +135,10 @@ def _text(header: EntryHeader | Entry) -> str:
 def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
     """Return what a path says of to-dos and files; ``jobs`` are those of the agent, ended ones among them."""
     todos = current_todos(path)
-    lists = (entry for entry in reversed(path) if isinstance(entry, ToolResultEntry) and entry.tool == TodoTool.name)
+    newest_list = newest(path, ToolResultEntry, where=lambda entry: entry.tool == TodoTool.name)
     return PanelFacts(
         todos=tuple((str(todo.status), todo.content) for todo in todos),
-        todo_entry=next((entry.id for entry in lists), None),
+        todo_entry=newest_list.id if newest_list is not None else None,
         files=_files(path),
         jobs=running(jobs),
     )
