@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tui_agent.cli.desk_wiring import branch
 
 import tui_agent
 from tui_agent.agent.checkpoints.manifest import manifest_of
 from tui_agent.agent.checkpoints.shelf import Shelf
 from tui_agent.agent.system_prompt import find_project
+from tui_agent.cli.desk_wiring import branch
 from tui_agent.own_programs import bare_environment, find_program
 from tui_agent.tools.own_git import branch_of, is_modified, repository_of, run_git
 
