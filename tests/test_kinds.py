@@ -9,6 +9,7 @@ from tests.support.texts import answered, said
 from tui_agent.acp.updates import Updates
 from tui_agent.app.reports import cost_lines
 from tui_agent.context.branch_summary import holds_message
+from tui_agent.context.cache import BreakCause, prefix_break
 from tui_agent.context.estimate import Asked, Weights
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.tokens import TokenCounter
@@ -125,13 +126,13 @@ def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str],
 
 
 @every_kind
-def test_a_request_after_it_extends_the_one_before_unless_it_changes_the_past(
-    grown: Callable[[str], Session], kind: str
-) -> None:
+def test_what_breaks_the_prefix_of_a_request_is_known_by_its_kind(grown: Callable[[str], Session], kind: str) -> None:
     path = grown(kind).path()
-    before, after = (project(known, ModelTraits(MODEL)).messages for known in (path[:2], path))
-    extends = [message.content for message in after][: len(before)] == [message.content for message in before]
-    assert extends or trait(kind).breaks_prefix
+    before, after = (project(known, ModelTraits(MODEL)) for known in (path[:3], path))
+    found = prefix_break(before, after, path[3:])
+    # A result takes the place of the stand-in that was sent for it.
+    assert found is None or trait(kind).breaks_prefix or kind == "tool_result"
+    assert found is None or found.cause is not BreakCause.UNKNOWN
 
 
 @every_kind
