@@ -14,7 +14,7 @@ from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import Message
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import EntryState, is_message, resolve
+from tui_agent.context.view import EntryState, resolve
 from tui_agent.context.weights import ViewWeights
 from tui_agent.resources import prompt
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
@@ -163,7 +163,7 @@ class Policy(ABC):
         view = resolve(self.path)
         previous, weights = view.compaction, ViewWeights(view)
         self.health.summarised += sum(map(weights.of, entries))
-        told = [entry for entry in entries if is_message(entry) and entry.kind != "compaction"]
+        told = [entry for entry in entries if entry.is_sent and entry.kind != "compaction"]
         text = self.told(previous.summary if previous else "", told)
         return CompactionEntry(
             summary=_ADDRESS.sub("", text),

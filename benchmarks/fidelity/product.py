@@ -15,6 +15,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.truncation import limits_for, truncate
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import Entry, ToolMetadata, ToolResultEntry
+from tui_agent.tools.registry import tool_traits
 
 _ADDRESS = re.compile(r"#(\d+)")
 _NO_SUMMARY = "-"
@@ -78,13 +79,15 @@ class Ours(Policy):
         return ContextSize(FIXED, self.history, total, self.window, reserve, threshold, None, estimated=True)
 
     def _prune(self, size: ContextSize, why: Occasion) -> None:
-        rules = PruneRules(self.settings.prune, size.budget, pressure=under_pressure(self.settings.prune, size))
+        rules = PruneRules(
+            self.settings.prune, size.budget, tool_traits(), pressure=under_pressure(self.settings.prune, size)
+        )
         plan = plan_prune(resolve(self.path), rules, why)
         if plan is not None:
             self.change([plan.entry()])
 
     def _compact(self, size: ContextSize) -> None:
-        plan = plan_compaction(self.path, self.settings, size, PlanOptions())
+        plan = plan_compaction(self.path, self.settings, size, PlanOptions(tool_traits()))
         if not isinstance(plan, CompactionPlan):
             if plan.prune is not None:
                 self.change([plan.prune.entry()])

@@ -24,6 +24,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
+from tui_agent.tools.registry import tool_traits
 
 MADE_FOR = 131_072
 """Window that the rivals' constants suit."""
@@ -73,7 +74,7 @@ class Rival(Policy):
         cut, _ = find_cut(view, shown, keep)
         if any(shown[:cut]):
             earlier = view.compaction.details if view.compaction else None
-            files = file_operations(view.entries[:cut], earlier)
+            files = file_operations(view.entries[:cut], tool_traits(), earlier)
             details = SummaryDetails(read_files=files.read, modified_files=files.modified)
             entry = self.summary(view.entries[:cut], view.entries[cut].id)
             self.change([entry.model_copy(update={"details": details})])

@@ -10,7 +10,7 @@ from tests.support.knowledge import EXAMPLES, knowledge, skill, write
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.skills import list_skills
-from tui_agent.context.carried import SKILL_LEFT_OUT, Budgets, carry
+from tui_agent.context.carried import SKILL_LEFT_OUT, Budgets, Summarised, carry
 from tui_agent.context.files import FileOperations, file_operations
 from tui_agent.context.request import request_bytes
 from tui_agent.session.entries import (
@@ -23,7 +23,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.registry import builtin_tools, tool_traits
 from tui_agent.tools.skill import Skill, SkillTool
 
 
@@ -180,7 +180,7 @@ async def test_the_user_has_a_skill_used_with_its_text_beside_the_request(tmp_pa
 
 def carried(*entries, state: int = 1_000) -> list[tuple[str, str, str]]:
     budgets = Budgets(user_messages=100, anchors=100, files=100, state=state)
-    details = carry(list(entries), FileOperations(), SummaryDetails(), budgets, count)
+    details = carry(Summarised(list(entries), FileOperations(), tool_traits()), SummaryDetails(), budgets, count)
     return [(item.tool, item.name, item.text) for item in details.state]
 
 
@@ -200,7 +200,7 @@ def test_a_skill_over_the_budget_leaves_its_name_and_how_to_get_it_back() -> Non
 
 def test_skills_and_entries_in_a_message_are_no_files_that_were_read() -> None:
     parts = tuple(FilePart(path=path, text="x") for path in ("skill:pdf", "#12", "src/a.py"))
-    assert file_operations([UserEntry(id=1, parts=parts)]).read == ("src/a.py",)
+    assert file_operations([UserEntry(id=1, parts=parts)], tool_traits()).read == ("src/a.py",)
 
 
 # -- the example ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
 from tui_agent.context.anchors import Anchor, find_anchors, render_anchors
 from tui_agent.session.entries import ToolStatus
+from tui_agent.tools.registry import tool_traits
 
 
 def words(text: str) -> int:
@@ -16,7 +17,7 @@ def words(text: str) -> int:
 
 def found(build: PathBuilder) -> dict[str, str]:
     """Return the anchors' texts and kinds."""
-    return {anchor.text: anchor.kind for anchor in find_anchors(build.path)}
+    return {anchor.text: anchor.kind for anchor in find_anchors(build.path, tool_traits())}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_the_most_referenced_come_first_and_newer_ones_before_older():
     for _ in range(10):
         build.say("nothing to see")
     build.say("new_name often_used")
-    order = [anchor.text for anchor in find_anchors(build.path)]
+    order = [anchor.text for anchor in find_anchors(build.path, tool_traits())]
     assert order == ["often_used", "new_name", "old_name"]
 
 
@@ -110,7 +111,7 @@ def test_an_anchor_leads_to_the_newest_entry_that_holds_it():
     build = PathBuilder()
     build.say("load_config")
     newest = build.say("load_config again")
-    (anchor,) = find_anchors(build.path)
+    (anchor,) = find_anchors(build.path, tool_traits())
     assert anchor.entry_id == newest.id
     assert render_anchors([anchor], 100, words) == (f"#{newest.id}: load_config",)
 
@@ -119,7 +120,7 @@ def test_lines_stay_within_the_budget_and_group_by_entry():
     build = PathBuilder()
     for number in range(50):
         build.say(f"first_name_{number} second_name_{number}")
-    lines = render_anchors(find_anchors(build.path), 60, words)
+    lines = render_anchors(find_anchors(build.path, tool_traits()), 60, words)
     assert lines
     assert sum(words(line) for line in lines) <= 60
     ids = [int(line[1 : line.index(":")]) for line in lines]
@@ -131,7 +132,7 @@ def test_whole_lines_leave_room_for_identifiers():
     for number in range(40):
         build.user(f"You must never do thing number {number} of all the many things there are to do.")
     build.say("load_config")
-    lines = "\n".join(render_anchors(find_anchors(build.path), 200, words))
+    lines = "\n".join(render_anchors(find_anchors(build.path, tool_traits()), 200, words))
     assert "load_config" in lines
     assert "You must never" in lines
 
@@ -139,17 +140,17 @@ def test_whole_lines_leave_room_for_identifiers():
 def test_what_is_in_view_is_left_out():
     build = PathBuilder()
     build.say("load_config save_config")
-    lines = render_anchors(find_anchors(build.path), 100, words, shown="uses load_config(path)")
+    lines = render_anchors(find_anchors(build.path, tool_traits()), 100, words, shown="uses load_config(path)")
     assert lines == ("#1: save_config",)
 
 
 def test_earlier_anchors_come_back_with_their_weight_and_address():
     build = PathBuilder()
     build.say("load_config")
-    first = find_anchors(build.path)
+    first = find_anchors(build.path, tool_traits())
     later = PathBuilder(first_id=50)
     later.say("save_config load_config")
-    again = find_anchors(later.path, [anchor.encode() for anchor in first])
+    again = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
     assert [(a.text, a.weight, a.entry_id) for a in again] == [("load_config", 4.0, 50), ("save_config", 2.0, 50)]
 
 
@@ -163,8 +164,8 @@ def test_foreign_strings_are_not_mistaken_for_anchors():
 @given(paths(max_size=25))
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_any_path_has_deterministic_anchors_that_encode(path):
-    anchors = find_anchors(path)
-    assert anchors == find_anchors(list(path))
+    anchors = find_anchors(path, tool_traits())
+    assert anchors == find_anchors(list(path), tool_traits())
     ids = {entry.id for entry in path}
     for anchor in anchors:
         assert anchor.entry_id in ids
@@ -180,5 +181,5 @@ def test_a_hundred_thousand_tokens_take_no_noticeable_time():
         build.run("read", {"path": f"src/module_{number}.py"}, body)
     assert sum(len(entry.output) for entry in build.path if entry.kind == "tool_result") > 400_000
     started = time.perf_counter()
-    find_anchors(build.path)
+    find_anchors(build.path, tool_traits())
     assert time.perf_counter() - started < 1.5  # about 0.06 s on a quiet machine

@@ -15,6 +15,7 @@ from tui_agent.context.branch_summary import (
 from tui_agent.context.settings import ContextSettings
 from tui_agent.session.entries import FilePart, SummaryDetails, TextPart, UserEntry
 from tui_agent.session.records import EntryOutline, Outlines, Parting
+from tui_agent.tools.registry import tool_traits
 
 SETTINGS = ContextSettings()
 
@@ -60,7 +61,7 @@ def moved(path, target, **fields) -> MovePlan:
 
 def summary(move: MovePlan, path, room: int = 10_000, **fields):
     abandoned = loading(path)(move.ids)
-    return plan_branch_summary(move, abandoned, SETTINGS, BranchBudget(room, 40_000, tokens), **fields)
+    return plan_branch_summary(move, abandoned, SETTINGS, BranchBudget(room, 40_000, tokens), tool_traits(), **fields)
 
 
 def ids(entries):

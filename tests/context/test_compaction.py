@@ -20,6 +20,7 @@ from tui_agent.context.compaction import (
 )
 from tui_agent.context.settings import ContextSettings
 from tui_agent.session.entries import FilePart, ImagePart, SummaryDetails, TextPart, UserEntry
+from tui_agent.tools.registry import tool_traits
 
 SETTINGS = ContextSettings()
 
@@ -34,7 +35,7 @@ def size(budget: int = 40_000, history: int = 38_000, fixed: int = 2_000) -> Con
 
 
 def plan(build: PathBuilder, keep: int | None = None, **fields) -> CompactionPlan | Refusal:
-    return plan_compaction(build.path, SETTINGS, size(), PlanOptions(keep_recent=keep, **fields))
+    return plan_compaction(build.path, SETTINGS, size(), PlanOptions(tool_traits(), keep_recent=keep, **fields))
 
 
 def planned(build: PathBuilder, keep: int | None = None, **fields) -> CompactionPlan:
@@ -87,7 +88,7 @@ def test_worked_example_with_nothing_to_compact(keep):
 
 def test_keep_recent_scales_with_the_budget():
     build = four_turns()
-    small = plan_compaction(build.path, SETTINGS, size(budget=400))
+    small = plan_compaction(build.path, SETTINGS, size(budget=400), PlanOptions(tool_traits()))
     assert isinstance(small, CompactionPlan)
     assert (small.keep_recent, small.first_kept_id) == (80, 7)
 
@@ -202,7 +203,7 @@ def test_names_a_first_message_that_leaves_no_room():
 def test_names_the_fixed_overhead_that_leaves_no_room():
     overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))
     full = ContextSize(21_000, 500, 21_500, 32_000, 11_000, 21_000, None, estimated=True)
-    found = plan_compaction(four_turns().path, SETTINGS, full, PlanOptions(overhead=overhead))
+    found = plan_compaction(four_turns().path, SETTINGS, full, PlanOptions(tool_traits(), overhead=overhead))
     assert isinstance(found, Refusal)
     assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k, skills 1.7k."
 
@@ -302,7 +303,7 @@ def test_moving_the_cut_lists_what_no_summary_covers():
 
 
 def carry(build: PathBuilder, keep: int = 100, summary: str = "", budget: int = 40_000) -> SummaryDetails:
-    found = plan_compaction(build.path, SETTINGS, size(budget), PlanOptions(keep_recent=keep))
+    found = plan_compaction(build.path, SETTINGS, size(budget), PlanOptions(tool_traits(), keep_recent=keep))
     assert isinstance(found, CompactionPlan)
     return carried_details(found, summary, words)
 
@@ -463,7 +464,7 @@ def test_a_summary_over_its_budget_loses_the_oldest_done_items_first():
 @given(paths(max_size=25), st.integers(0, 30_000), st.integers(1, 60_000))
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_plans_are_deterministic_and_never_part_a_call_from_its_result(path, keep, budget):
-    options = PlanOptions(keep_recent=keep)
+    options = PlanOptions(tool_traits(), keep_recent=keep)
     found = plan_compaction(path, SETTINGS, size(budget), options)
     assert found == plan_compaction(list(path), SETTINGS, size(budget), options)
     if isinstance(found, Refusal):

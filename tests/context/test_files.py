@@ -4,6 +4,7 @@ from tests.support.session_paths import PathBuilder, metadata
 from tui_agent.context.files import FileOperations, call_path, file_operations, shown_paths
 from tui_agent.context.rendering import carried_blocks
 from tui_agent.session.entries import FilePart, StateText, SummaryDetails, ToolStatus, UserEntry
+from tui_agent.tools.registry import tool_traits
 
 
 def test_sources_of_file_operations():
@@ -15,7 +16,7 @@ def test_sources_of_file_operations():
     build.run("bash", {"command": "x"}, "ok", metadata=metadata(modified_files=("gen.py",), read_files=("seen.py",)))
     build.run("grep", {"path": "src"}, "matches")
     build.checkpoint("by_shell.py")
-    assert file_operations(build.path) == FileOperations(
+    assert file_operations(build.path, tool_traits()) == FileOperations(
         read=("attached.md", "src/a.py", "seen.py"), modified=("src/b.py", "gen.py", "by_shell.py")
     )
 
@@ -26,7 +27,7 @@ def test_a_modified_file_is_not_listed_as_read_and_the_last_touch_is_last():
         build.run("read", {"path": path}, "text")
     build.run("edit", {"path": "b"}, "ok")
     build.run("read", {"path": "a"}, "text")
-    assert file_operations(build.path) == FileOperations(read=("c", "a"), modified=("b",))
+    assert file_operations(build.path, tool_traits()) == FileOperations(read=("c", "a"), modified=("b",))
 
 
 def test_cumulative_over_compactions_and_branch_summaries():
@@ -34,7 +35,9 @@ def test_cumulative_over_compactions_and_branch_summaries():
     build.branch_summary("b", from_id=9, details=SummaryDetails(read_files=("r1",), modified_files=("m1",)))
     build.compaction("s", None, details=SummaryDetails(read_files=("r2", "m1")))
     earlier = SummaryDetails(read_files=("r0",), modified_files=("r2",))
-    assert file_operations(build.path, earlier) == FileOperations(read=("r0", "r1"), modified=("r2", "m1"))
+    assert file_operations(build.path, tool_traits(), earlier) == FileOperations(
+        read=("r0", "r1"), modified=("r2", "m1")
+    )
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[1]", '{"path": 3}', '{"path": ""}', '{"pattern": "x"}', "[" * 5000])

@@ -14,6 +14,7 @@ from tui_agent.context.ladder import Commit, Measures, plan_commit, provisional
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import ContextSettings
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry
+from tui_agent.tools.registry import tool_traits
 
 SETTINGS = ContextSettings()
 TRAITS = ModelTraits("test/model")
@@ -51,7 +52,7 @@ def size_for(path, budget: int, fixed: int = 1_000) -> ContextSize:
 def attempt(build, budget, summary="## Goal\nport the theme", keep=None, settings=SETTINGS):
     path = build.path
     size = size_for(path, budget)
-    plan = plan_compaction(path, settings, size, PlanOptions(keep_recent=keep, count=entry_tokens))
+    plan = plan_compaction(path, settings, size, PlanOptions(tool_traits(), keep_recent=keep, count=entry_tokens))
     assert isinstance(plan, CompactionPlan), plan
     return plan, plan_commit(path, plan, summary, MEASURES, size, (("tools", 700), ("AGENTS.md", 200)))
 
@@ -208,7 +209,7 @@ def test_planning_again_right_after_a_commit_is_refused():
     _, commit = attempt(build, 20_000, keep=15_000)
     assert isinstance(commit, Commit)
     after = provisional(build.path, commit.entries)
-    again = plan_compaction(after, SETTINGS, size_for(after, 20_000), PlanOptions(count=entry_tokens))
+    again = plan_compaction(after, SETTINGS, size_for(after, 20_000), PlanOptions(tool_traits(), count=entry_tokens))
     assert isinstance(again, Refusal)
     assert again.reason is RefusalReason.ALREADY_COMPACTED
 
@@ -240,7 +241,7 @@ def test_compaction_is_no_ratchet():
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 def test_the_postcondition_holds_or_the_refusal_is_named(path, keep, summary, budget):
     size = size_for(path, budget)
-    plan = plan_compaction(path, SETTINGS, size, PlanOptions(keep_recent=keep, count=entry_tokens))
+    plan = plan_compaction(path, SETTINGS, size, PlanOptions(tool_traits(), keep_recent=keep, count=entry_tokens))
     if isinstance(plan, Refusal):
         if plan.prune is not None:
             validate(project(provisional(path, [plan.prune.entry()]), TRAITS))
@@ -260,5 +261,7 @@ def test_the_postcondition_holds_or_the_refusal_is_named(path, keep, summary, bu
     validate(request)
     interrupted = [m for m in project(path, TRAITS).messages if m.text == INTERRUPTED_OUTPUT]
     assert len([m for m in request.messages if m.text == INTERRUPTED_OUTPUT]) <= len(interrupted)
-    again = plan_compaction(after_path, SETTINGS, size_for(after_path, budget), PlanOptions(count=entry_tokens))
+    again = plan_compaction(
+        after_path, SETTINGS, size_for(after_path, budget), PlanOptions(tool_traits(), count=entry_tokens)
+    )
     assert isinstance(again, Refusal)

@@ -11,6 +11,7 @@ from tui_agent.context.pruning import PrunePlan, PruneRules, plan_prune
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import PruneSettings
 from tui_agent.context.view import EntryState, resolve
+from tui_agent.tools.registry import tool_traits
 
 TRAITS = ModelTraits("test/model")
 
@@ -32,7 +33,7 @@ def read_and_used() -> tuple[PathBuilder, int]:
 
 def test_a_note_names_what_matters_elsewhere_unless_it_stays_in_view_anyway():
     build, target = read_and_used()
-    (note,) = write_notes(resolve(build.path), [target], 100, words)
+    (note,) = write_notes(resolve(build.path), [target], 100, words, tool_traits())
     assert "never_mentioned_again" in note
     assert "MAX_RETRIES" in note
     assert "load_config" not in note  # the answers that stay say it
@@ -44,12 +45,12 @@ def test_notes_share_one_budget_and_name_each_thing_once():
     ids = [
         build.run("grep", {"pattern": str(n)}, f"shared_name_here only_name_{n} also_name_{n}").id for n in range(10)
     ]
-    notes = write_notes(resolve(build.path), ids, 12, words)
+    notes = write_notes(resolve(build.path), ids, 12, words, tool_traits())
     assert len(notes) == 10
     assert sum(words(note) for note in notes) <= 12
     assert sum("shared_name_here" in note for note in notes) == 1
     assert "shared_name_here" in notes[-1]
-    assert write_notes(resolve(build.path), ids, 0, words) == ("",) * 10
+    assert write_notes(resolve(build.path), ids, 0, words, tool_traits()) == ("",) * 10
 
 
 def test_a_placeholder_tells_gist_note_and_address_on_one_line():
@@ -75,7 +76,7 @@ def test_a_later_prune_or_edit_replaces_the_note():
 
 def test_a_plan_brings_its_notes_and_counts_them():
     build, target = read_and_used()
-    rules = PruneRules(PruneSettings(protect_turns=0, protect_share=0), 10_000, minimum=1, text=words)
+    rules = PruneRules(PruneSettings(protect_turns=0, protect_share=0), 10_000, tool_traits(), minimum=1, text=words)
     plan = plan_prune(resolve(build.path), rules)
     assert plan is not None
     assert plan.targets == (target,)
@@ -100,7 +101,7 @@ def test_applying_a_plan_to_a_view_is_the_same_as_appending_its_entry(path, targ
     ]
     if not live:
         return
-    plan = PrunePlan(tuple(live), 1, "test", keep_chars, write_notes(view, live, 50, words))
+    plan = PrunePlan(tuple(live), 1, "test", keep_chars, write_notes(view, live, 50, words, tool_traits()))
     entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
     applied, appended = plan.applied(view), resolve([*path, entry])
     assert dict(applied.states) == dict(appended.states)

@@ -22,6 +22,7 @@ from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import resolve
 from tui_agent.context.weights import ViewWeights
 from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
+from tui_agent.tools.registry import tool_traits
 
 H = 400_000
 """A history budget so large that the settings' numbers of tokens count, not their shares."""
@@ -30,7 +31,7 @@ H = 400_000
 def rules(**fields):
     fields.setdefault("settings", PruneSettings())
     fields.setdefault("budget", H)
-    return PruneRules(**fields)
+    return PruneRules(tools=tool_traits(), **fields)
 
 
 def turns_of_results(*turns: list[int], tool="grep") -> PathBuilder:
@@ -182,7 +183,7 @@ def test_what_makes_a_result_stale():
     build.run("bash", {"command": "pytest"}, "passed")
     other = build.run("read", {"path": "b.py"}, "other")
     build.run("read", {"path": "b.py", "offset": 100}, "part of it")
-    stale = superseded_results(resolve(build.path))
+    stale = superseded_results(resolve(build.path), tool_traits())
     assert stale == {
         part.id: Superseded.REPEATED,
         whole.id: Superseded.REPEATED,
@@ -351,7 +352,7 @@ def test_pruning_is_deterministic_idempotent_and_only_takes_live_answers(path, b
         assert by_id[target].kind == "tool_result"
         assert target in answered
         assert view.state(target) in {"live", "pruned"}
-        assert by_id[target].tool not in of.settings.protected_tools
+        assert not of.tools[by_id[target].tool].protected
     entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
     assert plan_prune(resolve([*path, entry]), of) is None
 

@@ -9,6 +9,7 @@ from tui_agent.context.serialise import cut, serialise
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summary_tasks import compaction_tasks
 from tui_agent.session.entries import FilePart, ImagePart, ReasoningPart, TextPart, ToolCallPart, UserEntry
+from tui_agent.tools.registry import tool_traits
 
 
 def test_every_role_has_its_mark():
@@ -113,7 +114,9 @@ def test_tasks_leave_out_what_the_user_took_out_of_view():
 
 def plan(build: PathBuilder) -> CompactionPlan:
     size = ContextSize(0, 900, 900, 50_000, 1_000, 40_000, None, estimated=True)
-    found = plan_compaction(build.path, ContextSettings(), size, PlanOptions(keep_recent=100, instructions="the bug"))
+    found = plan_compaction(
+        build.path, ContextSettings(), size, PlanOptions(tool_traits(), keep_recent=100, instructions="the bug")
+    )
     assert isinstance(found, CompactionPlan)
     return found
 

@@ -34,12 +34,13 @@ from tui_agent.session.entries import (
     ToolStatus,
     Usage,
     UserEntry,
+    kinds,
 )
 
 MODELS = ("openai/gpt-4o", "anthropic/claude-sonnet-4-5")
 TOOLS = ("read", "bash", "edit", "grep")
 
-CACHE_BREAKING = frozenset({"system", "compaction", "prune", "context_edit", "model_change"})
+CACHE_BREAKING = frozenset(kinds(lambda kind: kind.breaks_prefix))
 """Kinds after which a request need not extend the one before."""
 
 texts = st.one_of(

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from tests.support.session_paths import PathBuilder
 from tests.support.tooling import Workspace
-from tui_agent.context.carried import Budgets, carry
+from tui_agent.context.carried import Budgets, Summarised, carry
 from tui_agent.context.files import FileOperations
 from tui_agent.session.entries import StateText, SummaryDetails, ToolStatus
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.errors import ToolError
+from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import EMPTY, Todo, TodoInput, TodoStatus, TodoTool, current_todos, parse, progress, render
 
 LIST = "[x] read\n[>] change\n[ ] test\n[-] rewrite"
@@ -140,7 +141,7 @@ def carried(text: str, tokens: int) -> tuple[StateText, ...]:
     build = PathBuilder()
     build.run("todo", {}, text)
     budgets = Budgets(user_messages=100, anchors=100, files=100, state=tokens)
-    return carry(build.path, FileOperations(), SummaryDetails(), budgets, words).state
+    return carry(Summarised(build.path, FileOperations(), tool_traits()), SummaryDetails(), budgets, words).state
 
 
 def test_the_list_outlives_a_compaction() -> None:

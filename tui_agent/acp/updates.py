@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from acp import helpers
-from acp.schema import Cost, SessionInfoUpdate, ToolCallLocation, ToolKind, UsageUpdate
+from acp.schema import Cost, SessionInfoUpdate, ToolCallLocation, UsageUpdate
 
 from tui_agent.agent.events import (
     AgentEvent,
@@ -38,22 +38,9 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.typed import command_line
-from tui_agent.tools.todo import TodoStatus, parse
+from tui_agent.tools.registry import tool_traits
+from tui_agent.tools.todo import TodoStatus, is_todo_list, parse
 
-KINDS: dict[str, ToolKind] = {
-    "read": "read",
-    "recall": "read",
-    "ls": "search",
-    "grep": "search",
-    "glob": "search",
-    "write": "edit",
-    "edit": "edit",
-    "bash": "execute",
-    "job": "execute",
-    "webfetch": "fetch",
-    "todo": "think",
-    "task": "think",
-}
 SHOWN_CHARS = 20_000
 """Characters of one output that an editor is sent; all of it is in the session."""
 STEP_CHARS = 400
@@ -148,7 +135,7 @@ class Updates:
         self._ids[call_id] = f"{call_id}.{self._given}"
         self._tools[call_id] = tool
         return helpers.start_tool_call(
-            self._ids[call_id], _title(tool, title), kind=KINDS.get(tool, "other"), status="pending"
+            self._ids[call_id], _title(tool, title), kind=tool_traits()[tool].kind, status="pending"
         )
 
     def _result(self, entry: ToolResultEntry) -> Iterator[Any]:
@@ -167,7 +154,7 @@ class Updates:
             content=diffs or ([_text(shown)] if shown else []),
             locations=[ToolCallLocation(path=self._path(path))] if path else None,
         )
-        if entry.tool == "todo" and entry.status is ToolStatus.COMPLETED:
+        if is_todo_list(entry):
             plan = [todo for todo in parse(entry.output) if todo.status in _PLAN]
             yield helpers.update_plan(helpers.plan_entry(todo.content, status=_PLAN[todo.status]) for todo in plan)
 
@@ -184,7 +171,7 @@ class Updates:
             elif need.detail:
                 content.append(_text(need.detail[:SHOWN_CHARS]))
         content.append(_text("\n".join(filter(None, [request.reason, *request.loop]))[:SHOWN_CHARS]))
-        kind = KINDS.get(request.tool, "other")
+        kind = tool_traits()[request.tool].kind
         call = self._ids[request.call_id]
         title = _title(request.tool, request.title)
         return helpers.update_tool_call(call, title=title, kind=kind, status="pending", content=content)

@@ -23,6 +23,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.job_news import make_jobs
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
@@ -76,13 +77,16 @@ class Agent:
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
         self.session = session
         self.ports = ports
+        self._journal = Journal(session, channel)
         self._questions = Questions(channel)
         self._costs = Costs(session)
-        self._context = ContextKeeper(session, ports, channel, model=model, mode=mode)
+        self._context = ContextKeeper(self._journal, ports, model=model, mode=mode)
         self._context.begin_with(effort)
         self._titles = Titles(session, ports, channel, lambda: self.model)
-        self._answerer = Answerer(session, ports, channel)
-        self._tools = ToolRunner(session, ports, channel, self._questions, lambda: self.mode)
+        self._answerer = Answerer(self._journal, ports)
+        self.jobs = make_jobs(channel.emit)
+        """The commands that go on in the background; they end with the agent."""
+        self._tools = ToolRunner(self._journal, ports, self._questions, self.jobs, lambda: self.mode)
         self.files = FileRewind(
             session,
             ports,
@@ -94,8 +98,6 @@ class Agent:
             ),
         )
         """The files of the project: what the session changed in them, and how they go along when one moves."""
-        self.jobs = self._tools.jobs = make_jobs(channel.emit)
-        """The commands that go on in the background; they end with the agent."""
         self.mcp = SessionMcp(
             ports.mcp,
             ports.put_blob,
@@ -107,9 +109,18 @@ class Agent:
         self._subagents = self._tools.subagents = self._make_subagents()
         self._tools.recorder = self.files.recorder
         self._tools.on_late_end = self.files.keep_changes
-        loop = Loop(session, ports, channel, MessageQueue(), self._context, self._answerer, self._tools)
-        loop.recorder = self.files.recorder
-        self._runs = Runs(loop, self.files)
+        self._runs = Runs(
+            Loop(
+                self._journal,
+                ports,
+                MessageQueue(),
+                self._context,
+                self._answerer,
+                self._tools,
+                self.files.recorder,
+            ),
+            self.files,
+        )
 
     # What only a person asks for is made when it is asked for: a run of one message needs none of it.
 
@@ -132,7 +143,7 @@ class Agent:
         """Moves about in the tree."""
         from tui_agent.agent.navigator import Navigator
 
-        return Navigator(self.session, self.ports, self._channel, self._context, running=lambda: self.running)
+        return Navigator(self._journal, self.ports, self._context, running=lambda: self.running)
 
     def _make_subagents(self) -> Subagents | None:
         """Return what starts subagents; None for one that is a subagent itself."""

@@ -14,10 +14,10 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
 from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
+from tui_agent.tools.registry import tool_traits
 
 PARENTS = (".tui-agent",)
 FILE_BYTES = 64 * 1024
-READING_TOOLS = ("read", "grep", "glob", "ls")
 
 AgentMode = Literal["primary", "subagent", "all"]
 
@@ -74,7 +74,7 @@ def builtin_specs(prompt: Callable[[str], str]) -> tuple[AgentSpec, ...]:
             "explore",
             "finds and reads code and answers questions about it; changes nothing",
             prompt=prompt("agent_explore"),
-            tools=READING_TOOLS,
+            tools=tuple(name for name, traits in tool_traits().items() if traits.explores),
         ),
     )
 

@@ -7,18 +7,16 @@ that failed with content and is tried again stays in the tree beside the path, s
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import cast
 
-from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import (
     AnswerDelta,
-    EntryAppended,
     LiveAnswer,
     ReasoningProgress,
     RequestStarted,
     RetryScheduled,
     ToolCallProgress,
 )
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import (
@@ -40,8 +38,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     Usage,
 )
-from tui_agent.session.errors import StoreError
-from tui_agent.session.session import DraftText, Session
+from tui_agent.session.session import DraftText
 
 DRAFT_SECONDS = 0.2
 """How long streamed text may wait before it is in the store; 250 ms is promised."""
@@ -106,10 +103,11 @@ class _Attempt:
 class Answerer:
     """Gets one answer at a time. ``live`` is what has been streamed of it so far, None between answers."""
 
-    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel) -> None:
-        self._session = session
+    def __init__(self, journal: Journal, ports: AgentPorts) -> None:
+        self._journal = journal
+        self._session = journal.session
         self._ports = ports
-        self._channel = channel
+        self._channel = journal.channel
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
         self._unsaved: tuple[int | None, AssistantEntry] | None = None
@@ -218,13 +216,11 @@ class Answerer:
 
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
         self._end_attempt()
-        try:
-            saved = cast("AssistantEntry", self._session.append(entry))
-        except StoreError:
-            self._unsaved = self._session.leaf, entry
-            raise
-        self._channel.emit(EntryAppended(saved))
-        return saved
+        self._unsaved = self._session.leaf, entry
+        return self._journal.append(entry, self._saved)
+
+    def _saved(self) -> None:
+        self._unsaved = None
 
     def _set_aside(self, attempt: _Attempt, error: ModelError) -> None:
         """Keep what a failed attempt had said beside the path, because the next attempt says it anew."""

@@ -18,6 +18,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
 from tui_agent.tools.base import Found
+from tui_agent.tools.registry import tool_traits
 
 _SEARCHED = 4
 """Hits asked for per hit shown: recall's own results and bookkeeping entries are left out."""
@@ -61,8 +62,8 @@ class SessionArchive:
 
 def _is_recalling(entry: Entry) -> bool:
     if isinstance(entry, AssistantEntry):
-        return any(call.tool == "recall" for call in entry.tool_calls)
-    return isinstance(entry, ToolResultEntry) and entry.tool == "recall"
+        return any(tool_traits()[call.tool].shows_past for call in entry.tool_calls)
+    return isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].shows_past
 
 
 def entry_text(entry: Entry) -> str | None:

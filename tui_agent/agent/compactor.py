@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, EntryAppended
+from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted
 from tui_agent.agent.hooks.payloads import SummaryAnswer
 from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import Spent, SummaryCalls
 from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
@@ -44,7 +44,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.context.weights import CountEntry
 from tui_agent.session.entries import CompactionEntry, Entry
-from tui_agent.session.session import Session
+from tui_agent.tools.registry import tool_traits
 
 _SHORTEST = "…"
 """The shortest summary there is."""
@@ -95,10 +95,11 @@ class Outcome:
 class Compactor:
     """Compacts one session. ``failures`` is the record that pauses automatic compaction."""
 
-    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel) -> None:
-        self._session = session
+    def __init__(self, journal: Journal, ports: AgentPorts) -> None:
+        self._journal = journal
+        self._session = journal.session
         self._ports = ports
-        self._channel = channel
+        self._channel = journal.channel
         self._prompts = SummaryPrompts.load(ports.prompt)
         self._templates = Templates.load(ports.prompt)
         self.failures: FailureRecord = NO_FAILURES
@@ -107,6 +108,7 @@ class Compactor:
         """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
         path = self._session.active_path()
         options = PlanOptions(
+            tool_traits(),
             trigger=order.trigger,
             instructions=order.focus,
             count=self._count(order.model),
@@ -244,8 +246,7 @@ class Compactor:
         return sum(map(count, blocks_of(summarised, plan.view, plan.settings.compaction, self._templates)))
 
     def _append(self, entries: Iterable[Entry]) -> None:
-        for entry in self._session.append_many(entries):
-            self._channel.emit(EntryAppended(entry))
+        for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
                 self._ports.hooks.tell(after_compaction(entry, self._ports.hooks.about))
 

@@ -16,9 +16,8 @@ from tui_agent.context.request import ModelRequest
 from tui_agent.context.room_made import ROOM_KINDS, RoomMade, room_made
 from tui_agent.context.templates import Templates
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
+from tui_agent.session.path_queries import place_of_newest
 from tui_agent.session.session import Session
-
-_CHANGES_THE_PAST = frozenset({"compaction", "prune", "context_edit", "model_change", "system"})
 
 
 class ContextInspector:
@@ -134,9 +133,7 @@ class ContextInspector:
 
 def _before_last_answer(path: Sequence[Entry]) -> Sequence[Entry] | None:
     """Return the path the last answer was made from; None when what came after it changed the past."""
-    for place in range(len(path) - 1, -1, -1):
-        if path[place].kind in _CHANGES_THE_PAST:
-            return None
-        if isinstance(path[place], AssistantEntry):
-            return path[:place]
-    return None
+    place = place_of_newest(path, AssistantEntry)
+    if place is None or any(entry.breaks_prefix for entry in path[place:]):
+        return None
+    return path[:place]

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.cache_watch import CacheWatch, Sent
-from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.context_full import ContextFullError, describe_full
-from tui_agent.agent.events import EntryAppended, Notice
+from tui_agent.agent.events import Notice
 from tui_agent.agent.head import Head
 from tui_agent.agent.image_room import image_prune, never_sent
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
@@ -42,7 +42,8 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.session import Session
+from tui_agent.session.path_queries import newest, newest_message
+from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import Compactor, Order, Outcome
@@ -59,12 +60,13 @@ _FIRST = 50
 class ContextKeeper:
     """The context of one session. It begins with ``model`` and ``mode`` where the path names none."""
 
-    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, *, model: str, mode: str) -> None:
-        self._session = session
+    def __init__(self, journal: Journal, ports: AgentPorts, *, model: str, mode: str) -> None:
+        self._journal = journal
+        self._session = journal.session
         self._ports = ports
-        self._channel = channel
+        self._channel = journal.channel
         self._templates = Templates.load(ports.prompt)
-        self._head = Head(session, ports, channel)
+        self._head = Head(journal, ports)
         self._overflows = 0
         self._warmed: set[str] = set()
         self._doubted: set[str] = set()
@@ -83,7 +85,7 @@ class ContextKeeper:
         """A compaction the user asked for during a run: its focus, "" for none."""
         self.sent: Sent | None = None
         """The last request that went out."""
-        self.watch = CacheWatch(session, channel)
+        self.watch = CacheWatch(journal.session, journal.channel)
         """Tells what the provider's cache missed."""
 
     @cached_property
@@ -91,7 +93,7 @@ class ContextKeeper:
         """Carries out compactions; made when the first one is thought of."""
         from tui_agent.agent.compactor import Compactor
 
-        return Compactor(self._session, self._ports, self._channel)
+        return Compactor(self._journal, self._ports)
 
     def follow_path(self) -> None:
         """Take model, effort and mode from the path one is on now."""
@@ -326,6 +328,7 @@ class ContextKeeper:
         rules = PruneRules(
             settings.prune,
             size.budget,
+            tool_traits(),
             pressure=under_pressure(settings.prune, size),
             minimum=1 if moment.asked else None,
             count=counter.entry,
@@ -414,8 +417,7 @@ class ContextKeeper:
         return resolve(self._session.active_path())
 
     def _last_answer(self) -> AssistantEntry | None:
-        path = reversed(self._session.active_path())
-        return next((entry for entry in path if isinstance(entry, AssistantEntry) and not entry.error), None)
+        return newest(self._session.active_path(), AssistantEntry, where=lambda entry: not entry.error)
 
     def _overflowed_silently(self, window: int) -> bool:
         """Whether the newest answer was made of more than ``window`` tokens, and no room was made since."""
@@ -443,10 +445,7 @@ class ContextKeeper:
 
     def _in_turn(self) -> bool:
         """Whether the model is in the middle of its work: the newest message is a tool's."""
-        for entry in reversed(self._session.active_path()):
-            if isinstance(entry, AssistantEntry | UserEntry | ToolResultEntry):
-                return isinstance(entry, ToolResultEntry)
-        return False
+        return isinstance(newest_message(self._session.active_path()), ToolResultEntry)
 
     def _images(self, request: ModelRequest) -> dict[str, bytes]:
         parts = (part for message in request.messages for part in message.content)
@@ -455,4 +454,4 @@ class ContextKeeper:
         return {digest: data for digest, data in found.items() if data is not None}
 
     def _append(self, entry: Entry) -> None:
-        self._channel.emit(EntryAppended(self._session.append(entry)))
+        self._journal.append(entry)

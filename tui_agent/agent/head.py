@@ -8,24 +8,25 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.events import EntryAppended, Notice
+from tui_agent.agent.events import Notice
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import Place, render_head
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, SystemEntry
-from tui_agent.session.session import Session
+from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
 
 class Head:
     """The head of one session."""
 
-    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel) -> None:
-        self._session = session
+    def __init__(self, journal: Journal, ports: AgentPorts) -> None:
+        self._journal = journal
+        self._session = journal.session
         self._ports = ports
-        self._channel = channel
+        self._channel = journal.channel
         self._told: set[str] = set()
         self._opening = True
         self._previewed: SystemEntry | None = None
@@ -40,7 +41,7 @@ class Head:
         differ, after a compaction and when the provider has forgotten the old one.
         """
         path = self._session.active_path()
-        head = next((entry for entry in reversed(path) if isinstance(entry, SystemEntry)), None)
+        head = newest(path, SystemEntry)
         if head is not None and (head.model, head.mode) == (model, mode) and self._has_tools(head, mode):
             if not cache_cold and not _compacted_since(path):
                 self._tell_of_changes(head)
@@ -51,7 +52,7 @@ class Head:
         else:
             fresh = self._render(model, mode)
         self._told.clear()
-        self._channel.emit(EntryAppended(self._session.append(fresh)))
+        self._journal.append(fresh)
         self._warn_of_overhead(fresh)
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
@@ -123,7 +124,7 @@ class Head:
             sections=knowledge.sections(
                 ports.directory.limits(model).window,
                 ports.directory.counter(model).text,
-                subagents=any(tool.name == "task" for tool in tools),
+                subagents=any(tool.traits.starts_agents for tool in tools),
             ),
         )
 
@@ -141,12 +142,7 @@ class Head:
 
 def _compacted_since(path: Sequence[Entry]) -> bool:
     """Whether the newest thing that matters to a provider's cache is a compaction."""
-    for entry in reversed(path):
-        if isinstance(entry, AssistantEntry | SystemEntry):
-            return False
-        if isinstance(entry, CompactionEntry):
-            return True
-    return False
+    return isinstance(newest(path, AssistantEntry, SystemEntry, CompactionEntry), CompactionEntry)
 
 
 def _with_prompt(spec: AgentSpec | None, prompt: Callable[[str], str]) -> Callable[[str], str]:

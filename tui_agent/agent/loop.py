@@ -20,17 +20,18 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.context_full import ContextFullError
 from tui_agent.agent.context_keeper import ContextKeeper
-from tui_agent.agent.events import EntryAppended, MessageRefused, Notice, RunEnded, RunStarted
+from tui_agent.agent.events import MessageRefused, Notice, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_news import ended_jobs
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
-from tui_agent.context.view import is_message
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry
 from tui_agent.session.errors import StoreError
+from tui_agent.session.path_queries import newest, newest_message, newest_sent
 from tui_agent.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -42,20 +43,29 @@ STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instea
 class Loop:
     """What a run works with. One object serves all runs of a session."""
 
-    session: Session
+    journal: Journal
     ports: AgentPorts
-    channel: EventChannel
     queue: MessageQueue
     context: ContextKeeper
     answerer: Answerer
     tools: ToolRunner
+    recorder: Recorder | None
+    """Knows what calls changed in files; None where nobody watches, or where it is another session's to tell."""
     held_back: list[Entry] = field(default_factory=list)
     """Entries made beside the run that wait until every call has its result."""
-    recorder: Recorder | None = None
-    """Knows what calls changed in files; None where nobody watches, or where it is another session's to tell."""
     step: int = 0
     greeting: str = ""
     """What hooks want the model to be told with the first message."""
+
+    @property
+    def session(self) -> Session:
+        """Where it happens."""
+        return self.journal.session
+
+    @property
+    def channel(self) -> EventChannel:
+        """Where it is told."""
+        return self.journal.channel
 
     async def run(self) -> RunEnded:
         """Work until there is nothing left to do, and say how it ended."""
@@ -135,7 +145,7 @@ class Loop:
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
         """Send the path and return the answer; what an overflow or a refusal teaches is tried, once."""
         if wrap_up:
-            self._append(_synthetic("step_limit", self.ports.prompt("step_limit")))
+            self.journal.append(_synthetic("step_limit", self.ports.prompt("step_limit")))
         while True:
             request, estimate = self.context.request(tools_allowed=not wrap_up)
             try:
@@ -155,13 +165,13 @@ class Loop:
         if problem := self.ports.knowledge.take_problems():
             self.channel.emit(Notice(problem, "warning"))
         if entry is not None:
-            self._append(entry)
+            self.journal.append(entry)
 
     def _tell_of_jobs(self) -> None:
         """Append which background jobs ended by themselves since the last request."""
         entry = ended_jobs(self.tools.jobs)
         if entry is not None:
-            self._append(entry)
+            self.journal.append(entry)
 
     async def _take_messages(self) -> None:
         """Append what the user sent: steering at once, a follow-up only when the work at hand is done.
@@ -176,7 +186,7 @@ class Loop:
             await self._admit([follow_up], mid_run=False)
         if self._is_cut_off():
             # A request may not end in an answer, and half of one is no end.
-            self._append(_synthetic("continue", self.ports.prompt("continue")))
+            self.journal.append(_synthetic("continue", self.ports.prompt("continue")))
         if self.queue.snapshot() != waiting:
             self.channel.emit(self.queue.snapshot())
 
@@ -191,7 +201,7 @@ class Loop:
                     refused = answer.message or "no reason given"
                     self.channel.emit(MessageRefused(message.typed, refused))
                     continue
-                self._append(_user(message, mid_run=mid_run))
+                self.journal.append(_user(message, mid_run=mid_run))
             except (asyncio.CancelledError, StoreError):
                 self.queue.put_back(messages[index:])
                 self.channel.emit(self.queue.snapshot())
@@ -199,51 +209,43 @@ class Loop:
             told = "\n\n".join(filter(None, [self.greeting, answer.context]))
             self.greeting = ""
             if told:
-                self._append(_synthetic("hook", f"<hook-context>\n{told}\n</hook-context>"))
+                self.journal.append(_synthetic("hook", f"<hook-context>\n{told}\n</hook-context>"))
         if refused and self.step == 0:
             raise StopRunError(f"A hook refused the message: {refused}")
 
     def _tell_hooks(self, ended: RunEnded) -> None:
-        path = reversed(self.session.active_path())
-        answer = next((entry.text for entry in path if isinstance(entry, AssistantEntry)), "")
-        hooks = self.ports.hooks
-        hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=answer))
+        answer = newest(self.session.active_path(), AssistantEntry)
+        text, hooks = answer.text if answer is not None else "", self.ports.hooks
+        hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))
 
     def _nothing_left(self) -> bool:
         """Whether the newest message is an answer that asks for nothing."""
-        for entry in reversed(self.session.active_path()):
-            if isinstance(entry, AssistantEntry):
-                return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}
-            if isinstance(entry, UserEntry | ToolResultEntry):
-                return False
-        return True
+        entry = newest_message(self.session.active_path())
+        if isinstance(entry, AssistantEntry):
+            return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}
+        return entry is None
 
     def _is_paused(self) -> bool:
         """Whether the provider wants to go on with the newest answer: nothing may be said in between."""
-        newest = next((e for e in reversed(self.session.active_path()) if is_message(e)), None)
-        return isinstance(newest, AssistantEntry) and newest.finish == "pause" and not newest.tool_calls
+        entry = newest_sent(self.session.active_path())
+        return isinstance(entry, AssistantEntry) and entry.finish == "pause" and not entry.tool_calls
 
     def _is_cut_off(self) -> bool:
         """Whether the newest message is an answer that broke off after it had said something."""
-        for entry in reversed(self.session.active_path()):
-            if isinstance(entry, AssistantEntry):
-                return entry.finish in {"interrupted", "error"} and bool(entry.text.strip()) and not entry.tool_calls
-            if isinstance(entry, UserEntry | ToolResultEntry):
-                return False
-        return False
+        entry = newest_message(self.session.active_path())
+        if not isinstance(entry, AssistantEntry) or entry.tool_calls:
+            return False
+        return entry.finish in {"interrupted", "error"} and bool(entry.text.strip())
 
     def _append_checkpoint(self) -> None:
         """Append what calls changed in files."""
         entry = self.recorder.take() if self.recorder is not None else None
         if entry is not None:
-            self._append(entry)
+            self.journal.append(entry)
 
     def _append_held_back(self) -> None:
         while self.held_back:
-            self._append(self.held_back.pop(0))
-
-    def _append(self, entry: Entry) -> None:
-        self.channel.emit(EntryAppended(self.session.append(entry)))
+            self.journal.append(self.held_back.pop(0))
 
 
 def _user(message: QueuedMessage, *, mid_run: bool) -> UserEntry:

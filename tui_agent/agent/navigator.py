@@ -5,13 +5,12 @@ A summary is made before anything changes: when it fails or is cancelled, the le
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
 
-from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.context_keeper import ContextKeeper
-from tui_agent.agent.events import EntryAppended, LeafMoved
+from tui_agent.agent.events import LeafMoved
 from tui_agent.agent.hooks.payloads import AfterTree, SummaryAnswer
 from tui_agent.agent.hooks.preparation import of_move
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import SummaryCalls
 from tui_agent.context.branch_summary import (
@@ -28,7 +27,7 @@ from tui_agent.context.summariser import SummariserLimits, SummaryFailure, Summa
 from tui_agent.context.templates import Templates
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import BranchSummaryEntry, Entry
-from tui_agent.session.session import Session
+from tui_agent.tools.registry import tool_traits
 
 
 class NavigationError(UserFacingError):
@@ -40,16 +39,16 @@ class Navigator:
 
     def __init__(
         self,
-        session: Session,
+        journal: Journal,
         ports: AgentPorts,
-        channel: EventChannel,
         context: ContextKeeper,
         *,
         running: Callable[[], bool],
     ) -> None:
-        self._session = session
+        self._journal = journal
+        self._session = journal.session
         self._ports = ports
-        self._channel = channel
+        self._channel = journal.channel
         self._context = context
         self._running = running
         self._prompts = SummaryPrompts.load(ports.prompt)
@@ -83,7 +82,7 @@ class Navigator:
         self._session.move(plan.leaf)
         self._channel.emit(LeafMoved(plan.leaf))
         if entry is not None:
-            self._append(entry)
+            self._journal.append(entry)
         self._tell_hooks(plan.leaf, plan.from_id, None if entry is None else entry.summary)
         self._context.follow_path()
 
@@ -172,7 +171,7 @@ class Navigator:
         entry = await self._summarise(plan, focus, progress)
         if entry is None:
             raise NavigationError("That branch holds nothing to summarise.")
-        return self._append(entry)
+        return self._journal.append(entry)
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
         """Read what a move leaves: a thread's work, because it may be a long session."""
@@ -213,11 +212,7 @@ class Navigator:
             await self._left(move),
             settings,
             BranchBudget(max(500, limits.room(1_000)), size.budget, directory.counter(model).text),
+            tool_traits(),
             focus=focus,
         )
         return plan, model, limits
-
-    def _append(self, entry: BranchSummaryEntry) -> BranchSummaryEntry:
-        saved = cast("BranchSummaryEntry", self._session.append(entry))
-        self._channel.emit(EntryAppended(saved))
-        return saved

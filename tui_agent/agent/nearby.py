@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.entries import AssistantEntry, Entry, FilePart, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.path_queries import since
 
 REASON = "instructions"
 """Why the entry was made, as ``UserEntry.synthetic`` says it."""
@@ -30,9 +31,7 @@ async def nearby_instructions(path: Sequence[Entry], ports: AgentPorts) -> UserE
 
 def _touched(path: Sequence[Entry]) -> Iterator[str]:
     """Yield the files that the calls of the newest answer read or changed."""
-    for entry in reversed(path):
-        if isinstance(entry, AssistantEntry):
-            return
+    for entry in since(path, AssistantEntry):
         if isinstance(entry, ToolResultEntry):
             yield from entry.metadata.read_files
             yield from entry.metadata.modified_files

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.checkpoints.rewind import FileRewind
-from tui_agent.agent.events import AgentEvent, EntryAppended, Notice, QueueChanged, RunEnded, ToolCallProgress
+from tui_agent.agent.events import AgentEvent, Notice, QueueChanged, RunEnded, ToolCallProgress
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.shell import INTERRUPTED, run_shell
 from tui_agent.context.pruning import Moment
@@ -97,15 +97,12 @@ class Runs:
         Raises:
             StoreError: it can't be stored; nothing was changed.
         """
-        saved = None
-        if self.running:
-            self._loop.held_back.append(entry)
-        else:
-            saved = self._loop.session.append(entry)
+        if not self.running:
+            self._loop.journal.append(entry, then)
+            return
+        self._loop.held_back.append(entry)
         if then is not None:
             then()
-        if saved is not None:
-            self._loop.channel.emit(EntryAppended(saved))
 
     async def compact(self, focus: str | None, *, for_model: str | None) -> "Outcome":
         """Summarise the history now; during a run before its next step, or at its end."""

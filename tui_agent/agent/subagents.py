@@ -111,7 +111,7 @@ class Subagents:
         from tui_agent.agent.agent import Agent
 
         ports = self._parent.ports
-        tools = tuple(tool for tool in spec.choose(ports.tools) if tool.name != "task")
+        tools = tuple(tool for tool in spec.choose(ports.tools) if not tool.traits.starts_agents)
 
         def prompt(name: str) -> str:
             return spec.prompt if name == "system" and spec.prompt is not None else ports.prompt(name)

@@ -12,13 +12,12 @@ from itertools import groupby
 from typing import Any
 
 from tui_agent.agent.archive import SessionArchive
-from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.channel import Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.doom_loop import DoomLoop, HeadlessAnswer, LoopRules, call_key, detect, headless
 from tui_agent.agent.events import (
     Decision,
-    EntryAppended,
     Notice,
     PermissionRequest,
     ToolFinished,
@@ -27,6 +26,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.gate import Gate, needs_of
 from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
+from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
@@ -39,7 +39,6 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.session import Session
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
@@ -79,24 +78,25 @@ class ToolRunner:
 
     def __init__(
         self,
-        session: Session,
+        journal: Journal,
         ports: AgentPorts,
-        channel: EventChannel,
         questions: Questions,
-        mode: Callable[[], str] = lambda: "build",
+        jobs: Jobs,
+        mode: Callable[[], str],
     ) -> None:
-        self._session = session
+        self._journal = journal
+        self._session = journal.session
         self._ports = ports
-        self._channel = channel
+        self._channel = journal.channel
         self._questions = questions
         self._reads = FileReads()
-        self._archive = SessionArchive(session, ports.blob)
+        self._archive = SessionArchive(self._session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
         self._mode = mode
-        self.gate = Gate(ports, channel, questions, mode, self._said)
+        self.gate = Gate(ports, self._channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
-        self.jobs: Jobs | None = None
+        self.jobs = jobs
         self.recorder: Recorder | None = None
         """Watches what calls change in files; None where nobody does."""
         self.on_late_end: Callable[[], None] = lambda: None
@@ -385,7 +385,7 @@ class ToolRunner:
         )
         seconds = (now - entry.started_at) / 1000
         self._channel.emit(ToolFinished(call.part.call_id, call.part.tool, status.value, metadata, seconds))
-        self._channel.emit(EntryAppended(self._session.append(entry)))
+        self._journal.append(entry)
 
 
 def _interrupted_text(call: _Call) -> str:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.format import money, tokens
+from tui_agent.session.entries import AssistantEntry
+from tui_agent.session.path_queries import newest
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -27,10 +29,10 @@ class ColdCache:
         agent = self._desk.agent
         if agent is None or agent.running or agent.session.read_only:
             return
-        answer = next((entry.id for entry in reversed(agent.session.active_path()) if entry.kind == "assistant"), None)
-        if answer is None or answer == self._told or agent.inspector.cache_state().warm:
+        answer = newest(agent.session.active_path(), AssistantEntry)
+        if answer is None or answer.id == self._told or agent.inspector.cache_state().warm:
             return
-        self._told = answer
+        self._told = answer.id
         self._desk.face.refresh_facts()
         self._desk.soon(self._tell(agent))
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import money, one_line, plural, tokens
-from tui_agent.context.view import is_message
 from tui_agent.session.entries import Entry, UserEntry
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def compaction_text(plan: CompactionPlan, forecast: Commit) -> str:
     ``forecast`` is what it comes to without the model's summary.
     """
     goes = (*plan.history, *plan.turn_prefix)
-    kept = [entry for entry in plan.kept if is_message(entry)]
+    kept = [entry for entry in plan.kept if entry.is_sent]
     before, carried = forecast.tokens_before, max(0, forecast.tokens_after - plan.tokens_kept)
     most = min(before, forecast.tokens_after + plan.summary_tokens)
     rows = [

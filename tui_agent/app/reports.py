@@ -14,6 +14,7 @@ from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
     Usage,
+    kinds,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class _Spent:
     priced: bool = False
 
 
-COSTING = ("assistant", "compaction", "branch_summary")
+COSTING = kinds(lambda kind: kind.costs)
 """Kinds of entries that cost something."""
 
 

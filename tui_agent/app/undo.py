@@ -33,7 +33,8 @@ async def undo(desk: Desk, _argument: str) -> None:
     A compaction, prune or move at the end is undone alone; otherwise the last turn goes, its text back in the prompt.
     """
     from tui_agent.app.undo_words import name_of_move
-    from tui_agent.session.entries import CompactionEntry, PruneEntry, UserEntry
+    from tui_agent.session.entries import CompactionEntry, PruneEntry
+    from tui_agent.session.path_queries import newest_typed
 
     if (agent := desk.idle_agent) is None:
         return
@@ -51,11 +52,10 @@ async def undo(desk: Desk, _argument: str) -> None:
 
         await move_with_files(desk, agent, pair[0], undo_move, pair=pair)
         return
-    for entry in reversed(path):
-        if isinstance(entry, UserEntry) and entry.synthetic is None:
-            await _undo_turn(desk, agent, entry)
-            return
-    desk.say("There is no turn to undo.")
+    if (typed := newest_typed(path)) is not None:
+        await _undo_turn(desk, agent, typed)
+    else:
+        desk.say("There is no turn to undo.")
 
 
 async def _undo_turn(desk: Desk, agent: Agent, message: UserEntry) -> None:

@@ -23,6 +23,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.tool_traits import TraitsByName
 
 AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
 """What an anchor is. The order is the order of importance where scores are equal."""
@@ -35,7 +36,6 @@ _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
 # A reference by a person or by the model itself predicts further use far better than one in a tool's output.
-_QUOTING_TOOLS = frozenset({"read", "grep", "edit", "write", "recall"})
 """Their output is mostly source text, where the word "error" reports nothing."""
 
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 1.0}
@@ -105,12 +105,12 @@ class Anchor:
 _KINDS: tuple[str, ...] = get_args(AnchorKind)
 
 
-def find_anchors(entries: Iterable[Entry], earlier: Iterable[str] = ()) -> tuple[Anchor, ...]:
+def find_anchors(entries: Iterable[Entry], tools: TraitsByName, earlier: Iterable[str] = ()) -> tuple[Anchor, ...]:
     """Return the anchors of ``entries``, best first, on top of the encoded ones an earlier summary carried.
 
     Best is the most referenced, newer ones counting more; ties go to the more important kind, then by text.
     """
-    finder = _Finder()
+    finder = _Finder(tools)
     for text in earlier:
         anchor = Anchor.decode(text)
         if anchor is not None:
@@ -159,7 +159,8 @@ def _with_room_for_all_kinds(anchors: Iterable[Anchor], budget: int, count: Call
 class _Finder:
     """Collects references; ``known`` maps kind and text to weight, newest sighting and address."""
 
-    def __init__(self) -> None:
+    def __init__(self, tools: TraitsByName) -> None:
+        self._tools = tools
         self.known: dict[tuple[str, str], list[float]] = {}
         self._kinds: dict[str, tuple[tuple[AnchorKind, str], ...]] = {}
         self._commands: dict[str, str] = {}
@@ -179,7 +180,7 @@ class _Finder:
                     self._call(call, entry.id)
             case ToolResultEntry():
                 self._text(entry.output, entry.id, "output")
-                if entry.status is ToolStatus.ERROR or entry.tool not in _QUOTING_TOOLS:
+                if entry.status is ToolStatus.ERROR or not self._tools[entry.tool].quotes:
                     self._errors(entry.output, entry.id)
                 self._command_ended(entry)
             case ShellEntry():

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tui_agent.context.carried import Budgets, CountText, carry, fit
+from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.compaction import fit_summary
 from tui_agent.context.files import file_operations
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import SummaryTask
 from tui_agent.context.summary_tasks import blocks_of
-from tui_agent.context.view import MESSAGE_KINDS, ContextView, is_message, resolve
+from tui_agent.context.view import ContextView, resolve
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -17,9 +17,13 @@ from tui_agent.session.entries import (
     SummaryDetails,
     UserEntry,
     UserPart,
+    kinds,
 )
 from tui_agent.session.records import Outlines, Parting
+from tui_agent.session.tool_traits import TraitsByName
 
+_MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
+_UNSURE = kinds(lambda kind: kind.is_message is None)
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
 _LEAST_BLOCK = 200
@@ -80,10 +84,10 @@ def plan_merge(parting: Parting, load: Load) -> MovePlan | None:
 
 def holds_message(entries: Outlines, load: Load) -> bool:
     """Whether the model is shown any of some entries; ``load`` is asked only where the kind leaves that open."""
-    if not MESSAGE_KINDS.isdisjoint(entries.kinds):
+    if not _MESSAGES.isdisjoint(entries.kinds):
         return True
-    unsure = entries.of_kind("shell")
-    return any(map(is_message, load(unsure))) if unsure else False
+    unsure = [entry_id for kind in _UNSURE for entry_id in entries.of_kind(kind)]
+    return any(entry.is_sent for entry in load(unsure)) if unsure else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class BranchSummaryPlan:
     blocks: tuple[str, ...]
     settings: ContextSettings
     budget: int
+    tools: TraitsByName
     omitted: int = 0
     focus: str = ""
 
@@ -113,7 +118,13 @@ class BranchBudget:
 
 
 def plan_branch_summary(
-    move: MovePlan, entries: Sequence[Entry], settings: ContextSettings, budget: BranchBudget, *, focus: str = ""
+    move: MovePlan,
+    entries: Sequence[Entry],
+    settings: ContextSettings,
+    budget: BranchBudget,
+    tools: TraitsByName,
+    *,
+    focus: str = "",
 ) -> BranchSummaryPlan | None:
     """Return what to summarise of the branch that is left, None when it holds no message.
 
@@ -130,6 +141,7 @@ def plan_branch_summary(
         blocks=tuple(chosen[index] for index in sorted(chosen)),
         settings=settings,
         budget=budget.history,
+        tools=tools,
         omitted=len(blocks) - len(chosen),
         focus=focus,
     )
@@ -141,7 +153,8 @@ def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText
     text = fit_summary(summary, max(settings.summary_tokens(plan.budget), 64), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
     budgets = replace(budgets, anchors=budgets.anchors // 2)
-    details = carry(plan.entries, file_operations(plan.entries), SummaryDetails(), budgets, count, text)
+    told = Summarised(plan.entries, file_operations(plan.entries, plan.tools), plan.tools)
+    details = carry(told, SummaryDetails(), budgets, count, text)
     details = details.model_copy(update={"user_messages": (), "remembered": ()})
     return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tui_agent.context.estimate import VIEW_CHANGING, Asked, Estimate, appended_tokens, estimate_path
+from tui_agent.context.estimate import Asked, Estimate, appended_tokens, estimate_path
 from tui_agent.context.reports import Report, is_plausible, is_stale, is_suspect, judge
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.session.entries import AssistantEntry, Entry, ReasoningPart, SystemEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, ReasoningPart, SystemEntry
+from tui_agent.session.path_queries import newest, place_of_newest
 
 _SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
 _PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
@@ -189,8 +190,8 @@ class Meter:
         return length if same else 0
 
     def _fixed(self, path: Sequence[Entry]) -> int:
-        system = next((entry for entry in reversed(path) if entry.kind == "system"), None)
-        if not isinstance(system, SystemEntry):
+        system = newest(path, SystemEntry)
+        if system is None:
             return 0
         if self._head is None or self._head[0] is not system:
             self._head = (system, system.tokens or self.counter.head(system))
@@ -205,7 +206,7 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
     """
     for at in range(len(path) - 1, start - 1, -1):
         entry = path[at]
-        if entry.kind in VIEW_CHANGING:
+        if entry.breaks_prefix:
             return None
         if isinstance(entry, AssistantEntry) and entry.model == model and _tells_size(path, at):
             return at
@@ -214,13 +215,9 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
 
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     """Return the newest answer if it is whole, not followed by a compaction, and its report can be its size."""
-    for at in range(len(path) - 1, -1, -1):
-        entry = path[at]
-        if isinstance(entry, AssistantEntry):
-            return entry if _tells_size(path, at) else None
-        if entry.kind == "compaction":
-            return None
-    return None
+    at = place_of_newest(path, AssistantEntry, CompactionEntry)
+    entry = None if at is None else path[at]
+    return entry if at is not None and isinstance(entry, AssistantEntry) and _tells_size(path, at) else None
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:

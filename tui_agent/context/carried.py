@@ -25,6 +25,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.tool_traits import TraitsByName
 
 CountText = Callable[[str], int]
 """Counts text in tokens."""
@@ -35,7 +36,6 @@ STATE_SHARE = 0.05
 """Share of the history budget for to-dos and loaded skills."""
 LEAST_TEXT = 24
 """Tokens below which a piece of text is not worth showing."""
-STATE_TOOLS = frozenset({"todo", "skill"})
 SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with the skill tool before going on with it)"
 """Stands for a skill that is over the budget."""
 _FINISHED = ("[x]", "[-]")
@@ -65,23 +65,27 @@ class Budgets:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """Entries that are about to be summarised; ``files`` are cumulative over everything before them."""
+
+    entries: Sequence[Entry]
+    files: FileOperations
+    tools: TraitsByName
+
+
 def carry(
-    summarised: Sequence[Entry],
-    files: FileOperations,
-    earlier: SummaryDetails,
-    budgets: Budgets,
-    count: CountText,
-    shown: str = "",
+    summarised: Summarised, earlier: SummaryDetails, budgets: Budgets, count: CountText, shown: str = ""
 ) -> SummaryDetails:
     """Return what is carried of the entries that are about to be summarised, on top of what was carried before.
 
-    ``files`` are cumulative already.
     ``shown`` is all text that stays in the model's view: what stands in it needs no anchor. Pinned entries are the
     plan's to add.
     """
-    messages = _select_messages(_messages(summarised, earlier.user_messages), budgets.user_messages, count)
-    state = _select_state(_state(summarised, earlier.state), budgets.state, count)
-    anchors = find_anchors(summarised, earlier.remembered)
+    entries, files, tools = summarised.entries, summarised.files, summarised.tools
+    messages = _select_messages(_messages(entries, earlier.user_messages), budgets.user_messages, count)
+    state = _select_state(_state(entries, earlier.state, tools), budgets.state, count, tools)
+    anchors = find_anchors(entries, tools, earlier.remembered)
     count_files = shown_paths(files, budgets.files, count)
     known = "\n".join([shown, *messages, *(item.text for item in state), *files.newest(count_files)])
     return SummaryDetails(
@@ -184,8 +188,8 @@ def _numbered(message: tuple[int, str], budget: int, count: CountText) -> str:
     return fit(f"#{number} {text}" if number >= 0 else text, budget, count)
 
 
-def _state(entries: Sequence[Entry], earlier: Iterable[StateText]) -> list[StateText]:
-    """Return the to-do list as it stood last and the skills that were loaded, oldest first."""
+def _state(entries: Sequence[Entry], earlier: Iterable[StateText], tools: TraitsByName) -> list[StateText]:
+    """Return lists as they stood last and the texts that were loaded (skills), oldest first."""
     state = {(item.tool, item.name): item for item in earlier}
     names = {
         call.call_id: call.arguments
@@ -204,21 +208,24 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText]) -> list[State
                 for part in entry.parts:
                     if isinstance(part, FilePart) and part.path.startswith(SKILL_PREFIX):
                         keep("skill", part.path.removeprefix(SKILL_PREFIX), part.text)
-            case ToolResultEntry(status=ToolStatus.COMPLETED) if entry.tool in STATE_TOOLS:
-                name = "" if entry.tool == "todo" else entry.title or names.get(entry.call_id, "")
+            case ToolResultEntry(status=ToolStatus.COMPLETED) if state_of := tools[entry.tool].state:
+                name = "" if state_of == "list" else entry.title or names.get(entry.call_id, "")
                 keep(entry.tool, name, entry.output)
             case _:
                 continue
     return list(state.values())
 
 
-def _select_state(state: Sequence[StateText], budget: int, count: CountText) -> tuple[StateText, ...]:
+def _select_state(
+    state: Sequence[StateText], budget: int, count: CountText, tools: TraitsByName
+) -> tuple[StateText, ...]:
     """Return the to-do list first, shortened if need be, then the newest skills as far as they fit whole."""
     chosen: list[StateText] = []
     newest_first = list(reversed(state))
-    for item in sorted(newest_first, key=lambda item: item.tool != "todo"):
-        text = item.text if item.tool != "todo" else _shorter_list(item.text, budget - _TAG_TOKENS, count)
-        if item.tool == "skill" and count(text) + _TAG_TOKENS > budget:
+    for item in sorted(newest_first, key=lambda item: tools[item.tool].state != "list"):
+        kept_as = tools[item.tool].state
+        text = _shorter_list(item.text, budget - _TAG_TOKENS, count) if kept_as == "list" else item.text
+        if kept_as == "text" and count(text) + _TAG_TOKENS > budget:
             text = SKILL_LEFT_OUT
         cost = count(text) + _TAG_TOKENS
         if text and cost <= budget:

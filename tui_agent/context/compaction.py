@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from tui_agent.context.budget import ContextSize, describe_overhead
-from tui_agent.context.carried import Budgets, CountText, carry, fit, shown_text
+from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit, shown_text
 from tui_agent.context.cuts import find_cut, next_cut, turn_start
 from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations, file_operations
@@ -20,7 +20,7 @@ from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_cut,
 from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import ContextView, EntryState, is_message, resolve
+from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -30,6 +30,8 @@ from tui_agent.session.entries import (
     SummaryDetails,
     ToolResultEntry,
 )
+from tui_agent.session.path_queries import newest_sent
+from tui_agent.session.tool_traits import TraitsByName
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
@@ -85,6 +87,7 @@ class CompactionPlan:
     budget: int
     keep_recent: int
     settings: ContextSettings
+    tools: TraitsByName
     trigger: Trigger = "threshold"
     instructions: str | None = None
     prunes: tuple[PrunePlan, ...] = ()
@@ -116,6 +119,7 @@ class CompactionPlan:
 class PlanOptions:
     """What a plan may be told. ``keep_recent`` None takes the settings'; ``overhead`` names parts of the head."""
 
+    tools: TraitsByName
     trigger: Trigger = "threshold"
     instructions: str | None = None
     keep_recent: int | None = None
@@ -123,11 +127,8 @@ class PlanOptions:
     count: CountEntry = stored_tokens
 
 
-DEFAULT_OPTIONS = PlanOptions()
-
-
 def plan_compaction(
-    path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions = DEFAULT_OPTIONS
+    path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions
 ) -> CompactionPlan | Refusal:
     """Return what to summarise and what to keep, or why not.
 
@@ -138,7 +139,7 @@ def plan_compaction(
         return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
     if size.budget <= 0:
         return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size.fixed, size.window, options.overhead))
-    pruned = _thin_out(view, settings, size.budget, options.count)
+    pruned = _thin_out(view, settings, size.budget, options)
     view = pruned.applied(view) if pruned is not None else view
     shown = ViewWeights(view, options.count).all()
     keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
@@ -154,7 +155,7 @@ def plan_compaction(
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
     return replace(
-        _plan_at(view, shown, cut, settings, size),
+        _with_cut(_uncut(view, settings, size, options.tools), cut, shown),
         keep_recent=keep,
         trigger=options.trigger,
         instructions=options.instructions,
@@ -191,7 +192,7 @@ def _moved(
         moved,
         keep_recent=keep_recent,
         prunes=(*plan.prunes, *([prune] if prune else [])),
-        unsummarised=(*plan.unsummarised, *(entry for entry in newly if is_message(entry))),
+        unsummarised=(*plan.unsummarised, *(entry for entry in newly if entry.is_sent)),
     )
 
 
@@ -207,7 +208,7 @@ def carried_details(
     notes = plan.view.notes.values()
     known = "\n".join([summary, shown_text(kept), *notes, *(pin.text for pin in pinned)])
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
-    details = carry(told, plan.files, earlier, budgets, count, known)
+    details = carry(Summarised(told, plan.files, plan.tools), earlier, budgets, count, known)
     return details.model_copy(update={"pinned": pinned})
 
 
@@ -251,18 +252,12 @@ def fit_summary(summary: str, budget: int, count: CountText) -> str:
 
 
 def _said_since(path: Sequence[Entry], compaction: CompactionEntry) -> bool:
-    for entry in reversed(path):
-        if entry.id == compaction.id and entry.kind == "compaction":
-            return False
-        if is_message(entry):
-            return True
-    return True
+    last = newest_sent(path)
+    return last is None or last.id != compaction.id
 
 
-def _plan_at(
-    view: ContextView, shown: Sequence[int], cut: int, settings: ContextSettings, size: ContextSize
-) -> CompactionPlan:
-    base = CompactionPlan(
+def _uncut(view: ContextView, settings: ContextSettings, size: ContextSize, tools: TraitsByName) -> CompactionPlan:
+    return CompactionPlan(
         view=view,
         history=(),
         turn_prefix=(),
@@ -276,8 +271,8 @@ def _plan_at(
         budget=size.budget,
         keep_recent=0,
         settings=settings,
+        tools=tools,
     )
-    return _with_cut(base, cut, shown)
 
 
 def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:
@@ -285,7 +280,7 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
     # Whether the turn is split is decided at the cut itself; only then do invisible entries move to the kept side.
     turn = turn_start(plan.view, shown, cut)
     start = cut
-    while start > 0 and not is_message(entries[start - 1]):
+    while start > 0 and not entries[start - 1].is_sent:
         start -= 1
     earlier = plan.previous.details if plan.previous is not None else None
     return replace(
@@ -295,17 +290,17 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
         kept=entries[start:],
         dropped=entries[:start],
         first_kept_id=entries[start].id,
-        files=file_operations(entries[:cut], earlier),
+        files=file_operations(entries[:cut], plan.tools, earlier),
         tokens_summarised=sum(shown[:cut]),
         tokens_kept=sum(shown[cut:]),
     )
 
 
-def _thin_out(view: ContextView, settings: ContextSettings, budget: int, count: CountEntry) -> PrunePlan | None:
+def _thin_out(view: ContextView, settings: ContextSettings, budget: int, options: PlanOptions) -> PrunePlan | None:
     """Return a prune of old outputs: the cache breaks at a compaction anyway, so it costs nothing here."""
     if not settings.prune.automatic:
         return None
-    rules = PruneRules(settings.prune, budget, pressure=True, minimum=1, count=count)
+    rules = PruneRules(settings.prune, budget, options.tools, pressure=True, minimum=1, count=options.count)
     return plan_prune(view, rules, Occasion.COMPACTION)
 
 

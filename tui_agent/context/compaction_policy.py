@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.settings import CompactionSettings
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, UserEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry
+from tui_agent.session.path_queries import newest_typed
 
 if TYPE_CHECKING:
     from tui_agent.context.compaction import Trigger
@@ -82,8 +83,8 @@ def is_completed(entry: Entry) -> bool:
 
 def newest_user_id(path: Sequence[Entry]) -> int:
     """Return the id of the newest message a person wrote, 0 when there is none."""
-    found = (entry.id for entry in reversed(path) if isinstance(entry, UserEntry) and entry.synthetic is None)
-    return next(found, 0)
+    typed = newest_typed(path)
+    return 0 if typed is None else typed.id
 
 
 class AfterOverflow(StrEnum):

@@ -8,7 +8,7 @@ from tui_agent.context.budget import ContextSize, ModelLimits, head_parts, measu
 from tui_agent.context.estimate import Asked, Weights
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.context.view import ContextView, EntryState, is_message, resolve
+from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.previews import preview_of
 
@@ -109,7 +109,7 @@ def _history_rows(
     for entry in shown:
         tokens = weights.of(entry)
         state = view.state(entry.id)
-        if not tokens and not (state is EntryState.DROPPED and is_message(entry)):
+        if not tokens and not (state is EntryState.DROPPED and entry.is_sent):
             continue
         if isinstance(entry, ToolResultEntry) and entry.id not in answered:
             continue

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from tui_agent.context.view import ContextView
-from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, Entry, ShellEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry
 
 
 def starts_turn(entry: Entry) -> bool:
-    """Whether a turn begins with the entry: something the user did, or a branch they came from."""
-    return isinstance(entry, UserEntry | BranchSummaryEntry) or (isinstance(entry, ShellEntry) and not entry.excluded)
+    """Whether a turn begins with the entry."""
+    return entry.starts_turn and entry.is_sent
 
 
 def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:

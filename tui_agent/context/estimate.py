@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
-from tui_agent.context.view import ContextView, EntryState, is_message, resolve
+from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -19,9 +19,7 @@ from tui_agent.session.entries import (
     ReasoningPart,
     ToolResultEntry,
 )
-
-VIEW_CHANGING = frozenset({"system", "compaction", "prune", "context_edit", "model_change"})
-"""Kinds that change what came before them on the path; after one, a request need not extend the one before."""
+from tui_agent.session.path_queries import place_of_newest
 
 _STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
 
@@ -58,7 +56,7 @@ class Weights:
 
     def of(self, entry: Entry) -> int:
         """Return the tokens an entry adds, stand-ins for results of its calls included; 0 when it is not shown."""
-        if not is_message(entry) or self._view.states.get(entry.id) is EntryState.DROPPED:
+        if not entry.is_sent or self._view.states.get(entry.id) is EntryState.DROPPED:
             return 0
         if isinstance(entry, ToolResultEntry) and entry.id not in self._answered:
             return 0
@@ -163,7 +161,7 @@ def _extends(path: Sequence[Entry], before: Estimate) -> bool:
     if not 0 < before.length <= len(path):
         return False
     same = path[0] is before.first and path[before.length - 1] is before.last
-    return same and not any(entry.kind in VIEW_CHANGING for entry in path[before.length :])
+    return same and not any(entry.breaks_prefix for entry in path[before.length :])
 
 
 def _go_on(path: Sequence[Entry], cut: int, before: Estimate, counter: TokenCounter, asked: Asked) -> Estimate:
@@ -183,11 +181,11 @@ def _estimate(path: Sequence[Entry], sizes: tuple[int, int, int], cut: int | Non
 def _cut(path: Sequence[Entry]) -> int | None:
     """Return where the newest answer stands; None when a compaction follows it: results may still reach over it."""
     newest = _newest_answer(path)
-    compaction = next((at for at in range(len(path) - 1, -1, -1) if path[at].kind == "compaction"), None)
+    compaction = place_of_newest(path, CompactionEntry)
     if compaction is not None and (newest is None or newest < compaction):
         return None
     return newest or 0
 
 
 def _newest_answer(path: Sequence[Entry]) -> int | None:
-    return next((at for at in range(len(path) - 1, -1, -1) if path[at].kind == "assistant"), None)
+    return place_of_newest(path, AssistantEntry)

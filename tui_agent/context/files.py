@@ -21,9 +21,8 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 
-READING_TOOLS = frozenset({"read"})
-WRITING_TOOLS = frozenset({"write", "edit", "multi_edit", "patch", "apply_patch"})
 _PATH_KEYS = ("path", "file_path", "filePath", "filename")
 
 
@@ -47,7 +46,9 @@ def call_path(arguments: str) -> str | None:
     return next((values[key] for key in _PATH_KEYS if isinstance(values.get(key), str) and values[key]), None)
 
 
-def file_operations(entries: Iterable[Entry], earlier: SummaryDetails | None = None) -> FileOperations:
+def file_operations(
+    entries: Iterable[Entry], tools: TraitsByName, earlier: SummaryDetails | None = None
+) -> FileOperations:
     """Return what was read and modified in ``entries``, on top of what ``earlier`` summaries carried.
 
     Sources are the results' own metadata, their calls' arguments where a tool reports nothing (imported sessions),
@@ -62,7 +63,7 @@ def file_operations(entries: Iterable[Entry], earlier: SummaryDetails | None = N
             case AssistantEntry():
                 calls.update((call.call_id, call.arguments) for call in entry.tool_calls)
             case ToolResultEntry():
-                _result(entry, calls.get(entry.call_id, ""), touched)
+                _result(entry, calls.get(entry.call_id, ""), tools[entry.tool], touched)
             case CheckpointEntry():
                 touched.modify(change.path for change in entry.files)
             case UserEntry():
@@ -114,7 +115,7 @@ def _touch(seen: dict[str, None], paths: Iterable[str]) -> None:
         seen[name] = None
 
 
-def _result(entry: ToolResultEntry, arguments: str, touched: _Touched) -> None:
+def _result(entry: ToolResultEntry, arguments: str, traits: ToolTraits, touched: _Touched) -> None:
     if entry.status is not ToolStatus.COMPLETED:
         touched.modify(entry.metadata.modified_files)
         return
@@ -125,7 +126,7 @@ def _result(entry: ToolResultEntry, arguments: str, touched: _Touched) -> None:
     path = entry.metadata.path or call_path(arguments)
     if path is None:
         return
-    if entry.tool in READING_TOOLS:
+    if traits.reads:
         touched.look([path])
-    elif entry.tool in WRITING_TOOLS:
+    elif traits.writes:
         touched.modify([path])

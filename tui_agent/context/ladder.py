@@ -159,7 +159,7 @@ def _prune_beyond(
 ) -> PrunePlan | None:
     """Return a prune of everything kept that only the newest tokens and steps do not protect."""
     view = resolve(provisional(path, [prune.entry() for prune in prunes]))
-    rules = PruneRules(settings=plan.settings.prune, budget=plan.budget, pressure=True, minimum=1, count=measures.entry)
+    rules = PruneRules(plan.settings.prune, plan.budget, plan.tools, pressure=True, minimum=1, count=measures.entry)
     prune = plan_prune(view, rules, Occasion.COMPACTION)
     return prune.only(_kept_ids(plan)) if prune is not None else None
 

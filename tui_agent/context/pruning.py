@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.files import READING_TOOLS, WRITING_TOOLS, call_path
+from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
@@ -26,6 +26,8 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.path_queries import newest
+from tui_agent.session.tool_traits import TraitsByName
 
 LEAST_OUTPUT = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
@@ -33,7 +35,6 @@ _NOTES_OF_FREED = 0.15
 """Largest share of what a prune frees that its notes may take back."""
 _ALL_TEXT = 1_000_000_000
 """Characters that stay where only images go: more than any text has."""
-_REPEATABLE_TOOLS = frozenset({"read", "grep", "glob", "ls", "bash", "webfetch"})
 
 
 class Occasion(StrEnum):
@@ -131,6 +132,7 @@ class PruneRules:
 
     settings: PruneSettings
     budget: int
+    tools: TraitsByName
     pressure: bool = False
     minimum: int | None = None
     """Least tokens to free; None takes the settings'."""
@@ -148,7 +150,7 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
-    superseded = superseded_results(view)
+    superseded = superseded_results(view, rules.tools)
     targets: list[tuple[bool, int]] = []
     freed = 0
     for entry in reversed(view.entries):
@@ -164,7 +166,7 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
     room = min(rules.settings.notes_tokens(rules.budget), round(freed * _NOTES_OF_FREED))
     from tui_agent.context.notes import write_notes
 
-    notes = write_notes(view, chosen, room, rules.text)
+    notes = write_notes(view, chosen, room, rules.text, rules.tools)
     freed -= sum(rules.text(note) for note in notes if note)
     return PrunePlan(chosen, freed, str(reason), notes=notes if any(notes) else ())
 
@@ -181,6 +183,10 @@ class _Zones:
         self._protected = rules.settings.protected_tokens(rules.budget)
         self._protected_steps = rules.settings.protected_steps(rules.budget)
 
+    def _is_protected(self, tool: str) -> bool:
+        chosen = self._rules.settings.protected_tools
+        return self._rules.tools[tool].protected if chosen is None else tool in chosen
+
     def exposed(self, entry: Entry, *, repeated: bool) -> bool:
         """Whether the entry is an output to prune; call it once for every entry, newest first."""
         settings = self._rules.settings
@@ -188,7 +194,7 @@ class _Zones:
             self._turns += 1
         elif isinstance(entry, AssistantEntry) and entry.tool_calls:
             self._steps += 1
-        if not isinstance(entry, ToolResultEntry) or entry.tool in settings.protected_tools:
+        if not isinstance(entry, ToolResultEntry) or self._is_protected(entry.tool):
             return False
         if not self._weights.has_output(entry):
             return False
@@ -213,19 +219,19 @@ class Superseded(StrEnum):
     """The file it shows was changed since."""
 
 
-def superseded_results(view: ContextView) -> Mapping[int, Superseded]:
+def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, Superseded]:
     """Return the results that a later one makes stale: read again, changed later, the same command run again."""
     stale = _Stale()
     for call, result in _answered_calls(view):
-        completed = result.status is ToolStatus.COMPLETED
-        if call.tool in _REPEATABLE_TOOLS and (completed or call.tool == "bash"):
+        traits, completed = tools[call.tool], result.status is ToolStatus.COMPLETED
+        if traits.repeatable and (completed or traits.repeats_failures):
             stale.repeat(call, result)
         if not completed:
             continue
         file = result.metadata.path or call_path(call.arguments)
-        if call.tool in READING_TOOLS and file:
+        if traits.reads and file:
             stale.read(file, call, result)
-        elif call.tool in WRITING_TOOLS:
+        elif traits.writes:
             stale.change({*result.metadata.modified_files, *([file] if file else [])})
     return stale.results
 
@@ -305,8 +311,8 @@ def plan_image_prune(
 
 def newest_seen(entries: Sequence[Entry]) -> int:
     """Return the id up to which a model has seen the entries: that of its newest answer, 0 without one."""
-    answers = (entry.id for entry in reversed(entries) if isinstance(entry, AssistantEntry) and not entry.error)
-    return next(answers, 0)
+    answer = newest(entries, AssistantEntry, where=lambda entry: not entry.error)
+    return 0 if answer is None else answer.id
 
 
 def _images(entry: Entry, view: ContextView) -> Sequence[ImagePart]:

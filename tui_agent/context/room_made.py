@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, kinds
 
-ROOM_KINDS = frozenset({"compaction", "prune"})
+ROOM_KINDS = kinds(lambda kind: kind.frees_room)
 """Kinds of entries that make room."""
 
 

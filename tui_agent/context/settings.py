@@ -174,8 +174,8 @@ class PruneSettings(_Settings):
     """Newest steps whose tool output is protected always."""
     step_budget: Tokens = 2_500
     """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
-    protected_tools: tuple[str, ...] = ("skill", "todo", "recall")
-    """Tools whose results are never pruned."""
+    protected_tools: tuple[str, ...] | None = None
+    """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and recall."""
     minimum_tokens: Tokens = 20_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
     minimum_share: Share = 0.20

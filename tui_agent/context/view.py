@@ -19,15 +19,11 @@ from tui_agent.session.entries import (
     ModelChangeEntry,
     PinnedText,
     PruneEntry,
-    ShellEntry,
     SystemEntry,
     ToolCallPart,
     ToolResultEntry,
 )
-
-MESSAGE_KINDS = frozenset({"user", "assistant", "tool_result", "branch_summary", "compaction"})
-"""Kinds of entries that are shown to the model; of ``shell`` entries those that are not excluded are, too."""
-_HEAD_KINDS = frozenset({"system", "model_change", "mode_change"})
+from tui_agent.session.path_queries import newest, place_of_newest
 
 
 class EntryState(StrEnum):
@@ -92,7 +88,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
     A result answers the first open call of its id in the assistant entry before it, up to the next assistant
     entry: a request was sent in between, and what it showed as interrupted stays so.
     """
-    at = next((i for i in range(len(path) - 1, -1, -1) if path[i].kind == "compaction"), None)
+    at = place_of_newest(path, CompactionEntry)
     compaction = None if at is None else path[at]
     entries = tuple(path) if at is None else (*_kept(path, at), *path[at + 1 :])
     compaction = compaction if isinstance(compaction, CompactionEntry) else None
@@ -106,7 +102,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         system=system,
         model=model,
         mode=mode,
-        effort=_effort(path),
+        effort=newest(path, EffortChangeEntry),
         compaction=compaction,
         entries=entries,
         states=edits.states,
@@ -132,13 +128,6 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                 pass
 
 
-def is_message(entry: Entry) -> bool:
-    """Whether entries of this kind are shown to the model at all."""
-    if isinstance(entry, ShellEntry):
-        return not entry.excluded
-    return entry.kind in MESSAGE_KINDS
-
-
 def _kept(path: Sequence[Entry], at: int) -> Sequence[Entry]:
     compaction = path[at]
     first = compaction.first_kept_id if isinstance(compaction, CompactionEntry) else None
@@ -153,7 +142,7 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
-        if entry.kind not in _HEAD_KINDS:
+        if not entry.sets_state:
             continue
         match entry:
             case SystemEntry():
@@ -165,11 +154,6 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
             case _:
                 pass
     return None, model, mode
-
-
-def _effort(path: Sequence[Entry]) -> EffortChangeEntry | None:
-    """Return the last change of the effort on the path, None when there is none."""
-    return next((entry for entry in reversed(path) if isinstance(entry, EffortChangeEntry)), None)
 
 
 @dataclass(slots=True)

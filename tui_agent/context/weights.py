@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.context.truncation import utf8_size
-from tui_agent.context.view import ContextView, EntryState, is_message
+from tui_agent.context.view import ContextView, EntryState
 from tui_agent.session.entries import AssistantEntry, Entry, ImagePart, ToolResultEntry, UserEntry
 
 PLACEHOLDER_TOKENS = 40
@@ -31,7 +31,7 @@ class ViewWeights:
 
     def of(self, entry: Entry) -> int:
         """Return the tokens the entry takes as the model sees it; 0 when it is not shown at all."""
-        if not is_message(entry) or entry.kind == "compaction" or not self.is_paired(entry):
+        if not entry.is_sent or entry.kind == "compaction" or not self.is_paired(entry):
             return 0
         state = self._view.state(entry.id)
         if state is EntryState.DROPPED:

@@ -6,8 +6,9 @@ written ``#412`` for people and models. Tokens are estimates in the model's toke
 the epoch, blobs are hexadecimal SHA-256 digests of content kept in the store.
 """
 
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -218,7 +219,41 @@ class FileChange(_Record):
 
 
 class EntryBase(_Record):
-    """Fields every entry has. ``id`` is 0 until the store has appended the entry."""
+    """Fields every entry has. ``id`` is 0 until the store has appended the entry.
+
+    What a kind of entry is like are class variables; the values here are those of a kind that only the program needs.
+    """
+
+    letter: ClassVar[str]
+    """Stands for the kind where there are very many entries; `UNKNOWN_KIND` is none of them."""
+    is_message: ClassVar[bool | None] = False
+    """Whether the model is sent such entries as messages; None: it depends on the entry, see `is_sent`."""
+    sets_state: ClassVar[bool] = False
+    """Only the last one on a path holds: the head, the model, the mode, the effort."""
+    edits_view: ClassVar[bool] = False
+    """Changes what the model sees of other entries."""
+    breaks_prefix: ClassVar[bool] = False
+    """Changes what came before it on the path: the request after it need not extend the one before it."""
+    frees_room: ClassVar[bool] = False
+    """Makes the next request smaller."""
+    costs: ClassVar[bool] = False
+    """Was made by a request: has a model, usage and a cost."""
+    starts_turn: ClassVar[bool] = False
+    """A turn begins with it, if the model is sent it: something the user did, or a branch they came from."""
+    follows_calls: ClassVar[bool] = False
+    """Belongs to the calls of the answer before it."""
+    is_dialogue: ClassVar[bool] = False
+    """Said by the user or the model: no earlier request is made again after it."""
+    is_mentionable: ClassVar[bool] = False
+    """Says something to a person or a model, so that one may want to name it in a message."""
+    in_outline: ClassVar[bool] = False
+    """Has a row in the outline of a path."""
+    is_shown: ClassVar[bool] = True
+    """Whether the transcript has something for it."""
+    is_marker: ClassVar[bool] = False
+    """The transcript shows it as one line."""
+    is_quiet: ClassVar[bool] = False
+    """The tree shows it only where it shows everything."""
 
     id: int = 0
     parent_id: int | None = None
@@ -226,9 +261,20 @@ class EntryBase(_Record):
     preview: str = ""
     tokens: int = 0
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether the model is sent this entry as a message, unless it is edited out."""
+        return bool(self.is_message)
+
 
 class SystemEntry(EntryBase):
     """The rendered head of every request after it: prompt blocks and tools. The last one on the path wins."""
+
+    letter = "f"
+    sets_state = True
+    breaks_prefix = True
+    is_quiet = True
+    is_shown = False
 
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
@@ -239,6 +285,13 @@ class SystemEntry(EntryBase):
 
 class UserEntry(EntryBase):
     """A message of the user, or one written by the program on their behalf (``synthetic`` names why)."""
+
+    letter = "d"
+    is_message = True
+    starts_turn = True
+    is_dialogue = True
+    is_mentionable = True
+    in_outline = True
 
     kind: Literal["user"] = "user"
     parts: tuple[UserPart, ...]
@@ -255,15 +308,31 @@ class UserEntry(EntryBase):
 class ShellEntry(EntryBase):
     """A command the user ran themselves with ``!`` (or ``!!``: ``excluded`` from the model's view)."""
 
+    letter = "g"
+    is_message = None
+    starts_turn = True
+    is_mentionable = True
+
     kind: Literal["shell"] = "shell"
     command: str
     output: str
     exit_code: int | None = None
     excluded: bool = False
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether the user let the model see it."""
+        return not self.excluded
+
 
 class AssistantEntry(EntryBase):
     """One answer of the model: text, reasoning and the tool calls it asked for."""
+
+    letter = "b"
+    is_message = True
+    costs = True
+    is_dialogue = True
+    is_mentionable = True
 
     kind: Literal["assistant"] = "assistant"
     parts: tuple[AssistantPart, ...]
@@ -295,6 +364,11 @@ class AssistantEntry(EntryBase):
 class ToolResultEntry(EntryBase):
     """What a tool call gave. ``output`` is what the model sees; ``full_output`` is the blob of all of it."""
 
+    letter = "c"
+    is_message = True
+    follows_calls = True
+    is_mentionable = True
+
     kind: Literal["tool_result"] = "tool_result"
     call_id: str
     tool: str
@@ -310,6 +384,16 @@ class ToolResultEntry(EntryBase):
 
 class CompactionEntry(EntryBase):
     """A summary that stands for everything on the path before ``first_kept_id``."""
+
+    letter = "h"
+    is_message = True
+    edits_view = True
+    breaks_prefix = True
+    frees_room = True
+    costs = True
+    is_mentionable = True
+    in_outline = True
+    is_marker = True
 
     kind: Literal["compaction"] = "compaction"
     summary: str
@@ -327,6 +411,14 @@ class CompactionEntry(EntryBase):
 class BranchSummaryEntry(EntryBase):
     """A summary of a branch that was left at ``from_id``, told to the branch it was appended to."""
 
+    letter = "i"
+    is_message = True
+    costs = True
+    starts_turn = True
+    is_mentionable = True
+    in_outline = True
+    is_marker = True
+
     kind: Literal["branch_summary"] = "branch_summary"
     summary: str
     from_id: int
@@ -338,6 +430,12 @@ class BranchSummaryEntry(EntryBase):
 
 class PruneEntry(EntryBase):
     """Old tool results that are placeholders from here on."""
+
+    letter = "j"
+    edits_view = True
+    breaks_prefix = True
+    frees_room = True
+    is_marker = True
 
     kind: Literal["prune"] = "prune"
     targets: tuple[int, ...]
@@ -352,6 +450,12 @@ class PruneEntry(EntryBase):
 class ContextEditEntry(EntryBase):
     """The user's own change to the model's view of one entry."""
 
+    letter = "k"
+    edits_view = True
+    breaks_prefix = True
+    is_marker = True
+    is_quiet = True
+
     kind: Literal["context_edit"] = "context_edit"
     target: int
     action: Literal["drop", "mask", "pin", "restore"]
@@ -360,12 +464,23 @@ class ContextEditEntry(EntryBase):
 class ModelChangeEntry(EntryBase):
     """The model from here on."""
 
+    letter = "l"
+    sets_state = True
+    breaks_prefix = True
+    is_marker = True
+    is_quiet = True
+
     kind: Literal["model_change"] = "model_change"
     model: str
 
 
 class EffortChangeEntry(EntryBase):
     """How much the model thinks from here on, whichever model it is; None: as the settings say."""
+
+    letter = "n"
+    sets_state = True
+    is_marker = True
+    is_quiet = True
 
     kind: Literal["effort_change"] = "effort_change"
     effort: Effort | None
@@ -379,12 +494,22 @@ class EffortChangeEntry(EntryBase):
 class ModeChangeEntry(EntryBase):
     """The mode (build, plan, ...) from here on."""
 
+    letter = "m"
+    sets_state = True
+    is_marker = True
+    is_quiet = True
+
     kind: Literal["mode_change"] = "mode_change"
     mode: str
 
 
 class CheckpointEntry(EntryBase):
     """The files that changed since the last checkpoint on the path."""
+
+    letter = "e"
+    follows_calls = True
+    is_quiet = True
+    is_shown = False
 
     kind: Literal["checkpoint"] = "checkpoint"
     files: tuple[FileChange, ...]
@@ -410,6 +535,17 @@ Entry = Annotated[
     Field(discriminator="kind"),
 ]
 """Any entry. Closed: a new kind is a migration."""
+
+KINDS: Final[Mapping[str, type[EntryBase]]] = {
+    entry.model_fields["kind"].default: entry for entry in get_args(get_args(Entry)[0])
+}
+"""The class of each kind, by its name: what a header or an outline knows of an entry is its kind alone."""
+
+
+def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
+    """Return the names of those kinds of which something holds."""
+    return tuple(kind for kind, entry in KINDS.items() if holds(entry))
+
 
 EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
 """Validates and dumps any entry."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tui_agent.session import entry_table
-from tui_agent.session.entries import ShellEntry, UserEntry
+from tui_agent.session.entries import ShellEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals
 from tui_agent.session.rows import BodyError, entry_from, storable
 from tui_agent.session.schema import key_of
@@ -27,8 +27,7 @@ __all__ = [
 _CONSIDERED = 2_000
 """Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
 
-_SPEAKING = ("user", "assistant", "tool_result", "shell", "compaction", "branch_summary")
-"""Kinds of entries that say something to a person or a model."""
+_MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
 _NAMED = 10
 """Sessions that are listed when a part of an id is ambiguous."""
@@ -179,7 +178,7 @@ def mentionable(connection: sqlite3.Connection, query: str, limit: int, session:
     found: dict[int, EntryHeader] = {}
     for condition, value in ways:
         if len(found) < limit:
-            headers = entry_table.newest_headers(connection, session, _SPEAKING, condition, value, limit)
+            headers = entry_table.newest_headers(connection, session, _MENTIONABLE, condition, value, limit)
             found.update((header.id, header) for header in headers if header.id not in found)
     return list(found.values())[:limit]
 

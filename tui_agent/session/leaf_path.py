@@ -11,11 +11,6 @@ from tui_agent.session.spine import active_ids
 
 __all__ = ["LeafPath"]
 
-_SELECTING = frozenset(
-    {"system", "model_change", "mode_change", "effort_change", "compaction", "context_edit", "prune"}
-)
-"""Kinds that may change which earlier entries a request needs."""
-
 
 class LeafPath:
     """The path from the root to one leaf. What is asked for is made once; lists are returned as copies."""
@@ -67,7 +62,7 @@ class LeafPath:
             self._ids.extend(entry.id for entry in appended)
         if self._entries is not None:
             self._entries.extend(appended)
-        if any(entry.kind in _SELECTING for entry in appended):
+        if any(entry.sets_state or entry.edits_view for entry in appended):
             self._active = None
         elif self._active is not None:
             self._active.extend(appended)

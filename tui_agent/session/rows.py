@@ -16,6 +16,7 @@ from tui_agent.session.entries import (
     EntryAdapter,
     FilePart,
     ImagePart,
+    ModelChangeEntry,
     ReasoningPart,
     ShellEntry,
     SystemEntry,
@@ -174,9 +175,7 @@ def _images(parts: Iterable[Any]) -> Iterator[str]:
 def model_of(entry: Entry) -> str:
     """Return the model an entry names as the session's, "" when it names none."""
     match entry:
-        case SystemEntry() | AssistantEntry():
-            return entry.model
-        case _ if entry.kind == "model_change":
+        case SystemEntry() | AssistantEntry() | ModelChangeEntry():
             return entry.model
         case _:
             return ""

@@ -11,7 +11,7 @@ Preparing means:
 
 import re
 
-from tui_agent.session.entries import Entry, SystemEntry
+from tui_agent.session.entries import Entry
 from tui_agent.session.rows import storable, text_of
 
 __all__ = ["INDEXED_CHARS", "index_text", "match_expression", "snippet"]
@@ -36,9 +36,9 @@ def index_text(entry: Entry) -> str:
     """Return the text that is indexed for an entry.
 
     The same entry must give the same text for as long as the schema version is the same: rows are removed from the
-    index by repeating it. Of system entries only the preview is indexed, because every session has the same prompt.
+    index by repeating it.
     """
-    text = entry.preview if isinstance(entry, SystemEntry) else text_of(entry)
+    text = text_of(entry)
     if len(text) > INDEXED_CHARS:
         head = INDEXED_CHARS * 3 // 5
         text = f"{text[:head]}\n{text[head - INDEXED_CHARS :]}"

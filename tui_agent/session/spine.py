@@ -11,20 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from tui_agent.session.entries import CompactionEntry, ContextEditEntry, Entry, PruneEntry
+from tui_agent.session.entries import KINDS, CompactionEntry, ContextEditEntry, Entry, PruneEntry, kinds
 from tui_agent.session.records import Outlines, Parting
 
 __all__ = ["KIND_LETTERS", "UNKNOWN_KIND", "Spine", "SpineRows", "active_ids"]
 
-KIND_LETTERS: Final = {
-    kind: chr(ord("b") + number)
-    for number, kind in enumerate(
-        (
-            "assistant", "tool_result", "user", "checkpoint", "system", "shell", "compaction", "branch_summary",
-            "prune", "context_edit", "model_change", "mode_change", "effort_change",
-        )
-    )
-}  # fmt: skip
+KIND_LETTERS: Final = {kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)}
 """What stands for each kind of entry where there are very many, the most frequent first."""
 
 UNKNOWN_KIND: Final = "a"
@@ -179,7 +171,9 @@ def _after_gaps(ids: Sequence[int]) -> list[int]:
     return [two for one, two in pairwise(ids) if two != one + 1]
 
 
-_STATE_KINDS = ("system", "model_change", "mode_change", "effort_change")
+_STATES = kinds(lambda kind: kind.sets_state)
+_SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
+"""Kinds that may change which earlier entries a request needs."""
 
 
 def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]], list[Entry]]) -> list[int]:
@@ -195,7 +189,7 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
 
     ``load`` returns the entries with the given ids, damaged ones left out.
     """
-    special = spine.by_kind(path, ("compaction", "context_edit", "prune", *_STATE_KINDS))
+    special = spine.by_kind(path, _SELECTING)
     found = load(special["compaction"][-1:])
     if not found or not isinstance(found[0], CompactionEntry):
         return list(path)
@@ -205,7 +199,7 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
         cut = _position(path, compaction.id) or 0
     before = {kind: ids[: bisect_left(ids, path[cut])] for kind, ids in special.items()}
     needed = set(before["context_edit"])
-    for kind in _STATE_KINDS:
+    for kind in _STATES:
         needed.update(before[kind][-1:])
     carried: set[int] = set()
     for target in _pinned(load(special["context_edit"])):

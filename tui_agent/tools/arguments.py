@@ -48,16 +48,6 @@ _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
 """What stands beside the arguments where a model wrote the whole call in their place."""
 
-_INSTEAD = {
-    ("bash", "cwd"): "begin the command with cd DIR &&",
-    ("bash", "workdir"): "begin the command with cd DIR &&",
-    ("bash", "stdin"): "use a here-document in the command",
-    ("bash", "input"): "use a here-document in the command",
-    ("write", "append"): "to add to a file use edit",
-    ("edit", "content"): "to replace a whole file use write",
-}
-"""What to do where a field is sent that a tool has not."""
-
 _NESTED_JSON = 2
 _MOST_COMMAS = 20
 _LITERAL_CHARS = 1_000_000
@@ -239,7 +229,7 @@ def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
         if kind == "missing":
             yield f"{name} is missing"
         elif kind == "extra_forbidden":
-            instead = _INSTEAD.get((tool.name, str(location[-1])))
+            instead = tool.instead.get(str(location[-1]))
             yield f"{name} is not a field" + (f", {instead}" if instead else "")
         elif kind == "too_short":
             # Items that are wrong are not counted; that they are wrong is said already.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.jobs import Jobs
 from tui_agent.tools.permission import Permission, PermissionNeed, Verdict
 from tui_agent.tools.sandbox import Sandbox
@@ -172,6 +173,10 @@ class Tool(ABC, Generic[InputT]):
     Input: type[InputT]
     read_only: ClassVar[bool] = False
     """Calls may run in parallel and change nothing."""
+    traits: ClassVar[ToolTraits] = ToolTraits()
+    """What everybody else has to know of the tool, by its name alone."""
+    instead: ClassVar[Mapping[str, str]] = {}
+    """What to do where a field is sent that the tool has not, by the field."""
 
     @property
     def offered(self) -> bool:

@@ -6,13 +6,15 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 
 from tui_agent.session.entries import ToolMetadata, Truncation
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.capture import plain_text
 from tui_agent.tools.environment import SafeEnvironment, command_environment, withheld_from
@@ -67,6 +69,19 @@ class BashTool(Tool[BashInput]):
         "It ends after timeout (default 120 s); servers go in the background, as a job."
     )
     Input = BashInput
+    instead: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("cwd", "workdir"), "begin the command with cd DIR &&"),
+        **dict.fromkeys(("stdin", "input"), "use a here-document in the command"),
+    }
+    traits = ToolTraits(
+        kind="execute",
+        other_names="shell sh terminal exec execute executebash executecommand run runbash runcommand "
+        "runinterminal runshellcommand runterminalcmd runterminalcommand",
+        repeatable=True,
+        repeats_failures=True,
+        output="log",
+        says_arguments=True,
+    )
 
     def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return a bash need for the whole command."""

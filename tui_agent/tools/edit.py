@@ -1,13 +1,15 @@
 """The ``edit`` tool: parts of one file, all of a call's edits or none."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
 from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
@@ -100,6 +102,15 @@ class EditTool(Tool[EditInput]):
         "be there only once, or set all to replace every place. Edits apply in order; if one fails none is made."
     )
     Input = EditInput
+    instead: ClassVar[Mapping[str, str]] = {"content": "to replace a whole file use write"}
+    traits = ToolTraits(
+        kind="edit",
+        other_names="editfile strreplace replace replaceinfile searchreplace searchandreplace multiedit applyedit",
+        imported_names=("multi_edit", "patch", "apply_patch"),
+        writes=True,
+        quotes=True,
+        says_arguments=True,
+    )
 
     def needs(self, arguments: EditInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return an edit need with the diff."""

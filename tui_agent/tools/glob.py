@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.globs import has_magic
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
@@ -30,6 +31,14 @@ class GlobTool(Tool[GlobInput]):
     name = "glob"
     description = "Find files by name pattern such as **/*.py or src/**/test_*.{ts,tsx}, newest first."
     Input = GlobInput
+    traits = ToolTraits(
+        kind="search",
+        other_names="find findfiles globsearch filesearch findfile",
+        explores=True,
+        repeatable=True,
+        counts="file",
+        says_arguments=True,
+    )
     read_only = True
 
     def needs(self, arguments: GlobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.globs import name_glob
@@ -98,6 +99,16 @@ class GrepTool(Tool[GrepInput]):
     name = "grep"
     description = "Search file contents; gives path:line: text. Files that git ignores are left out."
     Input = GrepInput
+    traits = ToolTraits(
+        kind="search",
+        other_names="search searchfiles searchfilecontent grepsearch ripgrep rg searchcode",
+        explores=True,
+        repeatable=True,
+        quotes=True,
+        counts="match",
+        output="matches",
+        says_arguments=True,
+    )
     read_only = True
 
     def needs(self, arguments: GrepInput, context: ToolContext) -> tuple[PermissionNeed, ...]:

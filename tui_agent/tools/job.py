@@ -9,6 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.capture import plain_text
 from tui_agent.tools.errors import ToolError
@@ -37,6 +38,7 @@ class JobTool(Tool[JobInput]):
     name: ClassVar[str] = "job"
     description: ClassVar[str] = "List background jobs; with id get new output."
     Input = JobInput
+    traits = ToolTraits(kind="execute")
 
     def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Need nothing."""

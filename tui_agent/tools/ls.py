@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.listing import list_tree
@@ -21,6 +22,14 @@ class LsTool(Tool[LsInput]):
     name = "ls"
     description = "List a directory, two levels deep, without what git ignores."
     Input = LsInput
+    traits = ToolTraits(
+        kind="search",
+        other_names="list listdir listdirectory listfiles dir",
+        explores=True,
+        repeatable=True,
+        counts="entry",
+        says_arguments=True,
+    )
     read_only = True
 
     def needs(self, arguments: LsInput, context: ToolContext) -> tuple[PermissionNeed, ...]:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from pydantic import Field, model_validator
 
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.image_size import image_size
@@ -132,6 +133,17 @@ class ReadTool(Tool[ReadInput]):
         "Long files come in part: go on with offset."
     )
     Input = ReadInput
+    traits = ToolTraits(
+        kind="read",
+        other_names="readfile openfile viewfile view cat open filereader",
+        explores=True,
+        reads=True,
+        repeatable=True,
+        quotes=True,
+        counts="line",
+        output="numbered",
+        says_arguments=True,
+    )
     read_only = True
 
     def needs(self, arguments: ReadInput, context: ToolContext) -> tuple[PermissionNeed, ...]:

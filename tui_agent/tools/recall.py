@@ -8,6 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, counted, finish
@@ -34,6 +35,7 @@ class RecallTool(Tool[RecallInput]):
         "Bring back what is no longer in view: cleared or cut tool outputs, compacted messages, other branches."
     )
     Input = RecallInput
+    traits = ToolTraits(kind="read", quotes=True, shows_past=True, protected=True)
     read_only: ClassVar[bool] = True
 
     def needs(self, arguments: RecallInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited

@@ -2,56 +2,41 @@
 
 import difflib
 from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
+from tui_agent.session.tool_traits import TraitsByName
 from tui_agent.tools.base import Tool
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.settings import FetchSettings
 
-_OTHER_NAMES = {
-    "read": "readfile openfile viewfile view cat open filereader",
-    "edit": "editfile strreplace replace replaceinfile searchreplace searchandreplace multiedit applyedit",
-    "write": "writefile writetofile createfile savefile",
-    "bash": "shell sh terminal exec execute executebash executecommand run runbash runcommand runinterminal "
-    "runshellcommand runterminalcmd runterminalcommand",
-    "grep": "search searchfiles searchfilecontent grepsearch ripgrep rg searchcode",
-    "glob": "find findfiles globsearch filesearch findfile",
-    "ls": "list listdir listdirectory listfiles dir",
-    "webfetch": "fetch fetchurl webget browse",
-    "todo": "todowrite todos updateplan writetodos",
-    "task": "agent subagent dispatchagent",
-}
-"""What other programs call such tools, without case, hyphens and underscores."""
+OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job")
+"""The tools every session has; the order is part of every request's cached prefix."""
+
+BUILTIN = (*OFFERED, "skill", "task")
+"""Every built-in tool, each in the module of its name. The last two are made by those who know skills and agents."""
+
+
+@cache
+def tool_traits() -> TraitsByName:
+    """Return what the built-in tools say of themselves, by name. Loads their modules."""
+    return TraitsByName({tool.name: tool.traits for tool in map(_class_of, BUILTIN)})
+
+
+def _class_of(name: str) -> type[Tool[Any]]:
+    held = vars(import_module(f"tui_agent.tools.{name}")).values()
+    tools = (thing for thing in held if isinstance(thing, type) and issubclass(thing, Tool))
+    return next(tool for tool in tools if vars(tool).get("name") == name)
 
 
 def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
-    """Return one of each tool; the order is part of every request's cached prefix."""
-    from tui_agent.tools.bash import BashTool
-    from tui_agent.tools.edit import EditTool
+    """Return one of each tool that every session has."""
     from tui_agent.tools.fetching import Web
-    from tui_agent.tools.glob import GlobTool
-    from tui_agent.tools.grep import GrepTool
-    from tui_agent.tools.job import JobTool
-    from tui_agent.tools.ls import LsTool
-    from tui_agent.tools.read import ReadTool
-    from tui_agent.tools.recall import RecallTool
-    from tui_agent.tools.todo import TodoTool
     from tui_agent.tools.webfetch import WebFetchTool
-    from tui_agent.tools.write import WriteTool
 
-    return (
-        ReadTool(),
-        EditTool(),
-        WriteTool(),
-        BashTool(),
-        GrepTool(),
-        GlobTool(),
-        LsTool(),
-        RecallTool(),
-        WebFetchTool(Web(fetch or FetchSettings())),
-        TodoTool(),
-        JobTool(),
-    )
+    made = map(_class_of, OFFERED)
+    return tuple(WebFetchTool(Web(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
@@ -76,4 +61,4 @@ def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
 def _same_elsewhere(name: str) -> str:
     """Return the built-in tool that other programs call so, "" when there is none."""
     squeezed = name.replace("_", "").replace("-", "")
-    return next((known for known, others in _OTHER_NAMES.items() if squeezed in others.split()), "")
+    return next((known for known, traits in tool_traits().items() if squeezed in traits.other_names.split()), "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, finish
@@ -51,6 +52,7 @@ class SkillTool(Tool[SkillInput]):
     name = "skill"
     description = "Load a skill's instructions before doing what it is for."
     Input = SkillInput
+    traits = ToolTraits(state="text", protected=True)
     read_only = True
 
     def __init__(self, skills: Callable[[], Mapping[str, Skill]], wanted: Callable[[], bool] | None = None) -> None:

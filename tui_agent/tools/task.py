@@ -5,6 +5,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, finish
@@ -29,6 +30,11 @@ class TaskTool(Tool[TaskInput]):
         "explore: finds and reads, changes nothing. general: every tool. Several calls in one answer run side by side."
     )
     Input = TaskInput
+    traits = ToolTraits(
+        kind="think",
+        other_names="agent subagent dispatchagent",
+        starts_agents=True,
+    )
     read_only: ClassVar[bool] = True
 
     def needs(self, arguments: TaskInput, context: ToolContext) -> tuple[PermissionNeed, ...]:

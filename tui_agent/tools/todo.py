@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from pydantic import Field, field_validator
 
@@ -17,6 +17,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.errors import ToolError
 from tui_agent.tools.permission import PermissionNeed
@@ -80,6 +81,12 @@ class TodoTool(Tool[TodoInput]):
     name: ClassVar[str] = _NAME
     description: ClassVar[str] = "Your plan, for work of several steps. Replaces the whole list."
     Input = TodoInput
+    traits = ToolTraits(
+        kind="think",
+        other_names="todowrite todos updateplan writetodos",
+        state="list",
+        protected=True,
+    )
 
     def needs(self, arguments: TodoInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Need nothing: it only writes to the session."""
@@ -122,6 +129,11 @@ def parse(text: str) -> tuple[Todo, ...]:
         if match and content and content != EMPTY and not content.startswith("#"):
             todos.append(Todo(content, _STATUS_OF[match["mark"] or " "]))
     return tuple(todos)
+
+
+def is_todo_list(entry: Entry) -> TypeGuard[ToolResultEntry]:
+    """Whether an entry's output is the list."""
+    return isinstance(entry, ToolResultEntry) and entry.tool == _NAME and entry.status is ToolStatus.COMPLETED
 
 
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:

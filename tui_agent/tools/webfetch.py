@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from tui_agent.process_marks import own
 from tui_agent.session.entries import ToolMetadata, Truncation
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.addresses import WebAddress, read_address, same_site
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.environment import safe_environment
@@ -37,6 +38,11 @@ class WebFetchTool(Tool[WebFetchInput]):
     name: ClassVar[str] = "webfetch"
     description: ClassVar[str] = "Read a page from the web, HTML as Markdown."
     Input = WebFetchInput
+    traits = ToolTraits(
+        kind="fetch",
+        other_names="fetch fetchurl webget browse",
+        repeatable=True,
+    )
     read_only: ClassVar[bool] = True
 
     def __init__(self, web: Web | None = None) -> None:

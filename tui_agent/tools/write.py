@@ -3,14 +3,16 @@
 import asyncio
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import model_validator
 
 from tui_agent.context.rendering import line_count
 from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
 from tui_agent.tools.diffs import FileDiff, diff_texts
@@ -53,6 +55,14 @@ class WriteTool(Tool[WriteInput]):
     name = "write"
     description = "Create a file or replace all of it; read an existing one first. To change parts use edit."
     Input = WriteInput
+    instead: ClassVar[Mapping[str, str]] = {"append": "to add to a file use edit"}
+    traits = ToolTraits(
+        kind="edit",
+        other_names="writefile writetofile createfile savefile",
+        writes=True,
+        quotes=True,
+        says_arguments=True,
+    )
 
     def needs(self, arguments: WriteInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return an edit need with the diff."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tui_agent.agent.agent import Agent
 from tui_agent.session.entries import AssistantEntry, Entry
+from tui_agent.session.path_queries import newest
 from tui_agent.ui.widgets.gauge import GaugeReading
 
 
@@ -16,7 +17,7 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 
 def warm_until(agent: Agent, now: float) -> float | None:
     """Return when the provider forgets the last request, in seconds since the epoch; None when nothing was answered."""
-    answered = any(isinstance(entry, AssistantEntry) for entry in reversed(agent.session.active_path()))
+    answered = newest(agent.session.active_path(), AssistantEntry) is not None
     state = agent.inspector.cache_state()
     return (now + state.seconds_left if state.warm else 0.0) if answered else None
 

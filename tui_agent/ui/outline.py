@@ -9,11 +9,13 @@ from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
     ToolResultEntry,
+    kinds,
 )
+from tui_agent.session.path_queries import newest
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.tools.jobs import JobState
-from tui_agent.tools.todo import current_todos
+from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 SHOWN_FILES = 12
@@ -59,7 +61,7 @@ class PanelFacts:
     jobs: tuple[tuple[int, str], ...] = ()
 
 
-_TOLD = frozenset({"user", "compaction", "branch_summary"})
+_OUTLINED = kinds(lambda kind: kind.in_outline)
 """Kinds of entries on the path that have a row; of the others only the leaf and those with a label."""
 
 
@@ -74,7 +76,7 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
     depth = leaf.depth
     earlier = [replace(row, is_leaf=False) if row.is_leaf else row for row in rows if not row.is_passing]
     text = _text(entry)
-    return [*earlier, OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=entry.kind not in _TOLD)]
+    return [*earlier, OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=not entry.in_outline)]
 
 
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
@@ -99,9 +101,9 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]) -> Iterable[OutlineRow]:
     """Yield a row per message of the user, labelled entry and summary on the path, and one for the leaf."""
     on_path = segment.headers[: segment.active]
-    told = {*on_path.of_kinds(_TOLD), *_places(on_path, labels), len(on_path) - 1}
+    told = {*on_path.of_kinds(_OUTLINED), *_places(on_path, labels), len(on_path) - 1}
     for header in on_path.some(sorted(told)):
-        label, is_told = labels.get(header.id, ""), header.kind in _TOLD
+        label, is_told = labels.get(header.id, ""), header.kind in _OUTLINED
         if is_told or label or header.id == leaf:
             yield OutlineRow(
                 header.id,
@@ -133,10 +135,10 @@ def _text(header: EntryHeader | Entry) -> str:
 def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts:
     """Return what a path says of to-dos and files; ``jobs`` are those of the agent, ended ones among them."""
     todos = current_todos(path)
-    newest = (entry.id for entry in reversed(path) if isinstance(entry, ToolResultEntry) and entry.tool == "todo")
+    newest_list = newest(path, ToolResultEntry, where=lambda entry: entry.tool == TodoTool.name)
     return PanelFacts(
         todos=tuple((str(todo.status), todo.content) for todo in todos),
-        todo_entry=next(newest, None),
+        todo_entry=newest_list.id if newest_list is not None else None,
         files=_files(path),
         jobs=running(jobs),
     )

@@ -11,6 +11,7 @@ from tui_agent.context.summary_tasks import blocks_of
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.tools.registry import tool_traits
 
 
 def of_compaction(plan: CompactionPlan, about: About, templates: Templates) -> BeforeCompact:
@@ -54,7 +55,7 @@ def of_move(
         focus=focus or "",
         entries=_texts(entries, view, settings.compaction, templates),
         conversation=_conversation(entries, view, settings.compaction, templates),
-        files=_files(file_operations(entries)),
+        files=_files(file_operations(entries, tool_traits())),
         settings=settings.compaction.model_dump(mode="json"),
     )
 

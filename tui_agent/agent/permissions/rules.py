@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.tools.registry import BUILTIN
 
 Source = Literal["default", "user", "project", "here", "session", "flag"]
 """Where a rule is from, weak to strong. ``here`` is the user's own for this project."""
@@ -22,11 +23,6 @@ STORED: dict[Source, str] = {
     "flag": "the command line",
 }
 """Where rules of a source are kept, in words."""
-
-TOOLS = frozenset(
-    {"read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "task", "job", "skill"}
-)
-"""Names of built-in tools, which a rule may name in place of a permission."""
 
 
 class Action(StrEnum):
@@ -109,7 +105,7 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
     permission, separator, pattern = text.partition(":")
     permission = permission.strip()
     known = [member.value for member in Permission]
-    names = {*known, *TOOLS}
+    names = {*known, *BUILTIN}
     # Tools of MCP servers are not known when rules are read; their names hold a separator or are globs.
     if permission not in names and not any(mark in permission for mark in "*_/."):
         raise RuleError(f"“{permission}” is no permission; use one of {', '.join(known)}, a tool's name, or *.")

@@ -8,6 +8,7 @@ from tui_agent.context.rendering import line_count
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
+    CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
     EffortChangeEntry,
@@ -20,6 +21,7 @@ from tui_agent.session.entries import (
     ReasoningPart,
     ShellEntry,
     SummaryDetails,
+    SystemEntry,
     TextPart,
     ToolCallPart,
     ToolResultEntry,
@@ -44,9 +46,6 @@ from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-SILENT_KINDS = frozenset({"system", "checkpoint"})
-"""Entries that nothing is shown of."""
-
 _TRIGGERS = {"manual": "by hand", "threshold": "threshold", "overflow": "overflow", "model_switch": "model switch"}
 _FINISHES = {
     "length": "The answer was cut at the model's output limit",
@@ -70,7 +69,7 @@ class Surroundings:
     newest: bool = True
 
 
-def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: PLR0911 - one arm per kind of a closed union
+def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
     """Return the blocks an entry is shown as; none for entries that only matter to the program."""
     match entry:
         case UserEntry():
@@ -97,7 +96,7 @@ def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: PLR09
             return [MarkerBlock("effort_change", f"Effort: {entry.level}")]
         case ModeChangeEntry():
             return [MarkerBlock("mode_change", f"Mode: {entry.mode}")]
-        case _:
+        case SystemEntry() | CheckpointEntry():
             return []
 
 

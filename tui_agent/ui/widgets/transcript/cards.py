@@ -9,6 +9,7 @@ from tui_agent.agent.permissions.notes import note_of
 from tui_agent.app import format as wording
 from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
+from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line, indented
 from tui_agent.ui.widgets.transcript.bodies import (
@@ -46,7 +47,8 @@ _ICONS: Final = {
     ToolStatus.INTERRUPTED: ("◌", "status-warning"),
 }
 
-_COUNTED: Final = {"grep": "match", "glob": "file", "ls": "entry", "read": "line"}
+_OWN_COMMAND: Final = "$"
+"""Stands in a tool's place on the card of a command of the user's own."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)')
 _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
@@ -70,6 +72,7 @@ class CardBlock(FoldingBlock):
         super().__init__(f"call:{call.call_id}")
         self.call_id = call.call_id
         self.tool = sanitize.line(call.tool)
+        self.traits = tool_traits()[self.tool]
         self.status: str = WAITING
         self.frame = 0
         """Which picture of the spinner is shown."""
@@ -99,7 +102,7 @@ class CardBlock(FoldingBlock):
     @property
     def small(self) -> bool:
         """Whether the call only looks at something and went well so far, so that a row may stand for several."""
-        return self.tool in _COUNTED and self.status in {WAITING, RUNNING, ToolStatus.COMPLETED}
+        return bool(self.traits.counts) and self.status in {WAITING, RUNNING, ToolStatus.COMPLETED}
 
     @property
     def icon(self) -> Run:
@@ -138,7 +141,7 @@ class CardBlock(FoldingBlock):
 
     def is_shell(self, command: str) -> bool:
         """Whether the card is that of a command of the user's own while it runs."""
-        return self.tool == "$" and self._title == command
+        return self.tool == _OWN_COMMAND and self._title == command
 
     def add_output(self, text: str) -> None:
         """Show what the running call prints."""
@@ -171,7 +174,7 @@ class CardBlock(FoldingBlock):
     def _offer(self) -> None:
         """Offer what can be done with the call: bring its output back, go into its subagent's session."""
         hidden = _STATES.get(self._state, "pinned") != "pinned"
-        entered = self._metadata.session is not None or (self.tool == "task" and self.running)
+        entered = self._metadata.session is not None or (self.traits.starts_agents and self.running)
         self.actions = (*(("restore",) if hidden else ()), *(("enter",) if entered else ()))
 
     def set_state(self, state: str) -> None:
@@ -197,10 +200,15 @@ class CardBlock(FoldingBlock):
         else:
             self.choose_fold(Fold.CLOSED)
 
+    @property
+    def _is_log(self) -> bool:
+        """Whether it shows what a command says, the model's or the user's own."""
+        return self.traits.output == "log" or self.tool == _OWN_COMMAND
+
     def _default_fold(self) -> None:
         if self._chosen:
             return
-        shows_itself = self._metadata.diff or self.tool in {"bash", "$"} or self.status == ToolStatus.ERROR
+        shows_itself = self._metadata.diff or self._is_log or self.status == ToolStatus.ERROR
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
@@ -255,7 +263,7 @@ class CardBlock(FoldingBlock):
         if metadata.additions or metadata.deletions:
             facts.append((f"+{metadata.additions} −{metadata.deletions}", "muted"))
         if metadata.count is not None:
-            facts.append((count_text(metadata.count, _COUNTED.get(self.tool, "line")), "muted"))
+            facts.append((count_text(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:
             facts.append((f"{metadata.truncation.kept_lines:,} of {metadata.truncation.total_lines:,} shown", "muted"))
         if self.status in {ToolStatus.COMPLETED, ToolStatus.ERROR} and self._seconds >= 0.05:
@@ -287,7 +295,7 @@ class CardBlock(FoldingBlock):
         if isinstance(command, str) and "\n" in command.strip():
             rows = [f"$ {row}" for row in sanitize.text(command).strip().split("\n")]
             return rows if self.fold is Fold.FULL else [*rows[:_OUTPUT_ROWS], *["…"][: len(rows) > _OUTPUT_ROWS]]
-        if self.fold is Fold.FULL and self.tool not in {*_COUNTED, "bash", "edit", "write"} and arguments:
+        if self.fold is Fold.FULL and not self.traits.says_arguments and arguments:
             return [sanitize.text(json.dumps(arguments, ensure_ascii=False))]
         return []
 
@@ -296,8 +304,7 @@ class CardBlock(FoldingBlock):
             return Window(None)
         if self._metadata.diff:
             return Window(_DIFF_ROWS)
-        keep_end = self.tool == "bash"
-        return Window(_OUTPUT_ROWS, "tail" if keep_end else "head")
+        return Window(_OUTPUT_ROWS, "tail" if self.traits.output == "log" else "head")
 
     def _shown_body(self, width: int) -> Body:
         if self._content is None:
@@ -311,9 +318,9 @@ class CardBlock(FoldingBlock):
         output = sanitize.output(self._result.output if self._result else self._live)
         if failed:
             return TextBody(output)
-        if self.tool == "read" and "\t" in output:
+        if self.traits.output == "numbered" and "\t" in output:
             return NumberedBody(output, self._metadata.path or self.title)
-        return MatchBody(output) if self.tool == "grep" else TextBody(output)
+        return MatchBody(output) if self.traits.output == "matches" else TextBody(output)
 
 
 def _arguments(text: str) -> dict[str, object]:

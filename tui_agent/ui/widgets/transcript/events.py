@@ -19,7 +19,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.context.view import resolve
-from tui_agent.session.entries import Entry
+from tui_agent.session.entries import Entry, kinds
 from tui_agent.session.records import Outlines
 
 if TYPE_CHECKING:
@@ -73,13 +73,12 @@ class SessionSource:
         return self._session.entries(ids)
 
 
-_VIEW_KINDS: Final = frozenset({"prune", "context_edit", "compaction"})
-"""Entries that change what the model sees of others."""
+_EDITING: Final = frozenset(kinds(lambda kind: kind.edits_view))
 
 
 def states_of(session: SessionPort, headers: Outlines) -> Mapping[int, str]:
     """Return what the model sees of entries that are not simply live, by id; asks only when something changed it."""
-    if _VIEW_KINDS.isdisjoint(headers.kinds):
+    if _EDITING.isdisjoint(headers.kinds):
         return {}
     return resolve(session.active_path()).states
 
@@ -117,7 +116,7 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:  # noqa: C
             transcript.tool_finished(event.call_id, event.status, event.metadata, event.seconds)
         case EntryAppended(entry=entry):
             transcript.append_entry(entry)
-            if entry.kind in _VIEW_KINDS:
+            if entry.edits_view:
                 transcript.look_at_states()
         case LeafMoved():
             transcript.reopen()

@@ -13,7 +13,7 @@ from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notic
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
-from tui_agent.ui.widgets.transcript.model import SPOKEN, TranscriptModel
+from tui_agent.ui.widgets.transcript.model import TranscriptModel
 from tui_agent.ui.widgets.transcript.source import LIVE
 
 LIVE_ID: Final = 1 << 62
@@ -152,7 +152,7 @@ class LiveFeed:
     def append(self, entry: Entry) -> None:
         """An entry was committed at the end of the path."""
         self.flush()
-        if entry.kind in SPOKEN and (place := self._model.settle(len(self._model))) is not None:
+        if entry.is_dialogue and (place := self._model.settle(len(self._model))) is not None:
             self.changed.add(place)
         if isinstance(entry, AssistantEntry):
             self._append_answer(entry)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Protocol
 
+from tui_agent.session.entries import kinds
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.items import Item
@@ -21,7 +22,7 @@ LEAST: Final = 3
 _REACH: Final = 64
 """Entries in which a run is looked for: it ends where their number is a multiple of this, so looking stays cheap."""
 
-_BETWEEN: Final = frozenset({"tool_result", "system", "checkpoint"})
+_BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
 """Entries that stand between two answers without showing anything."""
 
 

@@ -6,22 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
+from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, MarkerBlock
-from tui_agent.ui.widgets.transcript.build import SILENT_KINDS, Surroundings, blocks_of, notice_block
+from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
 from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
-from tui_agent.ui.widgets.transcript.source import LIVE, EntrySource, estimate
+from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, EntrySource, estimate
 
 _AHEAD: Final = 12
 """Items loaded together on either side of one that is needed."""
 
-SPOKEN: Final = frozenset({"user", "assistant"})
-"""Entries after which an earlier request is not made again."""
+_DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
 _SPAN: Final = 512
 """Entries between an assistant entry and a result of its calls, at most."""
@@ -185,7 +184,7 @@ class TranscriptModel:
 
     def _needs_loading(self, index: int) -> bool:
         kind = self.kinds[index]
-        if index in self._cache or kind == LIVE or kind in SILENT_KINDS:
+        if index in self._cache or kind == LIVE or kind in HIDDEN:
             return False
         return kind != "tool_result" or self.owner_of(index) is None
 
@@ -215,7 +214,7 @@ class TranscriptModel:
 
     def _is_newest(self, index: int) -> bool:
         """Whether no message and no answer comes after a place."""
-        return not any(self.kinds[place] in SPOKEN for place in range(index + 1, len(self.kinds)))
+        return not any(self.kinds[place] in _DIALOGUE for place in range(index + 1, len(self.kinds)))
 
     def settle(self, index: int) -> int | None:
         """Take back what the answer before a place offered, because it was the newest; return its place."""

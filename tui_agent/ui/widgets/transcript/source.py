@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from tui_agent.session.entries import Entry
+from tui_agent.session.entries import Entry, kinds
 from tui_agent.session.records import Outlines
 
 
@@ -23,19 +23,19 @@ class EntrySource(Protocol):
 LIVE: Final = "live"
 """The kind of the answer that is being streamed and of other items that are no entries."""
 
-_NOTHING: Final = {"system": 0, "checkpoint": 0}
-_ONE_LINE: Final = {
-    "compaction", "branch_summary", "prune", "context_edit", "model_change", "effort_change", "mode_change",
-}  # fmt: skip
+HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
+"""Kinds of entries that nothing is shown of."""
+
+_MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
 
 
 def estimate(kind: str, size: int, width: int) -> int:
     """Return how many lines an entry probably takes, its gap included."""
-    if kind in _NOTHING:
+    if kind in HIDDEN:
         return 0
     if kind == "tool_result":
         return 1
-    if kind in _ONE_LINE:
+    if kind in _MARKERS:
         return 2
     if kind == "assistant":
         return 1 + size * 5 // (width * 4) + size // 200 if size else 0

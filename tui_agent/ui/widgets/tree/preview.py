@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from tui_agent.app import format as wording
-from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.ui.widgets.transcript import Transcript
 from tui_agent.ui.widgets.transcript.blocks import Fold
@@ -25,7 +25,7 @@ _OPENED = 2
 """Entries of a row up to which folded blocks are opened: one, or a call with its result."""
 
 
-_AFTER_CALLS = frozenset({"tool_result", "checkpoint"})
+_AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 """What may stand between a call and the checkpoint that tells what it changed."""
 
 

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from tui_agent.session.entries import KINDS, ToolResultEntry
 from tui_agent.session.skeleton import SILENT_CALL, Headers
-from tui_agent.session.spine import KIND_LETTERS
 
 
 class Filter(StrEnum):
@@ -66,11 +66,8 @@ class Rows:
         return numbers
 
 
-QUIET_KINDS = frozenset({"system", "checkpoint", "model_change", "effort_change", "mode_change", "context_edit"})
-"""Kinds that only "everything" shows."""
-
-_QUIET = "".join(KIND_LETTERS[kind] for kind in sorted(QUIET_KINDS))
-_RESULT = KIND_LETTERS["tool_result"]
+_QUIET = "".join(entry.letter for entry in KINDS.values() if entry.is_quiet)
+_RESULT = ToolResultEntry.letter
 # An answer that only calls tools says the same as the results under it.
 _CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
 _ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui_agent.session.entries import Entry
+from tui_agent.session.entries import AssistantEntry, Entry, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import Run, cells
@@ -28,6 +28,7 @@ _STYLES: Final = (
     "text", "faint", "guide", "mark", "user", "assistant", "tool", "aside", "label", "here", "match", "cursor",
 )  # fmt: skip
 _MARK: Final = "• "
+_STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
 
 class SessionTree(Guarded, ScrollView, can_focus=True):
@@ -246,7 +247,7 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         for offset in range(line.row.first, -1, -1):
             if headers.ids[offset] in self.view.opened:
                 return headers.ids[offset]
-            if headers[offset].kind not in {"tool_result", "assistant", "checkpoint"}:
+            if headers[offset].kind not in _STEP:
                 break
         return None
 

@@ -1,0 +1,198 @@
+"""What a kind of entry says of itself holds wherever kinds are told apart, so that a new one cannot be forgotten."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.texts import answered, said
+from tui_agent.acp.updates import Updates
+from tui_agent.app.reports import cost_lines
+from tui_agent.context.branch_summary import holds_message
+from tui_agent.context.cache import BreakCause, prefix_break
+from tui_agent.context.estimate import Asked, Weights
+from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.context.view import resolve
+from tui_agent.session.entries import (
+    KINDS,
+    AssistantEntry,
+    BranchSummaryEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    EffortChangeEntry,
+    Entry,
+    EntryAdapter,
+    EntryBase,
+    FileChange,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    PruneEntry,
+    ShellEntry,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+)
+from tui_agent.session.records import Outlines
+from tui_agent.session.rows import size_of
+from tui_agent.session.session import Session
+from tui_agent.session.skeleton import Headers
+from tui_agent.session.spine import UNKNOWN_KIND
+from tui_agent.session.store import Store
+from tui_agent.ui import outline
+from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of
+from tui_agent.ui.widgets.transcript.source import estimate
+from tui_agent.ui.widgets.tree.rows import Filter, rows_of
+
+MODEL = "test/model"
+CALL = ToolCallPart(call_id="c", tool="read", arguments='{"path": "a.py"}')
+BEFORE: tuple[Entry, ...] = (
+    SystemEntry(blocks=("You are an agent.",), model=MODEL),
+    said("begin"),
+    AssistantEntry(parts=(TextPart(text="I look."), CALL), model=MODEL),
+)
+"""Entries 1, 2 and 3: what the one under test, entry 4, comes after."""
+
+SAMPLES: dict[str, Entry] = {
+    entry.kind: entry
+    for entry in (
+        SystemEntry(blocks=("Be brief.",), model=MODEL),
+        said("needle"),
+        ShellEntry(command="needle", output="o"),
+        AssistantEntry(parts=(TextPart(text="needle"),), model=MODEL, usage=Usage(input=1, output=1), cost=0.5),
+        ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output="needle"),
+        CompactionEntry(
+            summary="needle", first_kept_id=2, tokens_before=9, tokens_after=1, trigger="manual",
+            model=MODEL, usage=Usage(input=1, output=1), cost=0.5,
+        ),
+        BranchSummaryEntry(summary="needle", from_id=2, model=MODEL, usage=Usage(input=1, output=1), cost=0.5),
+        PruneEntry(targets=(2,), tokens_freed=5, reason="threshold"),
+        ContextEditEntry(target=2, action="mask"),
+        ModelChangeEntry(model=MODEL),
+        EffortChangeEntry(effort=None),
+        ModeChangeEntry(mode="plan"),
+        CheckpointEntry(files=(FileChange(path="a.py"),)),
+    )
+}  # fmt: skip
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Callable[[str], Session]:
+    """Store a session that ends with an entry of a kind."""
+
+    def grow(kind: str) -> Session:
+        store = Store(tmp_path / "sessions.db", clock=lambda: 1_000)
+        session = Session(store, store.create_session("/project").id, estimate=lambda _entry: 7)
+        session.append_many([*BEFORE, SAMPLES[kind]])
+        return session
+
+    return grow
+
+
+def trait(kind: str) -> type[EntryBase]:
+    return KINDS[kind]
+
+
+def test_there_is_a_sample_of_every_kind_and_each_has_a_letter_of_its_own() -> None:
+    assert SAMPLES.keys() == KINDS.keys() == EntryAdapter.json_schema()["discriminator"]["mapping"].keys()
+    assert len({UNKNOWN_KIND, *(entry.letter for entry in KINDS.values())}) == len(KINDS) + 1
+
+
+@every_kind
+def test_it_is_stored_listed_and_found_in_the_tree(grown: Callable[[str], Session], kind: str) -> None:
+    session = grown(kind)
+    reopened = Session(session._store, session.id, estimate=lambda _entry: 1)
+    assert reopened.entry(4).model_copy(update={"id": 0, "parent_id": None}).kind == kind
+    assert reopened.path_outline().kinds[-1] == kind == reopened.skeleton()[3].kind
+    assert reopened.skeleton().of_kinds([kind])[-1] == 3
+    assert reopened.entry(4).preview
+
+
+@every_kind
+def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str], Session], kind: str) -> None:
+    path = grown(kind).path()
+    view = resolve(path)
+    messages = project(path, ModelTraits(MODEL)).messages
+    sent = any(4 in message.origin for message in messages if message.role != "system")
+    assert sent is SAMPLES[kind].is_sent
+    assert bool(Weights(view, TokenCounter(MODEL), Asked(MODEL)).of(path[-1])) is sent
+    assert holds_message(Outlines((4,), (kind,), (1,)), lambda _ids: [path[-1]]) is sent
+
+
+@every_kind
+def test_what_breaks_the_prefix_of_a_request_is_known_by_its_kind(grown: Callable[[str], Session], kind: str) -> None:
+    path = grown(kind).path()
+    before, after = (project(known, ModelTraits(MODEL)) for known in (path[:3], path))
+    found = prefix_break(before, after, path[3:])
+    # A result takes the place of the stand-in that was sent for it.
+    assert found is None or trait(kind).breaks_prefix or kind == "tool_result"
+    assert found is None or found.cause is not BreakCause.UNKNOWN
+
+
+@every_kind
+def test_of_the_past_of_a_compaction_only_the_last_state_counts(grown: Callable[[str], Session], kind: str) -> None:
+    session = grown(kind)
+    session.append_many([SAMPLES[kind], said("kept")])
+    session.append(CompactionEntry(summary="s", first_kept_id=6, tokens_before=9, tokens_after=1, trigger="manual"))
+    active = [entry.id for entry in session.active_path()]
+    assert (5 in active) is (trait(kind).sets_state or kind == "context_edit")
+    assert 4 not in active or kind == "context_edit"
+
+
+@every_kind
+def test_edits_of_the_view_change_it_and_other_kinds_don_t(grown: Callable[[str], Session], kind: str) -> None:
+    path = grown(kind).path()
+    view = resolve(path)
+    changed = bool(view.states) or view.compaction is not None
+    assert changed is trait(kind).edits_view
+
+
+@every_kind
+def test_what_a_request_made_is_in_the_costs(kind: str) -> None:
+    assert ({"model", "usage", "cost"} <= trait(kind).model_fields.keys()) is trait(kind).costs
+    assert ("Nothing was sent yet." not in cost_lines([SAMPLES[kind]])) is trait(kind).costs
+
+
+@every_kind
+def test_one_can_mention_what_says_something(grown: Callable[[str], Session], kind: str) -> None:
+    session = grown(kind)
+    found = session._store.mentionable(session.id, "4", 10)
+    assert (4 in [header.id for header in found]) is trait(kind).is_mentionable
+
+
+@every_kind
+def test_the_transcript_shows_what_is_shown(kind: str) -> None:
+    entry = SAMPLES[kind].model_copy(update={"id": 4})
+    blocks = blocks_of(entry, Surroundings())
+    assert bool(blocks) is trait(kind).is_shown is bool(estimate(kind, size_of(entry), 80))
+    assert {block.kind for block in blocks} <= {"marker"} or not trait(kind).is_marker
+
+
+@every_kind
+def test_the_tree_leaves_out_what_is_quiet(kind: str) -> None:
+    entry = SAMPLES[kind].model_copy(update={"id": 1, "preview": "words"})
+    headers = Headers.of([entry])  # type: ignore[list-item]  # a header is the first fields of an entry
+    assert bool(list(rows_of(headers, Filter.DEFAULT, {}).firsts)) is not trait(kind).is_quiet
+    assert list(rows_of(headers, Filter.EVERYTHING, {}).firsts) == [0]
+
+
+@every_kind
+def test_the_outline_gives_a_row_to_what_is_in_it(kind: str) -> None:
+    headers = Headers.of(
+        entry.model_copy(update={"id": number, "parent_id": number - 1 or None, "preview": "words"})  # type: ignore[misc]
+        for number, entry in enumerate([said("first"), SAMPLES[kind], answered("last")], start=1)
+    )
+    rows = outline.outline(headers, 3, {})
+    assert (2 in [row.entry_id for row in rows]) is trait(kind).in_outline
+
+
+@every_kind
+def test_an_editor_can_be_told_of_it(kind: str, tmp_path: Path) -> None:
+    told = list(Updates(tmp_path).replay(SAMPLES[kind]))
+    assert bool(told) or not (trait(kind).is_dialogue or kind in {"shell", "tool_result"})

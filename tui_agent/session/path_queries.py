@@ -1,0 +1,53 @@
+"""What is asked of the end of a path, oldest entry first. A path may be whole, active or a part of one.
+
+Kinds are told apart by the exact class: an instance check of pydantic takes twice as long, and paths are long.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, cast
+
+from tui_agent.session.entries import AssistantEntry, Entry, EntryBase, ToolResultEntry, UserEntry
+
+__all__ = ["newest", "newest_message", "newest_sent", "newest_typed", "place_of_newest", "since"]
+
+EntryT = TypeVar("EntryT", bound=EntryBase)
+
+
+def place_of_newest(
+    path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
+) -> int | None:
+    """Return where the newest entry of some kinds stands, of those of which something holds; None without one."""
+    for at in range(len(path) - 1, -1, -1):
+        if type(path[at]) in kinds and (where is None or where(cast("EntryT", path[at]))):
+            return at
+    return None
+
+
+def newest(path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None) -> EntryT | None:
+    """Return the newest entry of some kinds, of those of which something holds; None when there is none."""
+    at = place_of_newest(path, *kinds, where=where)
+    return None if at is None else cast("EntryT", path[at])
+
+
+def newest_message(path: Sequence[Entry]) -> UserEntry | AssistantEntry | ToolResultEntry | None:
+    """Return the newest message of the conversation: what the user, the model or a tool said last."""
+    found = newest(path, UserEntry, AssistantEntry, ToolResultEntry)
+    return cast("UserEntry | AssistantEntry | ToolResultEntry | None", found)
+
+
+def newest_sent(path: Sequence[Entry]) -> Entry | None:
+    """Return the newest entry that the model is sent, summaries and the user's own commands included."""
+    return next((entry for entry in reversed(path) if entry.is_sent), None)
+
+
+def newest_typed(path: Sequence[Entry]) -> UserEntry | None:
+    """Return the newest message that a person wrote: the beginning of the newest turn."""
+    return newest(path, UserEntry, where=lambda entry: entry.synthetic is None)
+
+
+def since(path: Sequence[Entry], kind: type[EntryBase]) -> Iterator[Entry]:
+    """Yield what came after the newest entry of a kind, newest first; the whole path when there is none."""
+    for entry in reversed(path):
+        if type(entry) is kind:
+            return
+        yield entry

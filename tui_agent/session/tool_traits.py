@@ -1,0 +1,70 @@
+"""What a tool is like, for those who only know the name of a call's tool: context, cards, editors."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["ToolKind", "ToolTraits", "TraitsByName"]
+
+ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other"]
+"""What a call does, in the words of the protocol that editors speak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolTraits:
+    """What a tool says of itself; the defaults are those of a tool that nothing is known of."""
+
+    kind: ToolKind = "other"
+    other_names: str = ""
+    """What other programs call such a tool: words without case, hyphens and underscores."""
+    imported_names: tuple[str, ...] = ()
+    """Names in sessions of other programs of tools that touch files like this one."""
+    explores: bool = False
+    """A subagent that only looks around has it."""
+    starts_agents: bool = False
+    reads: bool = False
+    """The result shows the file that the call names."""
+    writes: bool = False
+    """The call changes the file that it names."""
+    repeatable: bool = False
+    """The result of the same call later takes the place of an earlier one that succeeded."""
+    repeats_failures: bool = False
+    """It also takes the place of one that failed, and a failure takes the place of a success."""
+    quotes: bool = False
+    """Its output quotes what is stored: what looks like an error in it is none."""
+    shows_past: bool = False
+    """Its output is the session's own past, which a search of the session leaves out."""
+    state: Literal["", "list", "text"] = ""
+    """Its result outlives a summary: the last one, a list that may be shortened, or the last of each title."""
+    protected: bool = False
+    """Its results are never pruned, unless the setting names other tools."""
+    counts: str = ""
+    """The unit of what its results count; its calls are small and stand together in one row."""
+    output: Literal["", "log", "numbered", "matches"] = ""
+    """How a card shows the output. A log is open from the start, and its end is what matters."""
+    says_arguments: bool = False
+    """The card's heading and body say all that is in the arguments."""
+
+
+_UNKNOWN = ToolTraits()
+
+
+class TraitsByName(Mapping[str, ToolTraits]):
+    """The traits of tools by their names; a name that is not there has those of a tool nothing is known of."""
+
+    def __init__(self, tools: Mapping[str, ToolTraits]) -> None:
+        self._own = dict(tools)
+        self._imported = {
+            name: ToolTraits(reads=traits.reads, writes=traits.writes)
+            for traits in tools.values()
+            for name in traits.imported_names
+        }
+
+    def __getitem__(self, name: str) -> ToolTraits:
+        return self._own.get(name) or self._imported.get(name, _UNKNOWN)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)
