@@ -324,7 +324,8 @@ class Sandbox:
             self._network.proxy.close(launch.gateway)
         await launch.gone()
         notes: list[str] = []
-        wanted = Holes(hosts=frozenset(launch.gateway.refused))
+        # A command that did without a host is not run again for it.
+        wanted = Holes(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
         try:
             if launch.layer is not None:
                 judged = await self._take_up(launch, launch.layer, recorded or _unrecorded)
