@@ -133,3 +133,10 @@ async def test_no_output_runs_as_its_owner(box: Contained) -> None:
     await box.run("for d in build build/new coverage; do mkdir -p $d; cp /bin/true $d/run; chmod 6755 $d/run; done")
     for directory in ("build", "build/new", "coverage"):
         assert stat.S_IMODE((box.root / directory / "run").stat().st_mode) == 0o755
+
+
+async def test_a_directory_that_nobody_may_look_into_is_looked_into(box: Contained) -> None:
+    ran = await box.run("mkdir -p coverage/a/.git; echo evil > coverage/a/.git/config; chmod 0 coverage/a")
+    assert "coverage/a/.git" in ran.outcome.note
+    assert not (box.root / "coverage/a/.git").exists()
+    assert (box.root / "coverage/a").stat().st_mode & 0o700 == 0o700

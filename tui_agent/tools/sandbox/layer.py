@@ -175,11 +175,12 @@ def _whole(written: str, path: str, outputs: Outputs) -> Iterator[Change]:
     pending = [(written, path)]
     while pending:
         directory, prefix = pending.pop()
-        try:
-            with os.scandir(directory) as scanned:
-                rows = list(scanned)
-        except OSError:
-            continue
+        mode = stat.S_IMODE(os.lstat(directory).st_mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            # What can't be looked into could not be decided about.
+            os.chmod(directory, mode | stat.S_IRWXU)  # noqa: PTH101 - as scandir names it
+        with os.scandir(directory) as scanned:
+            rows = list(scanned)
         for row in rows:
             name = f"{prefix}/{row.name}"
             now = row.stat(follow_symlinks=False)
