@@ -245,3 +245,28 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
     harness = make_agent(tmp_path, ScriptedClient([*map(fetch, urls), Reply("Done.")]), answer=NO)
     await harness.say("Read http://127.0.0.1:9/a, please.")
     assert [entry.status.value for entry in results(harness)] == ["error", "denied", "denied"]
+
+
+@works
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("sed -i s/Read/Write/ README.md", "sed wants to change files of the project"),
+        ("cat .env", ".env usually holds secrets"),
+        ("git commit --allow-empty -m x", "git commit wants to change the repository"),
+        ("curl -sSf http://example.org/", "it wants to reach example.org on the network"),
+    ],
+)
+async def test_a_refusal_tells_the_model_what_was_missing(tmp_path: Path, line: str, reason: str) -> None:
+    harness = make_held(tmp_path, line, answer=NO)
+    await harness.say("go")
+    assert f"The user did not allow this call: {reason}." in results(harness)[0].output
+
+
+@works
+async def test_a_command_that_did_without_a_host_is_no_refusal(tmp_path: Path) -> None:
+    harness = make_held(tmp_path, "curl -s http://example.org/; echo done", answer=NO)
+    await harness.say("go")
+    assert len(requests(harness)) == 1
+    assert "done" in results(harness)[0].output
+    assert "did not allow this call" not in results(harness)[0].output

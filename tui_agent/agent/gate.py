@@ -205,7 +205,8 @@ class Gate:
             )
         )
         if answer.decision in {Decision.DENY, Decision.STOP}:
-            return with_note("The user did not allow this call.", answer.note)
+            # With the reason the model knows what to do without, or to ask for.
+            return with_note(f"The user did not allow this call: {reasons_for(asked)}.", answer.note)
         if answer.decision in {Decision.SESSION, Decision.PROJECT}:
             self._keep(edited(offered, answer.patterns), for_project=answer.decision is Decision.PROJECT)
         return None

@@ -39,6 +39,9 @@ PROTECTED_DIRECTORIES = frozenset(
 PROTECTED_NAMES = frozenset({".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"})
 """What other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
+_CACHE_TAG = "cachedir.tag"
+"""By it an ignored directory says that everything in it may be thrown away."""
+
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
     """Return whether the file's name says that it holds secrets."""
@@ -46,12 +49,13 @@ def is_sensitive(path: str | os.PathLike[str]) -> bool:
 
 
 def rules_programs(path: PurePath) -> bool:
-    """Return whether a file rules what programs do: the repository's settings, editors' tasks, this program's own.
+    """Return whether a file rules what programs do: the repository's settings, editors' tasks, a cache's tag, our own.
 
     Letter case does not matter: on some systems ``.GIT/config`` is the same file.
     """
     parts = [part.lower() for part in path.parts]
-    return not PROTECTED_DIRECTORIES.isdisjoint(parts) or path.name.lower() in PROTECTED_NAMES
+    name = path.name.lower()
+    return not PROTECTED_DIRECTORIES.isdisjoint(parts) or name in PROTECTED_NAMES or name == _CACHE_TAG
 
 
 @lru_cache(maxsize=4_096)

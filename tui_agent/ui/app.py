@@ -327,7 +327,8 @@ class TuiAgentApp(GuardedApp[int]):
     @work(thread=True, group="copy")
     def _copy(self, text: str) -> None:
         write = None if self.is_headless else self._write
-        self.post_message(self.Copied(clipboard.copy(text, write, self.main.desk.services.state_dir)))
+        services = self.main.desk.services
+        self.post_message(self.Copied(clipboard.copy(text, write, services.state_dir, services.cwd)))
 
     def on_tui_agent_app_copied(self, message: Copied) -> None:
         """Say how it went."""

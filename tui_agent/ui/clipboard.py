@@ -78,10 +78,13 @@ def native_tools(environment: Mapping[str, str], platform: str = sys.platform) -
     return tools
 
 
-def copy_natively(text: str, environment: Mapping[str, str]) -> str | None:
-    """Give the text to the first tool that is installed and takes it; return its name. Blocks: call it in a thread."""
+def copy_natively(text: str, environment: Mapping[str, str], outside: Path | None = None) -> str | None:
+    """Give the text to the first tool that is installed and takes it; return its name. Blocks: call it in a thread.
+
+    No tool in ``outside`` is started: the project must not get what is copied.
+    """
     for command in native_tools(environment):
-        program = find_program(command[0], environ=environment)
+        program = find_program(command[0], outside, environment)
         if program is None:
             continue
         try:
@@ -117,12 +120,17 @@ def save(text: str, directory: Path | None) -> Path | None:
     return path
 
 
-def copy(text: str, write: Callable[[str], None] | None, directory: Path | None) -> CopyReport:
-    """Copy by all ways. ``write`` sends a sequence to the terminal, None when there is none. Blocks."""
+def copy(
+    text: str, write: Callable[[str], None] | None, directory: Path | None, outside: Path | None = None
+) -> CopyReport:
+    """Copy by all ways. ``write`` sends a sequence to the terminal, None when there is none. Blocks.
+
+    No tool in ``outside``, the project, is started.
+    """
     environment = dict(os.environ)
     sequence = osc52(text, environment) if write is not None else None
     if write is not None and sequence is not None:
         write(sequence)
-    confirmed = copy_natively(text, environment)
+    confirmed = copy_natively(text, environment, outside)
     saved = None if confirmed else save(text, directory)
     return CopyReport(len(text), confirmed, sequence is not None, saved)

@@ -23,12 +23,13 @@ class Known:
     """What is known of the project when its changes are judged.
 
     ``shared`` are the files that a checkpoint looks at, by path; ``tracked`` tells whether a path is in the repository,
-    ``ignored`` whether a new one would be ignored.
+    ``ignored`` whether a new one would be ignored, ``runs`` whether commands see a program at a path outside.
     """
 
     shared: frozenset[str]
     tracked: Callable[[str], bool]
     ignored: Callable[[str], bool]
+    runs: Callable[[Path], bool]
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Judged:
 
 def needs_knowledge(changes: Iterable[Change]) -> bool:
     """Whether it matters what else is in the project: something that was there before is different."""
-    return any(change.kind is not Kind.NEW for change in changes)
+    return any(change.kind is not Kind.NEW and not change.output for change in changes)
 
 
 def judge(changes: Sequence[Change], view: View, root: Path, known: Known) -> Judged:
@@ -59,15 +60,17 @@ def judge(changes: Sequence[Change], view: View, root: Path, known: Known) -> Ju
     made = {change.path for change in changes if change.directory and change.kind is Kind.NEW}
     for change in changes:
         path = PurePosixPath(change.path)
-        if path.name == CACHE_TAG and path.parent.as_posix() not in made:
+        if path.name == CACHE_TAG and not change.output and path.parent.as_posix() not in made:
             # It would open what is in the directory already to be thrown away.
             judged.lost.append(change)
             judged.wanted |= Holes(write=frozenset({root / path}))
             continue
-        if NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc":
+        if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
             into, wanted = _judge(change, path, view, root, known)
+            if into == "outputs" and (change.special or not _stays_inside(change, path, root, known)):
+                into = "lost"
             judged.wanted |= wanted
-            if into is not None:
+            if into is not None and (into == "lost" or not change.inside):
                 {"outputs": judged.outputs, "sources": judged.sources, "lost": judged.lost}[into].append(change)
     return judged
 
@@ -82,16 +85,22 @@ def _judge(change: Change, path: PurePosixPath, view: View, root: Path, known: K
     """Return what becomes of a change, and what would have to be open for it."""
     made_again = _DROPPED if view.writes is Writes.NOTHING and not view.changes_sources else _OUTPUT
     if steering := _steering(path, change, root):
-        return _SOURCE if _is_open(steering, view.holes, root / path) else ("lost", steering)
-    if _is_output(change, path, known):
+        if _is_open(steering, view.holes, root / path):
+            return _SOURCE
+        # Packages come with such directories: they are not needed, and nobody is asked about each.
+        asked = Holes(repository=steering.repository) if change.output else steering
+        return _DROPPED if change.output and made_again is _DROPPED else ("lost", asked)
+    if change.output or _is_output(change, path, known):
         return made_again
     if view.changes_sources and (change.directory or _can_be_taken_back(change, known)):
         return _SOURCE
     if change.directory or (change.kind is Kind.NEW and known.ignored(change.path)):
         return _DROPPED if change.directory else made_again
     if change.kind is Kind.NEW or (change.path in known.shared and not view.changes_sources):
-        return "lost", Holes(sources=True)
-    return "lost", Holes(write=frozenset({root / _outermost(path, known)}))
+        asked = Holes(sources=True)
+    else:
+        asked = Holes(write=frozenset({root / _outermost(path, known)}))
+    return "lost", asked
 
 
 def _steering(path: PurePosixPath, change: Change, root: Path) -> Holes:
@@ -102,9 +111,26 @@ def _steering(path: PurePosixPath, change: Change, root: Path) -> Holes:
         if is_protected(part):
             first = path.parts[: depth + 1] if change.directory or depth + 1 == len(path.parts) else path.parts
             return Holes(protected=frozenset({root.joinpath(*first)}))
-    if not change.directory and is_sensitive(path.name):
+    if not change.directory and not change.output and is_sensitive(path.name):
         return Holes(secrets=frozenset({root / path}))
     return Holes()
+
+
+def _stays_inside(change: Change, path: PurePosixPath, root: Path, known: Known) -> bool:
+    """Whether a link leads to something in the project, or to a program outside that commands see.
+
+    Of ``..`` only those at the beginning are followed: what lies before another one may be a link itself.
+    """
+    if change.link is None:
+        return True
+    target = PurePosixPath(change.link)
+    parts = list(target.parts)
+    if target.is_absolute():
+        if ".." in parts:
+            return False
+        return Path(target).is_relative_to(root) or known.runs(Path(target))
+    up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    return ".." not in parts[up:] and up <= len(path.parts) - 1
 
 
 def _is_open(steering: Holes, holes: Holes, path: Path) -> bool:

@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -46,7 +46,27 @@ class Change:
     head: bytes = b""
     """How a new file begins, and how one that changed began before."""
     whole: bool = False
-    """A new directory with everything in it, which is not told of by itself."""
+    """A directory with everything in it, of which only what ``inside`` is about is told by itself."""
+    output: bool = False
+    """It is in a directory that is made again, new or not."""
+    inside: bool = False
+    """It is in a new directory that is taken as a whole, and comes with that unless it is thrown away."""
+    link: str | None = None
+    """Where it leads, when it is a link now."""
+    special: bool = False
+    """It is neither a file, a link nor a directory now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What is made again. ``there`` are such directories of the project, relative to it.
+
+    ``is_output`` tells by its name whether a new directory is one, ``steers`` whether programs obey what has a name.
+    """
+
+    there: frozenset[str]
+    is_output: Callable[[str], bool]
+    steers: Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,61 +111,140 @@ def make_layer(project: Path, parent: Path) -> Layer:
     return layer
 
 
-def changes_in(layer: Layer, is_whole: Callable[[str], bool]) -> list[Change]:
-    """Return what is different from the project; what was only touched or copied is not.
+def changes_in(layer: Layer, outputs: Outputs) -> list[Change]:
+    """Return what is different from the project; what was only touched or copied is not, but for outputs.
+
+    Directories that are new in what is made again, or gone from it, are one change, so that what is told of does not
+    grow with them. Files lose the permission to run as their owner or group.
+    """
+    return list(islice(_changes(str(layer.upper), str(layer.project), "", outputs), MAX_CHANGES + 1))
+
+
+def _changes(
+    upper: str, lower: str | None, prefix: str, outputs: Outputs, *, output: bool = False, opaque: bool = False
+) -> Iterator[Change]:
+    """Yield the changes below a directory.
 
     Args:
-        layer: where the changes are.
-        is_whole: tells by its name whether a new directory is one change, whatever is in it.
+        upper: the directory in the layer.
+        lower: what the project has there; None where it has no directory.
+        prefix: the directory's path in the project.
+        outputs: what is made again.
+        output: whether the directory is.
+        opaque: nothing of the project is seen in it: it is in a directory that was made anew.
     """
-    return list(islice(_changes(str(layer.upper), str(layer.project), "", is_whole), MAX_CHANGES + 1))
-
-
-def _changes(upper: str, lower: str | None, prefix: str, is_whole: Callable[[str], bool]) -> Iterator[Change]:
-    """Yield the changes below a directory; ``lower`` is what the project has there, None where it has no directory."""
     try:
         with os.scandir(upper) as scanned:
             rows = sorted(scanned, key=lambda row: row.name)
     except OSError:
         return
-    if lower is not None and _is_opaque(upper):
+    opaque = opaque or _is_opaque(upper)
+    if lower is not None and opaque:
         yield from _deleted_beside(lower, {row.name for row in rows}, prefix)
     for row in rows:
         path = prefix + row.name
         was = _state(os.path.join(lower, row.name)) if lower is not None else None  # noqa: PTH118 - called for every file of a layer
         now = row.stat(follow_symlinks=False)
+        made_again = output or path in outputs.there
         if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
             if was is not None:
-                yield from _deleted(os.path.join(lower or "", row.name), was, path)  # noqa: PTH118 - as above
+                yield from _gone(os.path.join(lower or "", row.name), was, path, output=made_again)  # noqa: PTH118 - as above
         elif stat.S_ISDIR(now.st_mode):
-            below = os.path.join(lower, row.name) if lower is not None else None  # noqa: PTH118 - as above
-            if was is None or not stat.S_ISDIR(was.st_mode):
-                if was is not None:
-                    yield Change(path, Kind.DELETED, size=was.st_size, regular=stat.S_ISREG(was.st_mode))
-                whole = is_whole(row.name)
-                yield Change(path, Kind.NEW, directory=True, whole=whole)
-                if whole:
-                    continue
-                below = None
-            yield from _changes(row.path, below, f"{path}/", is_whole)
+            was_directory = was is not None and stat.S_ISDIR(was.st_mode)
+            anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
+            if was is not None and anew:
+                yield Change(
+                    path, Kind.DELETED, was_directory, was.st_size, stat.S_ISREG(was.st_mode),
+                    whole=was_directory, output=made_again,
+                )  # fmt: skip
+            if anew and (made_again or outputs.is_output(row.name)):
+                yield from _whole(row.path, path, outputs)
+                continue
+            if anew:
+                yield Change(path, Kind.NEW, directory=True)
+            below = os.path.join(lower, row.name) if lower is not None and not anew else None  # noqa: PTH118 - as above
+            yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
         else:
-            yield from _file(row.path, now, below=(lower, row.name), was=was, path=path)
+            for change in _file(row.path, now, below=(lower, row.name), was=was, path=path, touched=made_again):
+                yield replace(change, output=made_again)
+
+
+def _whole(written: str, path: str, outputs: Outputs) -> Iterator[Change]:
+    """Yield a new directory as one change, and what in it may not come along without being decided about."""
+    yield Change(path, Kind.NEW, directory=True, whole=True, output=True)
+    pending = [(written, path)]
+    while pending:
+        directory, prefix = pending.pop()
+        mode = stat.S_IMODE(os.lstat(directory).st_mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            # What can't be looked into could not be decided about.
+            os.chmod(directory, mode | stat.S_IRWXU)  # noqa: PTH101 - as scandir names it
+        with os.scandir(directory) as scanned:
+            rows = list(scanned)
+        for row in rows:
+            name = f"{prefix}/{row.name}"
+            now = row.stat(follow_symlinks=False)
+            is_directory = stat.S_ISDIR(now.st_mode)
+            if outputs.steers(row.name):
+                yield Change(name, Kind.NEW, directory=is_directory, output=True, inside=True)
+            elif is_directory:
+                pending.append((row.path, name))
+            elif stat.S_ISREG(now.st_mode):
+                _owned_by_nobody(row.path, now)
+            else:
+                yield Change(
+                    name, Kind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
+                    special=not stat.S_ISLNK(now.st_mode),
+                )  # fmt: skip
+
+
+def _owned_by_nobody(written: str, now: os.stat_result) -> os.stat_result:
+    """Take the permission to run as its owner or group from a file of a layer; returns what it is like then."""
+    if stat.S_ISREG(now.st_mode) and now.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        os.chmod(written, stat.S_IMODE(now.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # noqa: PTH101 - as scandir names it
+        return os.lstat(written)
+    return now
+
+
+def _target(written: str, now: os.stat_result) -> str | None:
+    return os.readlink(written) if stat.S_ISLNK(now.st_mode) else None  # noqa: PTH115 - as scandir names it
 
 
 def _file(
-    written: str, now: os.stat_result, *, below: tuple[str | None, str], was: os.stat_result | None, path: str
+    written: str,
+    now: os.stat_result,
+    *,
+    below: tuple[str | None, str],
+    was: os.stat_result | None,
+    path: str,
+    touched: bool,
 ) -> Iterator[Change]:
-    regular = stat.S_ISREG(now.st_mode)
+    """Yield what happened to a file; ``touched`` says that its time counts: programs go by those of what they made."""
+    now = _owned_by_nobody(written, now)
+    regular, link = stat.S_ISREG(now.st_mode), _target(written, now)
+    special = not regular and link is None
     if was is None:
-        yield Change(path, Kind.NEW, regular=regular, head=_head(written) if regular else b"")
+        head = _head(written) if regular else b""
+        yield Change(path, Kind.NEW, regular=regular, head=head, link=link, special=special)
         return
     original = os.path.join(below[0] or "", below[1])  # noqa: PTH118 - called for every file of a layer
     if stat.S_ISDIR(was.st_mode):
-        yield from _deleted(original, was, path)
-        yield Change(path, Kind.NEW, regular=regular, head=_head(written) if regular else b"")
-    elif not _same(original, was, written, now):
+        yield from _gone(original, was, path, output=touched)
+        head = _head(written) if regular else b""
+        yield Change(path, Kind.NEW, regular=regular, head=head, link=link, special=special)
+    elif (touched and was.st_mtime_ns != now.st_mtime_ns) or not _same(original, was, written, now):
         both = regular and stat.S_ISREG(was.st_mode)
-        yield Change(path, Kind.CHANGED, size=was.st_size, regular=both, head=_head(original) if both else b"")
+        head = _head(original) if both else b""
+        yield Change(path, Kind.CHANGED, size=was.st_size, regular=both, head=head, link=link, special=special)
+
+
+def _gone(original: str, was: os.stat_result, path: str, *, output: bool) -> Iterator[Change]:
+    """Yield that something is gone; what is made again is so in one change."""
+    if output:
+        directory = stat.S_ISDIR(was.st_mode)
+        yield Change(path, Kind.DELETED, directory, was.st_size, whole=directory, output=True)
+    else:
+        yield from _deleted(original, was, path)
 
 
 def _deleted(original: str, was: os.stat_result, path: str) -> Iterator[Change]:
@@ -229,6 +328,20 @@ def keep(layer: Layer, changes: Sequence[Change], kept: Callable[[Change], bool]
     return failed
 
 
+def discard(layer: Layer, changes: Sequence[Change]) -> None:
+    """Throw away what may not come along with the new directory it is in."""
+    upper = os.open(layer.upper, _DIRECTORY)
+    try:
+        for change in changes:
+            with _directory_of(upper, change.path) as (here, name):
+                if change.directory:
+                    shutil.rmtree(name, dir_fd=here)
+                else:
+                    os.unlink(name, dir_fd=here)
+    finally:
+        os.close(upper)
+
+
 @contextlib.contextmanager
 def _directory_of(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Open the directory that a path is in, below another, without following links; gives the last name too."""
@@ -250,7 +363,9 @@ def _directory_of(root: int, path: str, *, make: bool = False) -> Iterator[tuple
 def _delete(root: int, change: Change) -> bool:
     try:
         with _directory_of(root, change.path) as (here, name):
-            if change.directory:
+            if change.whole:
+                shutil.rmtree(name, dir_fd=here)
+            elif change.directory:
                 os.rmdir(name, dir_fd=here)
             else:
                 os.unlink(name, dir_fd=here)

@@ -53,13 +53,18 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a command is to be given. With a ``layer`` it works on that, otherwise on the project itself."""
+    """What a command is to be given. With a ``layer`` it works on that, otherwise on the project itself.
+
+    ``linked`` are directories of output in which files have names outside of it too: what is written to one would be
+    written there. They get a layer that is thrown away, or are read-only where there can be none.
+    """
 
     root: Path
     cwd: Path
     view: View
     layer: Layer | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    linked: Mapping[Path, Layer | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +159,8 @@ class ViewPlan:
             # Renamed with everything in it a directory would take the protection along, and leave its place free.
             around = {parent for path in kept for parent in path.parents if parent.is_relative_to(root)}
             yield from (Mount(parent, Put.WRITE) for parent in around)
-        if view.writes is not Writes.NOTHING or view.changes_sources:
-            yield from (Mount(path, Put.WRITE) for path in self.seen.outputs if path.name not in NEVER_KEPT)
+        if layer is None and (view.writes is not Writes.NOTHING or view.changes_sources):
+            yield from map(self._output, (path for path in self.seen.outputs if path.name not in NEVER_KEPT))
         yield from (Mount(path, Put.READ) for path in kept)
         yield from self._repositories()
         if self.machine.home.is_relative_to(root):
@@ -165,6 +170,13 @@ class ViewPlan:
             for part in base_of_environment(folder):
                 if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
                     yield Mount(part, Put.READ)
+
+    def _output(self, path: Path) -> Mount:
+        """Return a directory of output that a command works on itself."""
+        if path not in self.wish.linked:
+            return Mount(path, Put.WRITE)
+        layer = self.wish.linked[path]
+        return Mount(path, Put.READ) if layer is None else Mount(path, Put.LAYER, layer.upper, layer.work)
 
     def _of_holes(self) -> Iterator[Mount]:
         holes = self.wish.view.holes

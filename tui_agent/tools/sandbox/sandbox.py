@@ -27,7 +27,7 @@ from tui_agent.tools.sandbox import landlock
 from tui_agent.tools.sandbox.evidence import lacking, named
 from tui_agent.tools.sandbox.finding import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
 from tui_agent.tools.sandbox.keeping import NEVER_KEPT, Judged, Known, judge, names_of, needs_knowledge
-from tui_agent.tools.sandbox.layer import MAX_CHANGES, Layer, changes_in, keep, make_layer
+from tui_agent.tools.sandbox.layer import MAX_CHANGES, Layer, Outputs, changes_in, discard, keep, make_layer
 from tui_agent.tools.sandbox.layout import Form, Layout, Mount, Put, bubblewrap_command, seatbelt_command
 from tui_agent.tools.sandbox.machine import (
     DROPPED_VARIABLES,
@@ -38,7 +38,15 @@ from tui_agent.tools.sandbox.machine import (
 )
 from tui_agent.tools.sandbox.network import Gateway, OwnNetwork, Proxy, make_network, proxy_environment
 from tui_agent.tools.sandbox.plan import TEMPORARY, Room, ViewPlan, Wish, shared_files
-from tui_agent.tools.sandbox.survey import OUTPUT_DIRECTORIES, Survey, is_output_name, survey
+from tui_agent.tools.sandbox.survey import (
+    OUTPUT_DIRECTORIES,
+    Survey,
+    is_output_name,
+    is_protected,
+    is_repository,
+    linked_outside,
+    survey,
+)
 from tui_agent.tools.sandbox.view import AllowHost, Holes, View, Writes
 from tui_agent.tools.secret_files import file_holds_secret
 from tui_agent.tools.settings import SandboxSettings
@@ -77,6 +85,8 @@ class Launch:
     layout: Layout
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
+    thrown_away: tuple[Layer, ...] = ()
+    """Layers of which nothing is kept."""
     arguments: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
@@ -314,7 +324,8 @@ class Sandbox:
             self._network.proxy.close(launch.gateway)
         await launch.gone()
         notes: list[str] = []
-        wanted = Holes(hosts=frozenset(launch.gateway.refused))
+        # A command that did without a host is not run again for it.
+        wanted = Holes(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
         try:
             if launch.layer is not None:
                 judged = await self._take_up(launch, launch.layer, recorded or _unrecorded)
@@ -346,13 +357,21 @@ class Sandbox:
         layer = None if live or not self.is_layered(root, view) else self._made_layer(root)
         made = tuple(self._made(root, view, layered=layer is not None))
         owned, caches = self._caches(root, layer)
-        plan = self._plan(Wish(root, cwd.resolve(), view, layer, environment), caches)
+        linked = {} if layer is not None else self._linked(root, view)
+        plan = self._plan(Wish(root, cwd.resolve(), view, layer, environment, linked), caches)
         inside = self._environment(environment, root)
         launch = Launch(inside, view, plan.seen, plan.layout(), plan.hidden(), layer, owned=owned, made=made)
+        launch.thrown_away = tuple(filter(None, linked.values()))
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
             raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
         return launch
+
+    def _linked(self, root: Path, view: View) -> dict[Path, Layer | None]:
+        """Return the outputs that reach outside by names of their files, with what is put over each."""
+        if view.writes is Writes.NOTHING and not view.changes_sources:
+            return {}
+        return {path: self._made_layer(root) for path in linked_outside(self._survey(root).outputs)}
 
     def _plan(self, wish: Wish, caches: Path | None = None) -> ViewPlan:
         room = Room(self._place, self._cache_of(wish.root), caches)
@@ -426,14 +445,15 @@ class Sandbox:
     # -- what a command did ---------------------------------------------------------------------------------------
 
     async def _take_up(self, launch: Launch, layer: Layer, recorded: Recorded) -> Judged:
-        changes = await asyncio.to_thread(changes_in, layer, lambda name: is_output_name(name, directory=True))
+        changes = await asyncio.to_thread(changes_in, layer, _outputs_of(launch.seen))
         if not changes:
             return Judged()
         if len(changes) > MAX_CHANGES:
             return Judged(lost=changes[:MAX_CHANGES], wanted=Holes(sources=True))
         root = launch.seen.root
         shared = frozenset(await shared_files(root)) if needs_knowledge(changes) else frozenset[str]()
-        judged = await asyncio.to_thread(judge, changes, launch.view, root, _Facts(root, shared).known())
+        judged = await asyncio.to_thread(judge, changes, launch.view, root, _Facts(root, shared, launch.layout).known())
+        await asyncio.to_thread(discard, layer, [change for change in judged.lost if change.inside])
         if judged.outputs:
             outputs = {id(change) for change in judged.outputs}
             await asyncio.to_thread(keep, layer, changes, lambda change: id(change) in outputs)
@@ -456,6 +476,8 @@ class Sandbox:
     def _clear_up(launch: Launch) -> None:
         if launch.layer is not None:
             launch.layer.remove()
+        for layer in launch.thrown_away:
+            layer.remove()
         for descriptor in launch.owned:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -646,14 +668,24 @@ class _Network:
 class _Facts:
     """Answers about single paths of a project, looked up when asked."""
 
-    def __init__(self, root: Path, shared: frozenset[str]) -> None:
+    def __init__(self, root: Path, shared: frozenset[str], layout: Layout) -> None:
         self._root = root
+        self._layout = layout
         self._shared = shared
         self._tracked: frozenset[str] | None = None
         self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
 
     def known(self) -> Known:
-        return Known(self._shared, self.tracked, self.ignored)
+        return Known(self._shared, self.tracked, self.ignored, self.runs)
+
+    def runs(self, path: Path) -> bool:
+        """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
+        real = Path(os.path.realpath(path))
+        put = None
+        for mount in self._layout.ordered():
+            if real.is_relative_to(mount.place):
+                put = mount.put
+        return put is Put.READ and real.is_file() and os.access(real, os.X_OK)
 
     def tracked(self, path: str) -> bool:
         if self._tracked is None:
@@ -672,6 +704,15 @@ class _Facts:
                 self._rules[below] = rules.entering(self._root / below)
             rules, prefix = self._rules[below], f"{below}/"
         return rules.ignored(str(self._root / f"{prefix}{name}"), directory=False)
+
+
+def _outputs_of(seen: Survey) -> Outputs:
+    there = frozenset(path.relative_to(seen.root).as_posix() for path in seen.outputs if path.name not in NEVER_KEPT)
+    return Outputs(
+        there,
+        lambda name: name not in NEVER_KEPT and is_output_name(name, directory=True),
+        lambda name: is_repository(name) or is_protected(name),
+    )
 
 
 def _tidied(launch: Launch) -> list[str]:
