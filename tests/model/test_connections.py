@@ -25,6 +25,17 @@ DOCUMENT = (
 )
 
 
+def take_request(connection: socket.socket) -> None:
+    """Read a whole request: hanging up with some of it unread would reset the connection."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += connection.recv(1 << 16)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    while len(body) < length:
+        body += connection.recv(1 << 16)
+
+
 @contextmanager
 def answering(head: bytes, body: bytes) -> Iterator[str]:
     """A server that answers every request with the same bytes and hangs up."""
@@ -37,7 +48,7 @@ def answering(head: bytes, body: bytes) -> Iterator[str]:
                 except OSError:
                     return
                 with connection:
-                    connection.recv(1 << 16)
+                    take_request(connection)
                     connection.sendall(head + b"connection: close\r\n\r\n" + body)
 
         threading.Thread(target=serve, daemon=True).start()
