@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
@@ -480,6 +480,7 @@ def shell_of(action: str, name: str, number: int) -> str:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ACTIONS, min_size=1, max_size=3), min_size=1, max_size=4))
+@example([[("append", "deep/er/x.txt", 0)], [("move", "deep/er/x.txt", 0), ("user", "deep/er/x.txt", 0)]])
 def test_random_work_goes_back_and_what_the_user_did_stays(
     tmp_path_factory: pytest.TempPathFactory, work: list[list[tuple[str, str, int]]]
 ) -> None:

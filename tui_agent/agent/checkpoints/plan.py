@@ -104,9 +104,10 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
         undone, done = backs.get(path, []), forths.get(path, [])
         here = after_of(undone[-1]) if undone else before_of(done[0])
         there = after_of(done[-1]) if done else before_of(undone[0])
-        if here != there or here.problem:
+        obstacle = _obstacle(undone)
+        if here != there or here.problem or obstacle:
             taken = frozenset(change.before for change in undone if change.before is not None)
-            found.append(Difference(path, here, there, _obstacle(undone), taken))
+            found.append(Difference(path, here, there, obstacle, taken))
     return found
 
 
@@ -129,6 +130,9 @@ def decide(
         if now == there and not there.problem:
             if there.exists and not difference.here.exists:
                 standing[difference.path.casefold()] = there
+            if difference.reason:
+                # Somebody else wrote it in between; where it was moved to, it is not the session's to delete.
+                stuck.update(difference.taken)
             continue
         reason = difference.reason or _reason(difference, now)
         if not reason and there.digest is not None and not kept(there):
