@@ -20,6 +20,7 @@ class Lending:
     """Who has the terminal. A process has one, and so one of these."""
 
     def __init__(self) -> None:
+        self._lent = False
         self._borrower: Process | None = None
         self._waiting: Callable[[], object] | None = None
 
@@ -31,26 +32,34 @@ class Lending:
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))
+            # From before it is started: it may be up, and keys meant for it may come, before this program hears of it.
+            self._lent = True
             try:
+                self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))
+                if self._waiting is not None:
+                    self._end_borrower()
                 return await self._borrower.wait()
             finally:
-                self._borrower = None
+                self._lent, self._borrower = False, None
                 if self._waiting is not None:
                     app.call_later(self._waiting)
 
     def concerns(self, number: int) -> bool:
         """Whether a signal to all programs of the terminal was meant for the one that has it."""
-        return self._borrower is not None and number in FROM_KEYS
+        return self._lent and number in FROM_KEYS
 
     def take_back(self, then: Callable[[], object]) -> None:
         """Ask whoever has the terminal to end, and do something once the app has it; at once if it has."""
-        if self._borrower is None:
+        if not self._lent:
             then()
             return
         self._waiting = then
-        with suppress(ProcessLookupError):
-            self._borrower.terminate()
+        self._end_borrower()
+
+    def _end_borrower(self) -> None:
+        if self._borrower is not None:
+            with suppress(ProcessLookupError):
+                self._borrower.terminate()
 
 
 lending = Lending()
