@@ -123,10 +123,11 @@ class EditorSession:
         return "cancelled" if self._cancels != cancels else "end_turn"
 
     async def _compact(self, focus: str) -> None:
+        cancels = self._cancels
         try:
             outcome = await self.agent.compact(focus or None)
         except asyncio.CancelledError:
-            if not self._cancels:
+            if self._cancels == cancels:
                 raise
             return
         if outcome.problem:

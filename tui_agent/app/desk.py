@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,8 +22,6 @@ from tui_agent.app.take_over import TakeOverWatch
 from tui_agent.app.warnings import WarningLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.app.services import AppServices
@@ -118,14 +115,6 @@ class Desk:
         except Exception as error:  # noqa: BLE001 - the edge: everything becomes a sentence
             self.complain(error)
             return None
-
-    @contextmanager
-    def attempting(self) -> Iterator[None]:
-        """Do something short in a ``with`` block; what fails is told."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - the edge: everything becomes a sentence
-            self.complain(error)
 
     def soon(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T | None]:
         """Do some work in a task of its own, through the edge."""
