@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.app.commands import COMMANDS, SessionCommands
+from tui_agent.app.commands import COMMANDS, commands_of
 from tui_agent.app.services import AppServices, OpenHow, OpenRequest, Start
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
@@ -557,7 +557,7 @@ async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run():
         titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert titles == {command.title for command in SessionCommands(stage.agent).rows()}
+        assert titles == {command.title for command in commands_of(stage.agent)}
 
 
 def test_names_keys_and_aliases_are_unique() -> None:

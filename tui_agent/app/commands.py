@@ -197,16 +197,10 @@ COMMANDS: tuple[Command, ...] = (
 """In the order lists show them."""
 
 
-class SessionCommands:
-    """The commands of a session: the table's, then the user's own and the skills."""
-
-    def __init__(self, agent: Agent | None) -> None:
-        self.agent = agent
-
-    def rows(self) -> list[Command]:
-        """Return the commands there are now."""
-        own = _own_rows(self.agent.commands()) if self.agent is not None else ()
-        return [*COMMANDS, *(row for row in own if row.name not in _NAMES)]
+def commands_of(agent: Agent | None) -> list[Command]:
+    """Return the commands of a session: the table's, then the user's own and the skills."""
+    own = _own_rows(agent.commands()) if agent is not None else ()
+    return [*COMMANDS, *(row for row in own if row.name not in _NAMES)]
 
 
 _NAMES = frozenset(name for row in COMMANDS for name in (row.name, *row.aliases))

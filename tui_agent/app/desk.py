@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tui_agent.app.commands import Command, SessionCommands, close_names, find
+from tui_agent.app.commands import Command, close_names, commands_of, find
 from tui_agent.app.face import Choice, Face, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
 from tui_agent.app.outbox import Outbox
@@ -47,7 +47,6 @@ class Desk:
         self._unopened: OpenRequest | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
-        self._commands = SessionCommands(None)
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
         self.undone: list[Undone] = []
@@ -84,9 +83,7 @@ class Desk:
     @property
     def commands(self) -> list[Command]:
         """The commands there are now."""
-        if self._commands.agent is not self.agent:
-            self._commands = SessionCommands(self.agent)
-        return self._commands.rows()
+        return commands_of(self.agent)
 
     # -- the three ways to speak, and the edge ----------------------------------------------------------------
 
