@@ -1,5 +1,6 @@
 """Runs a command the user typed with ``!``: the bash tool without a question, its output in a shell entry."""
 
+import asyncio
 from collections.abc import Callable
 
 from tui_agent.agent.channel import EventChannel
@@ -7,6 +8,7 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.tool_runner import LIVE_OUTPUT_CHARS
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import ShellEntry, ToolMetadata
 from tui_agent.tools.base import OutputLimits, ToolContext
@@ -21,15 +23,29 @@ INTERRUPTED = "(interrupted)"
 async def run_shell(
     command: str, ports: AgentPorts, channel: EventChannel, recorder: Recorder | None = None, *, excluded: bool
 ) -> ShellEntry:
-    """Run a command in the working directory and return its entry, not yet appended."""
+    """Run a command in the working directory and return its entry, not yet appended.
+
+    A command that is cancelled has what it printed up to then.
+    """
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))
+    printed, status = "", "interrupted"
+
+    def report(text: str) -> None:
+        nonlocal printed
+        printed = (printed + text)[-LIVE_OUTPUT_CHARS:]
+        channel.emit(ToolOutput(call_id, text))
+
     entry = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
     try:
-        entry = await _run(command, ports, lambda text: channel.emit(ToolOutput(call_id, text)), recorder, excluded)
+        entry = await _run(command, ports, report, recorder, excluded)
+        status = "error" if entry.exit_code else "completed"
+    except asyncio.CancelledError:
+        # It ends as it was asked to, with what it had printed.
+        output = "\n".join(filter(None, [printed.rstrip("\n"), INTERRUPTED]))
+        entry = entry.model_copy(update={"output": output})
     finally:
-        status = "interrupted" if entry.output == INTERRUPTED else "error" if entry.exit_code else "completed"
         seconds = (ports.clock() - started) / 1000
         channel.emit(ToolFinished(call_id, "$", status, ToolMetadata(exit_code=entry.exit_code), seconds))
     return entry

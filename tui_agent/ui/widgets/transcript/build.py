@@ -36,6 +36,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,
     AnswerBlock,
     Block,
+    EndingBlock,
     MarkerBlock,
     ReasoningBlock,
     UserBlock,
@@ -66,13 +67,16 @@ class Surroundings:
 
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
-    answer came after.
+    answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
+    was: the answer came after it.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     live: bool = False
     newest: bool = True
+    running: bool = False
+    mended: bool = False
 
 
 def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
@@ -156,19 +160,17 @@ def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
 def _endings(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
     """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
-        yield _ending("Interrupted", icon="■", style="status-warning")
+        waited = f" while waiting to try again: {entry.error}" if entry.error else ""
+        retries = bool(entry.error) and around.newest
+        yield EndingBlock(f"Interrupted{waited}", icon="■", style="status-warning", retries=retries)
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
-        actions: tuple[ActionName, ...] = ("retry",) if around.newest else ()
-        yield _ending(text, icon="✗", style="status-error", actions=actions)
+        ending = EndingBlock(text, icon="✗", style="status-error", retries=around.newest)
+        if around.running or around.mended:
+            ending.mend(done=around.mended)
+        yield ending
     elif entry.finish in _FINISHES:
-        yield _ending(_FINISHES[entry.finish], icon="■", style="status-warning")
-
-
-def _ending(text: str, *, icon: str, style: str, actions: Sequence[ActionName] = ()) -> MarkerBlock:
-    marker = MarkerBlock("ending", text, icon=icon, style=style, actions=actions)
-    marker.is_told = False
-    return marker
+        yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")
 
 
 def _orphan(entry: ToolResultEntry) -> Block:

@@ -3,13 +3,13 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tui_agent.context.standing import Standing, Standings
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
-from tui_agent.ui.widgets.transcript.blocks import Block, Fold, MarkerBlock
+from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold
 from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
@@ -250,7 +250,11 @@ class TranscriptModel:
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
         waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _SPAN]
-        around = Surroundings(by_call, self.summarised_by, live=waiting, newest=self._is_newest(index))
+        around = Surroundings(by_call, self.summarised_by, live=waiting)
+        following = self._said_after(index)
+        around = replace(
+            around, newest=not following, running=self.running and not following, mended=following == "assistant"
+        )
         # The rule of a compaction stands where what it keeps begins.
         own = [] if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
         blocks = [*self._rules_at(index), *own]
@@ -258,17 +262,20 @@ class TranscriptModel:
         self._apply_folds(item)
         self._cache.put(index, item)
 
-    def _is_newest(self, index: int) -> bool:
-        """Whether no message and no answer comes after a place."""
-        return not any(self.kinds[place] in _DIALOGUE for place in range(index + 1, len(self.kinds)))
+    def _said_after(self, index: int) -> str:
+        """Return the kind of the first message or answer after a place, "" without one."""
+        return next((self.kinds[at] for at in range(index + 1, len(self.kinds)) if self.kinds[at] in _DIALOGUE), "")
 
-    def settle(self, index: int) -> int | None:
-        """Take back what the answer before a place offered, because it was the newest; return its place."""
+    def settle(self, index: int, *, mended: bool) -> int | None:
+        """Take back what the answer before a place offered, because it is not the newest any more; return its place.
+
+        ``mended`` says that the answer to the same request came after it.
+        """
         place = self.owner_of(index)
         item = self._cache.get(place) if place is not None else None
-        if item is None or not any(block.settle() for block in item.blocks if isinstance(block, MarkerBlock)):
-            return None
-        return place
+        endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
+        changed = [block.settle(mended=mended) for block in endings]
+        return place if any(changed) else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
         """Return how many messages a compaction's summary stands for."""
