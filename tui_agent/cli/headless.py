@@ -21,10 +21,10 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.preparing import prepare
+from tui_agent.cli.daily_notices import DailyNotices
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
-from tui_agent.cli.told_today import DailyNotices
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."

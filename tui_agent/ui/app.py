@@ -28,9 +28,9 @@ from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettin
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.contrast import readable_variables
+from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
-from tui_agent.ui.harmless import ControlCharacterFilter
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tui_agent.cli.daily_notices import DAY, DailyNotices
 from tui_agent.cli.main import run
-from tui_agent.cli.told_today import DAY, DailyNotices
 
 
 def test_a_text_is_news_once_a_day_for_the_same_settings(tmp_path: Path) -> None:
