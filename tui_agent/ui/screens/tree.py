@@ -136,7 +136,7 @@ class TreeScreen(PageScreen[None]):
         headers = session.skeleton()
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
         index = TreeIndex(headers, session.leaf, session.costs() if self._priced else {})
-        self.session_tree.show(index, session.labels(), at=at)
+        self.session_tree.show(index, session.labels(), self._agent.inspector.standings(), at=at)
         self._show_head()
         if not self._priced:
             self._priced = True
@@ -177,7 +177,7 @@ class TreeScreen(PageScreen[None]):
 
     def _show_preview(self) -> None:
         self._preview_timer = None
-        self.preview.show(self.session_tree.outline.index, self.session_tree.line)
+        self.preview.show(self.session_tree.outline.index, self.session_tree.line, self.session_tree.standings)
 
     def _load(self, entry_id: int) -> Entry | None:
         return next(iter(self._session.entries([entry_id])), None)
