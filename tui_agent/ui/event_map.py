@@ -46,10 +46,7 @@ RETRY = ("ctrl+r", "retry", "screen.command('retry')")
 def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     """Show an event. The transcript and the status line see every one."""
     view.hear(event)
-    was_active = main.status.state.active
     main.status.state = next_state(main.status.state, event, main.clock())
-    if main.status.state.active != was_active:
-        main.refresh_bindings()
     match event:
         case RunStarted():
             main.leave_warnings()
