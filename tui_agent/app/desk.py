@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.app.services import AppServices
-    from tui_agent.app.undo import UndoResult
+    from tui_agent.app.undo import Move, UndoResult
     from tui_agent.session.errors import SessionHeld
 
 T = TypeVar("T")
@@ -51,6 +51,8 @@ class Desk:
         """The agent of the open session; None before the first is open."""
         self.undone: list[UndoResult] = []
         """What ``/undo`` did since the last message, newest last."""
+        self.undo_moves: set[Move] = set()
+        """The moves that ``/undo`` made in the open session."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)
@@ -200,6 +202,7 @@ class Desk:
         agent = self.agent = self.services.make_agent(session)
         self._unsubscribe = agent.subscribe(self._hear)
         self.undone.clear()
+        self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         return agent

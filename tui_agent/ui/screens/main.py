@@ -298,11 +298,12 @@ class MainScreen(Guarded, Screen[None]):
         self.prompt.focus()
 
     def restore_message(self, text: str) -> None:
-        """Put the message of an undone turn into the prompt."""
+        """Put a message that was taken back into the prompt."""
         self.prompt.restore(text)
+        self.prompt.focus()
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        """Leave in the prompt, of messages that were taken back, only ``text``."""
         self.prompt.withdraw(text)
 
     async def on_unmount(self) -> None:
