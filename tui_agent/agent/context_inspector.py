@@ -10,7 +10,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import SwitchAhead
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.context_map import ContextMap, context_map
-from tui_agent.context.estimate import Asked, Weights
+from tui_agent.context.estimate import RequestModel, Weights
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
@@ -66,7 +66,7 @@ class ContextInspector:
             if found.compaction or found.edited:
                 view = resolve(self._session.active_path())
                 vision = self._ports.directory.limits(model).vision
-                taken = shares(view, found, Weights(view, counter, Asked(model, vision)))
+                taken = shares(view, found, Weights(view, counter, RequestModel(model, vision)))
             told = {standing: counter.calibrated(tokens) for standing, tokens in taken.items()}
             self._shares = known, told
         return self._shares[1]
