@@ -176,7 +176,7 @@ class Desk:
         try:
             await self.open_or_raise(request)
         except SessionHeld as held:
-            self.soon(self._ask_how(request, held))
+            self.soon(self._ask_how_to_open(request, held))
             return False
         except StoreError as error:
             self.say(error.message, "error")
@@ -233,7 +233,7 @@ class Desk:
             self._unopened = request
             self.outbox.take_back()
 
-    async def _ask_how(self, request: OpenRequest, held: SessionHeld) -> None:
+    async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
         how = await self.ask(held_question(held.pid, held.host))
         if how is None:
             self._stay_without(request)

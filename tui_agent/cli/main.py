@@ -136,7 +136,7 @@ def _headless(arguments: Namespace) -> int:
 
 
 @contextmanager
-def _waiting_is_told() -> Iterator[None]:
+def _announce_waiting() -> Iterator[None]:
     """Say what is waited for: whoever started the program may not know that its standard input is still open."""
     timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
     timer.daemon = True
@@ -151,7 +151,7 @@ def _piped() -> str:
     """Return what is piped in."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    with _waiting_is_told():
+    with _announce_waiting():
         text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
     if len(text) > MAX_STDIN_CHARS:
         raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")

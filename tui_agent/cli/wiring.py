@@ -320,12 +320,12 @@ class Wiring:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
-        elif not demo and not session.read_only and (instead := self._instead_of(agent.model)):
+        elif not demo and not session.read_only and (instead := self._fallback_model(agent.model)):
             self.told = f"{agent.model} can't be used here; the session goes on with {instead}."
             agent.change_model(instead)
         return agent
 
-    def _instead_of(self, model: str) -> str:
+    def _fallback_model(self, model: str) -> str:
         """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
 
         A session that was imported names a model of its program. "" when its model can be asked, or no other one.

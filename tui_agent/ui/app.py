@@ -109,7 +109,7 @@ class TuiAgentApp(GuardedApp[int]):
         terminal.know_enter_keys()
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
-        self.main = MainScreen(self.look_like)
+        self.main = MainScreen(self.apply_ui_settings)
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
@@ -130,9 +130,9 @@ class TuiAgentApp(GuardedApp[int]):
         self._terminals_theme = self._guessed
         self._chosen: str | None = ""
         self._follows_terminal = False
-        self.look_like(settings or UiSettings())
+        self.apply_ui_settings(settings or UiSettings())
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern every screen; a theme chosen meanwhile stays until they name another."""
         self.animation_level = "none" if settings.reduced_motion else self._animations
         if settings.theme == self._chosen:
@@ -160,7 +160,7 @@ class TuiAgentApp(GuardedApp[int]):
     def _painted(self) -> None:
         if self._follows_terminal and not self.no_color and background.may_ask():
             self._write(background.QUESTION)
-        self._bring_in()
+        self._install_services()
 
     def on_background_known(self, message: background.BackgroundKnown) -> None:
         """Look like the terminal does, unless the user chose a theme meanwhile."""
@@ -171,7 +171,7 @@ class TuiAgentApp(GuardedApp[int]):
             self.run_worker(partial(self._memory.keep, light=message.light), thread=True, group="memory")
 
     @work(group="start")
-    async def _bring_in(self) -> None:
+    async def _install_services(self) -> None:
         """Import and build what was not needed for the first paint, then show what was asked for."""
         await self._read_styles()
         try:

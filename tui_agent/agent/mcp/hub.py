@@ -181,7 +181,7 @@ class McpHub:
         """Take note that a head tells of what is ``offered`` now."""
         self._told = {tool.name for tool in self._tools_ready()}
 
-    def note_told(self, names: Iterable[str]) -> None:
+    def note_announced(self, names: Iterable[str]) -> None:
         """Take note of the tools that a head rendered earlier tells of."""
         told = set(names)
         self._told = (self._told or set()) | (set(self._tools) if SEARCH_TOOL in told else told)
@@ -279,14 +279,14 @@ class McpHub:
     # -- what servers tell ------------------------------------------------------------------------------------
 
     def _on_state(self, server: McpServer) -> None:
-        self._tell_state(server)
+        self._publish_state(server)
         self._changed()
 
     def _changed(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
 
-    def _tell_state(self, server: McpServer) -> None:
+    def _publish_state(self, server: McpServer) -> None:
         match server.state:
             case ServerState.READY:
                 self._collect()

@@ -119,7 +119,7 @@ class TreeScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
-        self._unsubscribe = self._agent.subscribe(self._agent_spoke)
+        self._unsubscribe = self._agent.subscribe(self._on_agent_event)
         self.reload(at=self._session.leaf if self._at is None else self._at)
         self.session_tree.centre()
         self._place()
@@ -182,7 +182,7 @@ class TreeScreen(PageScreen[None]):
     def _load(self, entry_id: int) -> Entry | None:
         return next(iter(self._session.entries([entry_id])), None)
 
-    def _agent_spoke(self, event: AgentEvent) -> None:
+    def _on_agent_event(self, event: AgentEvent) -> None:
         if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
             self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 

@@ -78,7 +78,7 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(standings(self._agent.session.active_path()))
             show_live(self, self._agent.live)
 
-    def look_at_standings(self) -> None:
+    def refresh_standings(self) -> None:
         """Show how the model has the agent's entries now."""
         if self._agent is not None:
             before = self.model.standings or Standings()
