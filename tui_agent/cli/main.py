@@ -77,6 +77,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.doctor import run_doctor
 
             return run_doctor
+        case "completion":
+            from tui_agent.cli.completion import run_completion
+
+            return run_completion
         case _:
             return _full_screen if arguments.print is None else _headless
 
