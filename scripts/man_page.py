@@ -8,15 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "man" / "tui-agent.1"
 
-sys.path.insert(0, str(ROOT))
-# Lines of usage are broken at the terminal's width.
-os.environ["COLUMNS"] = "80"
-
-from argparse_manpage.manpage import Manpage
-
-from tui_agent import __version__
-from tui_agent.cli.arguments import whole_parser
-
 FILES = r"""
 .TP
 .I ~/.config/tui\-agent/config.toml
@@ -32,6 +23,13 @@ All sessions, in one SQLite file.
 
 def man_page() -> str:
     """Return the manual page. It depends on nothing but the parser and the version."""
+    sys.path.insert(0, str(ROOT))
+    from argparse_manpage.manpage import Manpage
+
+    from tui_agent import __version__
+    from tui_agent.cli.arguments import whole_parser
+
+    os.environ["COLUMNS"] = "80"  # lines of usage are broken at the terminal's width
     parser = whole_parser()
     # A usage line with the directory of the one who draws it would differ on every machine.
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to list them

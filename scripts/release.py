@@ -201,9 +201,7 @@ CHECKS: tuple[tuple[str, Callable[[Release], str]], ...] = (
 def main() -> int:
     """Go through the checks; returns 0 when a release can be made."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only check (the default: nothing is ever uploaded here)"
-    )
+    parser.add_argument("--dry-run", action="store_true", help="only check; nothing is ever uploaded here")
     parser.add_argument("--python", action="append", metavar="VERSION", help="only these, such as 3.12")
     parser.add_argument("--skip", action="append", default=[], metavar="CHECK", help="leave a check out")
     arguments = parser.parse_args()
