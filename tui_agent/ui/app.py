@@ -237,10 +237,20 @@ class TuiAgentApp(GuardedApp[int]):
                     self.main.desk.begin("model", model)
                 case WelcomeChoice("models"):
                     self.main.desk.begin("model")
+                case WelcomeChoice("login"):
+                    self._log_in()
                 case _:
                     pass
 
         self.push_screen(WelcomeScreen(self.main.desk.services), chosen)
+
+    @work(group="login")
+    async def _log_in(self) -> None:
+        """Log in from the welcome; whoever goes back is back there."""
+        desk = self.main.desk
+        await desk.begin("login")
+        if desk.agent is not None and not desk.agent.model:
+            self.show_welcome()
 
     def on_resize(self, event: events.Resize) -> None:
         """Paint everything when the terminal was resized there and back in a moment.
