@@ -15,10 +15,10 @@ from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.commands import FILE_BYTES
 from tui_agent.agent.mcp.settings import find_servers
 from tui_agent.agent.mentions import file_mentions
-from tui_agent.agent.trust import Nothing, TrustStore, project_state
 from tui_agent.config import load_config
-from tui_agent.inside import OutsideError, is_inside, open_inside, read_inside
-from tui_agent.tools.ignore import walk_files
+from tui_agent.files.ignore import walk_files
+from tui_agent.files.inside import OutsideError, is_inside, open_inside, read_inside
+from tui_agent.trust import Nothing, TrustStore, project_state
 
 CANARY = "-----BEGIN OPENSSH PRIVATE" + " KEY----- canary"
 

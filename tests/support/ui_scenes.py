@@ -15,6 +15,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.app.services import Start
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -28,7 +29,6 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.session import Session
-from tui_agent.tools.permission import Permission, PermissionNeed
 
 DIFF = """--- a/src/auth/views.py
 +++ b/src/auth/views.py

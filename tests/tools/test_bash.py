@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission
+from tui_agent.processes import process
 from tui_agent.tools import bash as bash_module
-from tui_agent.tools import process
 from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.bash import BashInput, BashTool
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.permission import Permission
 
 BASH = BashTool()
 STEP = 0.02

@@ -12,14 +12,14 @@ import pytest
 
 from tests.support.tooling import Workspace
 from tests.support.web_server import WebServer, answer, web_server
-from tui_agent.tools import fetching
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission
 from tui_agent.tools.base import OutputLimits
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.fetching import Web
-from tui_agent.tools.markdown import to_markdown
-from tui_agent.tools.permission import Permission
-from tui_agent.tools.settings import FetchSettings
 from tui_agent.tools.webfetch import WebFetchInput, WebFetchTool
+from tui_agent.web import fetching
+from tui_agent.web.fetching import Web
+from tui_agent.web.markdown import to_markdown
+from tui_agent.web.settings import FetchSettings
 
 LOOPBACK = FetchSettings(timeout=20, private=("127.0.0.0/8",))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
-from tui_agent.agent.exporting import ExportFormat, ExportOrder
+from tui_agent.app.exporting import ExportFormat, ExportOrder
 from tui_agent.app.services import ImportOutcome, OpenHow, OpenRequest, Start
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tui_agent.agent.archive import entry_text
 from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, file_mentions, has_mention
-from tui_agent.inside import is_inside
+from tui_agent.files.ignore import IgnoreRules, rows
+from tui_agent.files.inside import is_inside
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
-from tui_agent.tools.ignore import IgnoreRules, rows
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.paths import valid_text
 from tui_agent.tools.read import MAX_IMAGE_BYTES

@@ -20,10 +20,10 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
+from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
 from tui_agent.session.session import Session
 from tui_agent.tools.base import Tool
-from tui_agent.tools.sandbox import Sandbox
 
 OpenChild = Callable[[str, int | None, str], Session]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from tui_agent.files.own_git import branch_of
 from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.base import Tool
-from tui_agent.tools.own_git import branch_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.exporting import ExportOrder
+    from tui_agent.app.exporting import ExportOrder
     from tui_agent.model.key_trial import Trial
     from tui_agent.model.naming import Verdict
     from tui_agent.session.session import Session

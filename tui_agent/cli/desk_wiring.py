@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.agent.trust import Untrusted
 from tui_agent.app.services import (
     AppServices,
     KeyStatus,
@@ -31,6 +30,8 @@ from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
+from tui_agent.files.own_git import branch_of, is_modified
+from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
@@ -38,8 +39,7 @@ from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
 from tui_agent.setting_rows import setting_rows
-from tui_agent.tools.own_git import branch_of, is_modified
-from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
+from tui_agent.trust import Untrusted
 
 MAX_FILES = 50_000
 BRANCH_SECONDS = 3.0

@@ -18,7 +18,6 @@ from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
@@ -29,8 +28,9 @@ from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.resources import prompt
+from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
-from tui_agent.tools.sandbox import UNPROTECTED, Sandbox
+from tui_agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
 
 ORIGINS = {
     "catalog": "from the catalog",

@@ -13,11 +13,11 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.server import Patience
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec, find_servers
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.agent.trust import project_config
 from tui_agent.config import Config, ConfigError, load_config
 from tui_agent.paths import data_dir, log_dir
-from tui_agent.process_marks import own
-from tui_agent.tools.environment import SafeEnvironment
+from tui_agent.processes.environment import SafeEnvironment
+from tui_agent.processes.marks import own
+from tui_agent.trust import project_config
 
 HEADLESS_SETTLE = 15
 """Seconds a run without a screen waits for servers: there is no later message that could use them."""

@@ -139,7 +139,7 @@ class HeadlessRun:
 
     def _did_more_than_read(self, call_id: str) -> bool:
         """Whether a call was a command that needed to be allowed."""
-        from tui_agent.tools.shell.needs import command_needs
+        from tui_agent.shell.needs import command_needs
 
         ports, command = self._agent.ports, self._commands.get(call_id)
         return command is not None and any(

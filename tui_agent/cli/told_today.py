@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tui_agent.files import write_atomically
+from tui_agent.files.atomic import write_atomically
 
 DAY = 24 * 3600
 """Seconds after which something is told again."""

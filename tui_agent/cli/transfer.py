@@ -9,9 +9,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tui_agent.agent.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
-from tui_agent.agent.importing import Importer, named, problem_of, summary_of
+from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
 from tui_agent.app.format import short_path
+from tui_agent.app.importing import Importer, named, problem_of, summary_of
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say
 from tui_agent.session.formats.detecting import Found, find_sessions

@@ -22,11 +22,9 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
 from tui_agent.cli.arguments import MODES, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
@@ -38,13 +36,16 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
+from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
+from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
+from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
@@ -52,11 +53,10 @@ from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.setting_rows import changed_keys
-from tui_agent.tools.environment import SafeEnvironment
 from tui_agent.tools.registry import builtin_tools
-from tui_agent.tools.sandbox import Sandbox
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
+from tui_agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
 
 
 class Wiring:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pydantic import SecretStr
 
 from tui_agent.errors import UserFacingError
-from tui_agent.files import write_atomically
+from tui_agent.files.atomic import write_atomically
 from tui_agent.paths import config_dir
 
 log = logging.getLogger(__name__)

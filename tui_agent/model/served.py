@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tui_agent.files import write_atomically
+from tui_agent.files.atomic import write_atomically
 from tui_agent.json_text import loads
 from tui_agent.model.addresses import plain_url
 

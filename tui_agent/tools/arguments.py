@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
 from tui_agent.tools.base import Tool, ToolInput
 from tui_agent.tools.dynamic import DynamicTool, RawInput
-from tui_agent.tools.errors import ToolError
 
 _ALIASES = {
     "path": (

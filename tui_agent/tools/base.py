@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from tui_agent.permission import Permission, PermissionNeed, Verdict
+from tui_agent.processes.jobs import Jobs
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.view import AllowHost, Holes, View
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.jobs import Jobs
-from tui_agent.tools.permission import Permission, PermissionNeed, Verdict
-from tui_agent.tools.sandbox import Sandbox
-from tui_agent.tools.sandbox.view import AllowHost, Holes, View
 
 InputT = TypeVar("InputT", bound="ToolInput")
 

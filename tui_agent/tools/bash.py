@@ -13,18 +13,18 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.processes.capture import plain_text
+from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
+from tui_agent.processes.process import Command, Run, run_command
+from tui_agent.sandbox import Holes, Launch, Sandbox, SandboxError, View, Writes
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.capture import plain_text
-from tui_agent.tools.environment import SafeEnvironment, command_environment, withheld_from
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.paths import check_allowed
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.process import Command, Run, run_command
-from tui_agent.tools.sandbox import Holes, Launch, Sandbox, SandboxError, View, Writes
 
 DEFAULT_TIMEOUT = 120
 """Seconds a command may take when the model names none."""
@@ -94,7 +94,7 @@ class BashTool(Tool[BashInput]):
 
     def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
         """Return nothing for a command that only reads, and where the sandbox knows itself what one changes."""
-        from tui_agent.tools.shell.needs import command_needs
+        from tui_agent.shell.needs import command_needs
 
         if _sandbox_of(arguments, context) is not None:
             return ()
@@ -231,8 +231,8 @@ def _judged_again(arguments: BashInput, context: ToolContext, *, inside: bool) -
     Raises:
         ToolError: it does something else by now than what was allowed.
     """
-    from tui_agent.tools.shell.grammar import ENVIRONMENT
-    from tui_agent.tools.shell.needs import command_needs
+    from tui_agent.shell.grammar import ENVIRONMENT
+    from tui_agent.shell.needs import command_needs
 
     text = _checked(arguments.command)
     sandbox = context.sandbox
@@ -282,7 +282,7 @@ def _output(arguments: BashInput, run: Run, context: ToolContext, note: str = ""
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
-    from tui_agent.tools.interactive import advice
+    from tui_agent.shell.interactive import advice
 
     hint = advice(arguments.command, text, failed=failed)
     withheld = withheld_from(context.environment, arguments.command, text, failed=failed)

@@ -10,17 +10,17 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from tui_agent.errors import ToolError
+from tui_agent.files.globs import name_glob
+from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
+from tui_agent.files.sensitive import is_sensitive
+from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.globs import name_glob
 from tui_agent.tools.matches import MAX_COLUMNS, Matches, Row
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
-from tui_agent.tools.permission import PermissionNeed
-from tui_agent.tools.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
-from tui_agent.tools.sensitive import is_sensitive
 
 MAX_CONTEXT = 20
 """Lines shown around a match at most."""

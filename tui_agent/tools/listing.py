@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from tui_agent.files.ignore import IgnoreRules, Row, rows
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import ToolContext, ToolResult
-from tui_agent.tools.ignore import IgnoreRules, Row, rows
 from tui_agent.tools.outputs import LIST_BY_NAME, LIST_DEEPER, Output, counted, finish
 from tui_agent.tools.paths import Location
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui_agent.errors import ToolError
+from tui_agent.files.ignore import walk_files
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.ignore import walk_files
-from tui_agent.tools.permission import Permission, PermissionNeed
 
 _SUGGESTIONS = 3
 _SIBLINGS_LOOKED_AT = 2_000

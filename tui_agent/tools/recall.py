@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from tui_agent.errors import ToolError
+from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, counted, finish
-from tui_agent.tools.permission import PermissionNeed
 
 HITS = 12
 _ADDRESS = re.compile(r"\s*#?(\d{1,9})\s*")

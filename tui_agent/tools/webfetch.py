@@ -7,16 +7,16 @@ import re
 import sys
 from typing import ClassVar
 
-from tui_agent.process_marks import own
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.processes.environment import safe_environment
+from tui_agent.processes.marks import own
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.addresses import WebAddress, read_address, same_site
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.environment import safe_environment
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.fetching import MovedError, Page, Web
 from tui_agent.tools.outputs import Output, finish, size_text
-from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.web.addresses import WebAddress, read_address, same_site
+from tui_agent.web.fetching import MovedError, Page, Web
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$")
@@ -158,7 +158,7 @@ def _on_lines(text: str) -> str:
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
     """Convert in another process: a large page takes seconds, and the screen must not wait for it."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "tui_agent.tools.markdown", str(address),
+        sys.executable, "-P", "-m", "tui_agent.web.markdown", str(address),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         env=own(safe_environment(context.environment)), start_new_session=True,
     )  # fmt: skip

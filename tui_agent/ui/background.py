@@ -11,7 +11,7 @@ from typing import Final
 from textual._xterm_parser import XTermParser
 from textual.message import Message
 
-from tui_agent.files import write_atomically
+from tui_agent.files.atomic import write_atomically
 
 log = logging.getLogger(__name__)
 

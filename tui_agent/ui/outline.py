@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -14,7 +15,6 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.tools.jobs import JobState
 from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 

@@ -28,8 +28,8 @@ from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
+from tui_agent.processes.environment import safe_environment
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, ToolResultEntry, ToolStatus, UserEntry
-from tui_agent.tools.environment import safe_environment
 
 PATH = {"PATH": os.environ["PATH"]}
 

@@ -14,9 +14,9 @@ from tests.support.mcp_server import PIXEL, make_server
 from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import McpError, ServerState
 from tui_agent.agent.mcp.server import Patience
+from tui_agent.errors import ToolError
 from tui_agent.session.entries import FilePart, TextPart
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.errors import ToolError
 
 
 @pytest.fixture(params=["stdio", "http"])

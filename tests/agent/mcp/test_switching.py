@@ -11,7 +11,7 @@ from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import Login, McpError, ServerState
 from tui_agent.agent.mcp.server import Patience
 from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings
-from tui_agent.tools.errors import ToolError
+from tui_agent.errors import ToolError
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.images import Stamp
-from tui_agent.tools.ignore import walk_files
-from tui_agent.tools.ripgrep import NoRipgrepError, list_files
+from tui_agent.files.ignore import walk_files
+from tui_agent.files.ripgrep import NoRipgrepError, list_files
 
 MAX_FILES = 30_000
 """A project with more is not watched."""

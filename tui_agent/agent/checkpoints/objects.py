@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from tui_agent.tools.own_git import run_git
+from tui_agent.files.own_git import run_git
 
 AHEAD = 200
 """Objects that are read at once where they are expected; each call of git takes some milliseconds."""

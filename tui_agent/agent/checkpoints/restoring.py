@@ -22,8 +22,8 @@ from tui_agent.agent.checkpoints.plan import (
     in_order,
 )
 from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.editing.text_files import replace_file
 from tui_agent.session.errors import StoreError
-from tui_agent.tools.text_files import replace_file
 
 ELSEWHERE = "it leads out of the project"
 

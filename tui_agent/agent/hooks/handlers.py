@@ -20,9 +20,9 @@ from tui_agent.agent.hooks.payloads import ANSWERS, Answer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import loads
-from tui_agent.process_marks import MARK
-from tui_agent.tools.environment import command_environment
-from tui_agent.tools.process_tree import end_tree
+from tui_agent.processes.environment import command_environment
+from tui_agent.processes.marks import MARK
+from tui_agent.processes.tree import end_tree
 
 log = logging.getLogger(__name__)
 

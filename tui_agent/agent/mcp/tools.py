@@ -8,13 +8,13 @@ from typing import Any
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.records import McpError, ToolInfo
 from tui_agent.agent.mcp.server import McpServer
+from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
-from tui_agent.tools.permission import Permission, PermissionNeed
 
 SEARCH_TOOL = "mcp"
 """The name of the tool that stands for all others."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from tui_agent.agent.permissions.decisions import holds_secrets, is_protected
 from tui_agent.agent.permissions.rules import Action, Rule
-from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed
 
 Asked = tuple[PermissionNeed, Rule]
 """A need and the rule by which it is asked about."""

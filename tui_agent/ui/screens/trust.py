@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui_agent.agent.trust import Item, Untrusted
 from tui_agent.app.format import one_line, plural, short_path
+from tui_agent.trust import Item, Untrusted
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
