@@ -265,7 +265,8 @@ class ContextKeeper:
         if outcome.problem and not outcome.cancelled and held is not Hold.OFF:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
-            raise ContextFullError(f"{error.message} {outcome.problem}")
+            said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."
+            raise ContextFullError(f"{said} {outcome.problem}", compacted=held is None)
         self.ensure_head()
 
     def after_refusal(self, error: ModelError) -> bool:
@@ -370,7 +371,7 @@ class ContextKeeper:
         if held is not Hold.OFF and not outcome.cancelled:
             problem = (await self._compact_by_rule(trigger, problem)).problem
         if problem is not None:
-            raise ContextFullError(f"{describe_full(self.size())} {problem}")
+            raise ContextFullError(f"{describe_full(self.size())} {problem}", compacted=held is None)
 
     async def _compact_by_rule(self, trigger: "Trigger", problem: str) -> "Outcome":
         """Compact without a model, because otherwise the work would stop."""
