@@ -25,7 +25,7 @@ SMOKE = (
     (("--version",), "tui-agent "),
     (("-p", "hello", "--demo", "--no-session"), ""),
     (("completion", "bash"), "_shtab"),
-    (("doctor",), ""),
+    (("sessions", "list"), ""),
 )
 """Arguments that must work right after an installation, and what the output has in it."""
 

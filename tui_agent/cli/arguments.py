@@ -8,7 +8,9 @@ from tui_agent import __version__
 from tui_agent.session.effort import Effort
 
 MODES = ("build", "auto-edit", "plan", "yolo")
-SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor", "acp", "completion")
+SUBCOMMANDS = (
+    "sessions", "tree", "context", "compact", "models", "login", "logout", "config", "doctor", "acp", "completion",
+)  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get"}
 """What a subcommand does when it is told nothing."""
 LIKENESS = 0.75
@@ -22,6 +24,7 @@ commands:
   tui-agent context [ID]                       what the model would see, block by block, or --request
   tui-agent compact [ID]                       summarise a session's history, or --preview it
   tui-agent models                             the models that can be used, and which have keys
+  tui-agent login|logout [PROVIDER]            enter a provider's key, or remove it
   tui-agent config path|get|set|unset          settings
   tui-agent acp                                the agent for editors, over standard input and output
   tui-agent doctor                             what is set up, where it came from, what is missing
@@ -191,6 +194,13 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     models.add_argument("--all", action="store_true", help="also those without a key")
     models.add_argument("--json", action="store_true")
 
+    login = commands.add_parser("login", help="enter a provider's key; it is tried at once")
+    login.add_argument("provider", nargs="?", default="", help="its id or name; without one they are listed")
+    login.add_argument("--env", metavar="NAME", help="the variable that holds the key, instead of the key itself")
+    login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
+    logout = commands.add_parser("logout", help="remove a key that was entered")
+    logout.add_argument("provider", nargs="?", default="")
+
     config = commands.add_parser("config", help="settings")
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
     steps.add_parser("path", help="where the file is")
@@ -205,7 +215,8 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     _add_acp(commands)
     completion = commands.add_parser("completion", help="print what completes these arguments in a shell")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
-    for sub in (sessions, tree, context, compact, models, config, commands.choices["doctor"], completion):
+    plain = (sessions, tree, context, compact, models, login, logout, config, commands.choices["doctor"], completion)
+    for sub in plain:
         sub.set_defaults(debug=False)
 
 
