@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tui_agent.app.context_words import CAUSES
 from tui_agent.app.format import money, plural, short_model, tokens
-from tui_agent.context.context_map import Block, MapChange
+from tui_agent.context.context_map import ContextBlock, MapChange
 from tui_agent.context.timeline import Mark, Step
 from tui_agent.plot import Series
 
@@ -75,10 +75,10 @@ def change_words(change: MapChange) -> str:
     return f"Since the step before: {told}." if told else "The same as the step before."
 
 
-def _counted(blocks: Sequence[Block]) -> str:
+def _counted(blocks: Sequence[ContextBlock]) -> str:
     return f"{plural(len(blocks), 'block')} {tokens(sum(block.tokens for block in blocks))}"
 
 
-def _span(blocks: Sequence[Block]) -> str:
+def _span(blocks: Sequence[ContextBlock]) -> str:
     ids = sorted(entry_id for block in blocks if not block.is_head for entry_id in block.origin)
     return "" if not ids else f" (#{ids[0]})" if ids[0] == ids[-1] else f" (#{ids[0]}–#{ids[-1]})"

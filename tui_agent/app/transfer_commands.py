@@ -12,14 +12,15 @@ from tui_agent.app.format import one_line, short_path, visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_agent.agent.exporting import ExportOrder
     from tui_agent.app.desk import Desk
+    from tui_agent.app.exporting import ExportOrder
 
 _CHOICES = (
     ("markdown", "Markdown: the current branch, to read and quote"),
     ("html", "One HTML file: the current branch, for a browser"),
     ("html all", "One HTML file: every branch"),
     ("json", "JSON lines: everything, to import elsewhere"),
+    ("pi", "Pi's session file: every branch, to go on in Pi"),
     ("markdown redact", "Markdown without secrets and names of home directories"),
     ("html redact", "HTML without them"),
     ("json redact", "JSON lines without them"),
@@ -29,7 +30,7 @@ _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.js
 
 async def export(desk: Desk, argument: str) -> None:
     """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
-    from tui_agent.agent.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
+    from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
 
     if desk.agent is None:
         return
@@ -58,7 +59,7 @@ async def export(desk: Desk, argument: str) -> None:
 
 async def ask_export(desk: Desk, session_id: str) -> None:
     """Ask in which form a session is to be written, and write it beside the project's files."""
-    from tui_agent.agent.exporting import ExportFormat, ExportOrder
+    from tui_agent.app.exporting import ExportFormat, ExportOrder
 
     choice = await desk.ask(Choice("Export this session as", _CHOICES))
     if choice is not None:
@@ -85,8 +86,10 @@ async def _write(desk: Desk, order: ExportOrder, target: str) -> None:
 async def import_(desk: Desk, argument: str) -> None:
     """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
     if not argument:
+        from tui_agent.session.formats.table import FORMATS
+
         desk.face.set_draft("/import ")
-        desk.say("Name a file or a directory: sessions of tui-agent, Pi, Claude Code or OpenCode.")
+        desk.say(f"Name a file or a directory. Known are sessions of {', '.join(row.program for row in FORMATS)}.")
         return
     path = _place(desk, argument.strip("\"'"))
     desk.say(f"Importing {short_path(path)} …")
