@@ -76,7 +76,7 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
         case face.ContextPage():
             from tui_agent.ui.screens.context import ContextScreen
 
-            return ContextScreen(agent, desk.services.reread_cost)
+            return ContextScreen(agent, desk.services.reread_cost, lambda entry: desk.show(face.TreePage(entry)))
         case face.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 
