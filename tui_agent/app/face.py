@@ -190,7 +190,7 @@ class Face(Protocol):
         """Show title, leaf, model, mode, size and cost as they are now."""
         ...
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern looks and keys."""
         ...
 
@@ -251,9 +251,12 @@ class Face(Protocol):
         ...
 
     def restore_message(self, text: str) -> None:
-        """Put the message of an undone turn into the prompt; ``withdraw_message`` takes it out again."""
+        """Put a message that was taken back into the prompt, in place of the one before; "" only takes that out.
+
+        What the user wrote stays there, after it. ``withdraw_message`` takes it out again.
+        """
         ...
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        """Leave in the prompt, of messages that were taken back, only ``text``."""
         ...

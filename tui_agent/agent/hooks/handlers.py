@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from tui_agent.agent.hooks.payloads import ANSWERS, Answer, Payload, refusal
+from tui_agent.agent.hooks.payloads import ANSWERS, HookAnswer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import loads
@@ -43,7 +43,7 @@ class Handler(Protocol):
         """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
         ...
 
-    async def __call__(self, payload: Payload) -> Answer:
+    async def __call__(self, payload: Payload) -> HookAnswer:
         """Ask it.
 
         Raises:
@@ -70,7 +70,7 @@ class CommandHook:
         """Whether the settings name the event, and the tool where there is one."""
         return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
 
-    async def __call__(self, payload: Payload) -> Answer:
+    async def __call__(self, payload: Payload) -> HookAnswer:
         """Run it with the payload on its standard input and read its answer."""
         settings = self.settings
         try:
@@ -107,7 +107,7 @@ class FunctionHook:
         del tool
         return event in self.functions
 
-    async def __call__(self, payload: Payload) -> Answer:
+    async def __call__(self, payload: Payload) -> HookAnswer:
         """Call it; a plain function runs in a thread, where it goes on by itself if it takes too long."""
         function = self.functions[payload.event]
         try:
@@ -123,7 +123,7 @@ class FunctionHook:
         return checked(payload.event, answer)
 
 
-def checked(event: str, answer: object) -> Answer:
+def checked(event: str, answer: object) -> HookAnswer:
     """Return an answer as the model of its event.
 
     Raises:
@@ -143,14 +143,14 @@ def checked(event: str, answer: object) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedHooks:
     """The hooks there are, and what is wrong with others."""
 
     handlers: tuple[Handler, ...] = ()
     problems: tuple[str, ...] = field(default_factory=tuple)
 
 
-def from_entry_points(points: Iterable[EntryPoint]) -> Loaded:
+def from_entry_points(points: Iterable[EntryPoint]) -> LoadedHooks:
     """Return the hooks of installed packages, by name. Imports them; run it in a thread."""
     found: list[Handler] = []
     problems: list[str] = []
@@ -166,9 +166,9 @@ def from_entry_points(points: Iterable[EntryPoint]) -> Loaded:
             found.append(FunctionHook(point.name, functions))
         else:
             problems.append(f"The hook {point.name} has no function named like an event: {', '.join(ANSWERS)}.")
-    return Loaded(tuple(found), tuple(problems))
+    return LoadedHooks(tuple(found), tuple(problems))
 
 
-def from_settings(settings: Iterable[HookSettings], cwd: Path, environment: Mapping[str, str]) -> Loaded:
+def from_settings(settings: Iterable[HookSettings], cwd: Path, environment: Mapping[str, str]) -> LoadedHooks:
     """Return the hooks of the settings, in their order."""
-    return Loaded(tuple(CommandHook(row, cwd, environment) for row in settings))
+    return LoadedHooks(tuple(CommandHook(row, cwd, environment) for row in settings))

@@ -136,17 +136,22 @@ class Prompt(Guarded, TextArea):
         self.move_cursor(self.document.end)
 
     def restore(self, text: str) -> None:
-        """Put back a text that was sent before; a command typed while it is untouched takes its place."""
-        self.set_draft(text)
-        self._restored = self.text
+        """Put back a text that was sent before, in place of one that nobody touched; what was written stays after it.
+
+        A command typed while it is untouched takes its place.
+        """
+        draft = "" if self.text == self._restored else self.full_text
+        self.set_draft(f"{text}\n{draft}" if text and draft.strip() else text or draft)
+        self._restored = "" if draft.strip() else self.text
 
     def withdraw(self, earlier: str = "") -> None:
         """Take a restored text out again, unless the user went on with it; one restored ``earlier`` comes back."""
         untouched = self.text in ("", self._restored)
-        self._restored = ""
         if untouched and earlier:
             self.restore(earlier)
-        elif untouched:
+            return
+        self._restored = ""
+        if untouched:
             self.reset()
 
     def go_on(self, text: str) -> None:
