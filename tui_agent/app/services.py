@@ -153,6 +153,10 @@ class UiSettings:
     """A permission question takes no key until the user has not typed for this long."""
     cursor_blink: bool = False
     """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
+    notify: Literal["off", "bell", "desktop"] = "desktop"
+    """How the user is called back who looks elsewhere."""
+    notify_command: str | None = None
+    """A command of the user's that is run then."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """The user's own keys, by the id of what they do."""
 

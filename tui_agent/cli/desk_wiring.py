@@ -115,14 +115,7 @@ class DeskWiring:
     def ui_settings(self) -> UiSettings:
         """Return the interface's settings."""
         config = self._wiring.loaded.config
-        return UiSettings(
-            theme=config.ui.theme,
-            reduced_motion=config.ui.reduced_motion,
-            permission_grace=config.ui.permission_grace,
-            typing_pause=config.ui.typing_pause,
-            cursor_blink=config.ui.cursor_blink,
-            keys=config.keys,
-        )
+        return UiSettings(**dict(config.ui), keys=config.keys)
 
     def reread_settings(self) -> SettingsReread:
         """Read the settings anew; the agent of the open session follows at once.

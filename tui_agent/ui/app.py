@@ -27,6 +27,7 @@ from textual.timer import Timer
 from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
+from tui_agent.ui.attention import TerminalCall
 from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
@@ -288,6 +289,19 @@ class TuiAgentApp(GuardedApp[int]):
     def watch_app_focus(self) -> None:
         """The widget with the focus looks as it has to now."""
         self.is_refocusing = False
+
+    def on_app_blur(self) -> None:
+        """The user looks elsewhere."""
+        self.main.attention.focus_told()
+
+    def on_app_focus(self) -> None:
+        """The user looks here."""
+        self.main.attention.focus_told()
+        self.main.attention.looked()
+
+    def on_terminal_call(self, message: TerminalCall) -> None:
+        """Call the user."""
+        self._write(message.sequence)
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
