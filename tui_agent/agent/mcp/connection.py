@@ -421,11 +421,9 @@ class Connection:
         if self._client.server_capabilities.logging:
             from mcp.shared.exceptions import MCPDeprecationWarning
 
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MCPDeprecationWarning)
-                asked = self._client.set_logging_level(level)
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
             with suppress(McpError):  # a server of the newest protocol takes it with each request
-                await self._asked(asked)
+                await self._asked(self._client.set_logging_level(level))
 
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
