@@ -99,11 +99,11 @@ class Agent:
         )
         """The files of the project: what the session changed in them, and how they go along when one moves."""
         self.mcp = SessionMcp(
-            ports.mcp,
-            ports.put_blob,
-            emit=channel.emit,
+            self._journal,
+            ports,
+            model=lambda: self.model,
             tell_anew=self._context.announce_tools,
-            measures=lambda: (ports.directory.counter(self.model), ports.directory.limits(self.model).window),
+            is_running=lambda: self.running,
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
