@@ -8,8 +8,8 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.tool_runner import LIVE_OUTPUT_CHARS
 from tui_agent.errors import ToolError
+from tui_agent.processes.capture import plain_text
 from tui_agent.session.entries import ShellEntry, ToolMetadata
 from tui_agent.tools.base import OutputLimits, ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
@@ -18,6 +18,9 @@ from tui_agent.tools.reads import FileReads
 SHELL_CALL = "shell:"
 """How the call ids begin under which a command of the user's own is reported while it runs."""
 INTERRUPTED = "(interrupted)"
+"""The last line of what an interrupted command printed."""
+MAX_LIVE_CHARS = 20_000
+"""Characters of a running command's output that are kept when it is interrupted: the last ones."""
 
 
 async def run_shell(
@@ -25,30 +28,34 @@ async def run_shell(
 ) -> ShellEntry:
     """Run a command in the working directory and return its entry, not yet appended.
 
-    A command that is cancelled has what it printed up to then.
+    Cancelling it ends the command; the entry has what was printed until then.
     """
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))
-    printed, status = "", "interrupted"
+    printed, status, entry = "", "interrupted", None
 
     def report(text: str) -> None:
         nonlocal printed
-        printed = (printed + text)[-LIVE_OUTPUT_CHARS:]
+        printed = (printed + text)[-MAX_LIVE_CHARS:]
         channel.emit(ToolOutput(call_id, text))
 
-    entry = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
     try:
         entry = await _run(command, ports, report, recorder, excluded)
         status = "error" if entry.exit_code else "completed"
     except asyncio.CancelledError:
-        # It ends as it was asked to, with what it had printed.
-        output = "\n".join(filter(None, [printed.rstrip("\n"), INTERRUPTED]))
-        entry = entry.model_copy(update={"output": output})
+        entry = interrupted(command, printed, excluded=excluded)
     finally:
+        exit_code = None if entry is None else entry.exit_code
         seconds = (ports.clock() - started) / 1000
-        channel.emit(ToolFinished(call_id, "$", status, ToolMetadata(exit_code=entry.exit_code), seconds))
+        channel.emit(ToolFinished(call_id, "$", status, ToolMetadata(exit_code=exit_code), seconds))
     return entry
+
+
+def interrupted(command: str, printed: str = "", *, excluded: bool) -> ShellEntry:
+    """Return the entry of a command that was stopped, with what it had printed."""
+    kept = plain_text(printed.encode()).rstrip("\n")
+    return ShellEntry(command=command, output=f"{kept}\n{INTERRUPTED}".lstrip("\n"), excluded=excluded)
 
 
 async def _run(

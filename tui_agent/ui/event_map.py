@@ -49,15 +49,18 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     _show_state(main, view, next_state(main.status.state, event, main.clock()))
     match event:
         case RunStarted():
+            main.attention.run_started()
             main.leave_warnings()
             main.show_running()
         case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown() | HeadKnown():
             main.refresh_facts()
         case PermissionAsked(request=request):
+            main.attention.asked(request)
             view.question.ask(request)
-            view.tell_of_question()
+            view.announce_question()
             main.refresh_bindings()
         case PermissionSettled(call_id=call_id):
+            main.attention.settled()
             view.question.settle(call_id)
             view.leave_question()
         case QueueChanged():
@@ -97,16 +100,17 @@ def _noticed(main: "MainScreen", notice: Notice) -> None:
 
 
 def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None:
+    main.attention.run_ended(event)
     view.question.clear()
     view.leave_question()
     main.show_running()
     main.refresh_facts()
-    view.look_at_cache()
-    main.look_at_files()
+    view.check_cache()
+    main.watch_files()
     match event.reason:
         case "error" if main.desk.take_over.look():
             pass
-        case "error" if not _told_in_conversation(view, event.error):
+        case "error" if not _is_shown_in_transcript(view, event.error):
             main.say(event.error or "The request failed.", "error", RETRY)
         case "step_limit":
             main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
@@ -116,7 +120,7 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
             pass
 
 
-def _told_in_conversation(view: "SessionView", error: str | None) -> bool:
+def _is_shown_in_transcript(view: "SessionView", error: str | None) -> bool:
     """Whether the conversation ends with an answer that failed for this reason, and says so with the key to retry."""
     session = view.agent.session if view.agent is not None else None
     if session is None or session.leaf is None:

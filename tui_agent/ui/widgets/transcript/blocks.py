@@ -8,8 +8,17 @@ from tui_agent.context.standing import Standing
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
-from tui_agent.ui.widgets.transcript.flows import MOST_TEXT_WIDTH
-from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, cells, crop, crop_runs, runs_width, wrap
+from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
+from tui_agent.ui.widgets.transcript.lines import (
+    Line,
+    StyledSpan,
+    StyledSpans,
+    cells,
+    crop,
+    crop_runs,
+    runs_width,
+    wrap,
+)
 from tui_agent.ui.widgets.transcript.wording import count_text
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit"]
@@ -32,7 +41,7 @@ _YOU: Final = "You  "
 """Stands before a message of the user."""
 
 _LONG_MESSAGE: Final = 40
-_SHOWN_OF_LONG: Final = 24
+_PREVIEW_ROWS: Final = 24
 
 
 class Fold(IntEnum):
@@ -147,8 +156,8 @@ class UserBlock(Block):
 
     def _layout(self, width: int) -> Sequence[Line]:
         note = ((f"{self._note} · ", "muted"),) if self._note else ()
-        rows = _SHOWN_OF_LONG if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
-        text_width = min(width, MOST_TEXT_WIDTH)
+        rows = _PREVIEW_ROWS if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
+        text_width = min(width, MAX_TEXT_WIDTH)
         lines = list(body_lines(self._body, text_width, Window(rows))) or [Line()]
         lines[0].prefix = ((_YOU, "user-bar strong"), *note)
         if self._sent is not None:
@@ -178,7 +187,7 @@ class AnswerBlock(Block):
     def is_brief(self) -> bool:
         """Whether it is one short line and no more comes."""
         text = self.document.source.strip()
-        return self.document.finished and len(text) <= MOST_TEXT_WIDTH and "\n" not in text
+        return self.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
 
     def copy_text(self) -> str:
         """Return the Markdown source."""
@@ -281,25 +290,27 @@ class MarkerBlock(FoldingBlock):
             yield from self._rule_lines(width, toggle)
             return
         icon = self._icon or (self.chevron if self.foldable else "·")
-        runs: list[Run] = [(self._text, f"{self._style}{toggle}")]
+        runs: list[StyledSpan] = [(self._text, f"{self._style}{toggle}")]
         for action in self.actions:
             runs += [(" · ", "muted"), (_LABELS.get(action, action), f"action act:{action}")]
         for number, (swallowed, part) in enumerate(wrap(runs, max(width - 2, 1))):
-            first: Runs = ((f"{icon} ", f"{self._style}{toggle}"),)
+            first: StyledSpans = ((f"{icon} ", f"{self._style}{toggle}"),)
             yield Line(part, prefix=((INDENT, "text"),) if number else first, join=swallowed if number else "\n")
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
         """Yield the rule; where it is too narrow, what it offers stands below its words."""
-        room = min(width, MOST_TEXT_WIDTH)
-        offers: list[Run] = [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")] if toggle else []
+        room = min(width, MAX_TEXT_WIDTH)
+        offers: list[StyledSpan] = (
+            [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")] if toggle else []
+        )
         offers += [(_LABELS.get(action, action), f"action act:{action}") for action in self.actions]
-        told: list[Run] = [part for offer in offers for part in ((" · ", "muted"), offer)][1:]
-        start: Runs = ((_RULE_START, self._rule + toggle),)
+        told: list[StyledSpan] = [part for offer in offers for part in ((" · ", "muted"), offer)][1:]
+        start: StyledSpans = ((_RULE_START, self._rule + toggle),)
         taken = cells(_RULE_START) + cells(self._text) + runs_width(told)
         fill = room - taken - (4 if told else 1)
         if fill >= cells(_RULE_START):
-            line: list[Run] = [(f" {'─' * (fill - 1)}", self._rule)]
-            end: list[Run] = [(" ", self._rule), *told, (" ──", self._rule)] if told else []
+            line: list[StyledSpan] = [(f" {'─' * (fill - 1)}", self._rule)]
+            end: list[StyledSpan] = [(" ", self._rule), *told, (" ──", self._rule)] if told else []
             yield Line([(self._text, self._rule + toggle)], prefix=start, tail=(*line, *end), extent=room)
             return
         for number, (swallowed, part) in enumerate(wrap([(self._text, self._rule + toggle)], max(room - 3, 1))):
@@ -365,7 +376,7 @@ class ActivityBlock(Block):
 
     def _layout(self, width: int) -> Sequence[Line]:
         icon = SPINNER[self._frame % len(SPINNER)]
-        text = crop(sanitize.line(self._tell()), max(min(width, MOST_TEXT_WIDTH) - 2, 1))
+        text = crop(sanitize.line(self._tell()), max(min(width, MAX_TEXT_WIDTH) - 2, 1))
         return [Line(prefix=((f"{icon} ", "status-running"), (text, "muted")))]
 
 
@@ -391,20 +402,20 @@ class ShiftedLine(Line):
         )
         self._line = line
 
-    def content(self) -> Sequence[Run]:
+    def content(self) -> Sequence[StyledSpan]:
         """Return the other line's text."""
         return self._line.content()
 
 
-def head_line(left: Sequence[Run], facts: Sequence[Run], end: Runs, width: int) -> Line:
+def head_line(left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int) -> Line:
     """Return a line with ``left``, an icon and text, at the left and facts before ``end``, no further than text goes.
 
     When there is no room the first facts go, then the text is cut.
     """
-    width = min(width, MOST_TEXT_WIDTH)
+    width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]
     while True:
-        tail: list[Run] = []
+        tail: list[StyledSpan] = []
         for fact in shown:
             tail += [(" · ", "muted"), fact] if tail else [fact]
         needed = runs_width(tail) + runs_width(end) + 2

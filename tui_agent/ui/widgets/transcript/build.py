@@ -62,7 +62,7 @@ _FINISHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BuildContext:
     """What a block tells of other entries.
 
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
@@ -79,7 +79,7 @@ class Surroundings:
     mended: bool = False
 
 
-def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
+def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
     """Return the blocks an entry is shown as; none for entries that only matter to the program."""
     match entry:
         case UserEntry():
@@ -134,7 +134,7 @@ def _user(entry: UserEntry) -> Block:
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
 
 
-def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     for index, part in enumerate(entry.parts):
         match part:
             case ReasoningPart() if part.text.strip():
@@ -149,7 +149,7 @@ def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
     yield from _endings(entry, around)
 
 
-def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
+def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
     """Return the card of a call; without a result it waits for one, or nothing will come of it."""
     card = CardBlock(call, around.results.get(call.call_id))
     if not card.result_id and not around.live:
@@ -157,7 +157,7 @@ def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
     return card
 
 
-def _endings(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
         waited = f" while waiting to try again: {entry.error}" if entry.error else ""
@@ -178,7 +178,7 @@ def _orphan(entry: ToolResultEntry) -> Block:
     return CardBlock(call, entry)
 
 
-def _compaction(entry: CompactionEntry, around: Surroundings) -> Block:
+def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
     """Return the rule where a summary ends and what was kept begins."""
     before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
     count = around.summarised(entry)

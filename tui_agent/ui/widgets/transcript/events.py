@@ -105,7 +105,7 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
             transcript.tool_finished(event.call_id, event.status, event.metadata, event.seconds)
         case EntryAppended(entry=entry):
             transcript.append_entry(entry)
-            transcript.look_at_standings()
+            transcript.refresh_standings()
         case LeafMoved():
             transcript.reopen()
         case RunEnded():

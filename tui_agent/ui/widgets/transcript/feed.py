@@ -17,7 +17,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
 )
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, EndingBlock, ReasoningBlock
-from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block, tool_status
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
@@ -176,7 +176,7 @@ class LiveFeed:
         return self._model.settle(self._end, mended=isinstance(entry, AssistantEntry))
 
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, Surroundings(live=True, running=self._model.running))
+        blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running))
         live, self._live = self._live, None
         if live is not None:
             _adopt(blocks, live.blocks)
@@ -191,7 +191,7 @@ class LiveFeed:
         self.changed.add(index)
 
     def _append_before_live(self, entry: Entry) -> None:
-        around = Surroundings()
+        around = BuildContext()
         if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
             self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
             self._model.pin(place, pinned=False)

@@ -14,11 +14,11 @@ from tui_agent.session.entries import kinds
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.items import Item
-from tui_agent.ui.widgets.transcript.lines import Line, Run
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-LEAST: Final = 3
+MIN_CALLS: Final = 3
 """Calls that are worth a row of their own; fewer are clearer one by one."""
 
 _REACH: Final = 64
@@ -86,13 +86,13 @@ class GroupBlock(FoldingBlock):
         nouns = {card.tool: card.traits.runs_of for card in cards}
         what = ", ".join(f"{tool} {count_text(count, nouns[tool])}" for tool, count in counted.items())
         titles = ", ".join(dict.fromkeys(card.title for card in cards if card.title))
-        left: list[Run] = [(running or cards[-1]).icon, (what, "tool act:toggle")]
+        left: list[StyledSpan] = [(running or cards[-1]).icon, (what, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
         yield head_line(left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width)
 
-    def _facts(self, running: CardBlock | None) -> list[Run]:
+    def _facts(self, running: CardBlock | None) -> list[StyledSpan]:
         cards = self.cards
-        facts: list[Run] = []
+        facts: list[StyledSpan] = []
         if running is not None and running.elapsed:
             facts.append((running.elapsed, "muted"))
         if hidden := sum("restore" in card.actions for card in cards):
@@ -145,7 +145,7 @@ def arrange(items: Items, index: int) -> frozenset[int]:
         while run and not isinstance(run[0][1], CardBlock):
             run.pop(0)
         members = [block for _, block in run]
-        if sum(isinstance(block, CardBlock) for block in members) < LEAST:
+        if sum(isinstance(block, CardBlock) for block in members) < MIN_CALLS:
             continue
         places = frozenset(place for place, _ in run)
         group = _group_of(members)
