@@ -12,7 +12,8 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.events import AgentEvent
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.standing import Standing, standings, together
+from tui_agent.context.standing import Standing, together
+from tui_agent.context.standings import standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
     KINDS,
@@ -31,7 +32,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.ui.widgets.gauge import parts_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
-from tui_agent.ui.widgets.tree.outline import Outline, View
+from tui_agent.ui.widgets.tree.outline import Outline, TreeOptions
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.session_tree import standing_of
 
@@ -166,7 +167,7 @@ def check_tree(agent: FakeAgent) -> None:
     """Every row of the tree stands as its entries do; what is beside the path is not sent."""
     session, found = agent.session, agent.inspector.standings()
     index = TreeIndex(session.skeleton(), session.leaf)
-    outline = Outline(index, View())
+    outline = Outline(index, TreeOptions())
     on_path = {row.id: row.kind for row in session.path_outline()}
     for y in range(outline.total):
         line = outline.line(y)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
+def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
     """Return the screen that asks a question; it is dismissed with the answer."""
     services = main.desk.services
     match question:

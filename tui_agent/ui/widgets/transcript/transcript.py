@@ -9,7 +9,7 @@ from textual.reactive import var
 from textual.timer import Timer
 
 from tui_agent.agent.events import AgentEvent
-from tui_agent.context.standing import Standings, standings
+from tui_agent.context.standings import Standings, standings
 from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock
 from tui_agent.ui.widgets.transcript.cards import CardBlock
