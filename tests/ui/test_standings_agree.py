@@ -160,7 +160,7 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
 
 
 def _is_rule(block: object, found: object) -> bool:
-    return getattr(block, "entry", None) == (found.compaction, "compaction")  # type: ignore[attr-defined]
+    return getattr(block, "key", "") == f"compaction:{found.compaction}"  # type: ignore[attr-defined]
 
 
 def check_tree(agent: FakeAgent) -> None:

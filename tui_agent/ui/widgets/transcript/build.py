@@ -55,6 +55,8 @@ _TRIGGERS = {
     "overflow": "after an overflow",
     "model_switch": "for another model",
 }
+_RULE = "compaction:"
+"""Begins the key of a compaction's rule."""
 _FINISHES = {
     "length": "The answer was cut at the model's output limit",
     "content_filter": "The provider's content filter stopped the answer",
@@ -185,7 +187,21 @@ def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
     what = f"summarised above: {wording.plural(count, 'entry')}, " if count else "summarised above: "
     cost = f" · {wording.money(entry.cost)}" if entry.cost else ""
     text = f"{what}{before} → {after}{cost}"
-    return _summary(f"compaction:{entry.id}", text, entry, ("edit", "undo"))
+    return _summary(f"{_RULE}{entry.id}", text, entry, ("edit", "undo"))
+
+
+def is_rule(block: Block) -> bool:
+    """Whether a block is the rule of a compaction."""
+    return block.key.startswith(_RULE)
+
+
+def compaction_note(entry: CompactionEntry) -> MarkerBlock:
+    """Return what stands where a compaction was made, when its rule is further up."""
+    before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
+    text = f"Compacted {_TRIGGERS[entry.trigger]}: {before} → {after}"
+    block = MarkerBlock("compacted", text, rule="marker", actions=("jump", "undo"))
+    block.entry = (entry.id, entry.kind)
+    return block
 
 
 def _summary(

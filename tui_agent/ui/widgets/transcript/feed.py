@@ -17,7 +17,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
 )
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, EndingBlock, ReasoningBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, notice_block, tool_status
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
@@ -198,8 +198,12 @@ class LiveFeed:
             self.changed.add(place)
             return
         if isinstance(entry, CompactionEntry):
-            self._push(entry.id, entry.kind, Item(entry.id, entry.kind, []))
-            self.changed.add(self._model.add_rule(entry))
+            item = Item(entry.id, entry.kind, [])
+            index = self._push(entry.id, entry.kind, item)
+            place = self._model.add_rule(entry)
+            if place != index:
+                item.blocks.append(compaction_note(entry))
+            self.changed.add(place)
             return
         self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
 

@@ -11,7 +11,7 @@ from tui_agent.context.standings import Standings
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, is_rule, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
@@ -104,7 +104,7 @@ class TranscriptModel:
         place = self._rule_place(entry)
         self._rules.setdefault(place, []).append(entry)
         if (item := self._cache.get(place)) is not None:
-            own = [block for block in item.blocks if block.entry is None or block.entry[1] != entry.kind]
+            own = [block for block in item.blocks if not is_rule(block)]
             item.blocks[:] = [*self._rules_at(place), *own]
         return place
 
@@ -122,6 +122,10 @@ class TranscriptModel:
     def rule_of(self, entry_id: int) -> int | None:
         """Return the place of the item before which a compaction has its rule."""
         return next((at for at, rules in self._rules.items() if any(one.id == entry_id for one in rules)), None)
+
+    def _note_of(self, entry: CompactionEntry) -> list[Block]:
+        """Return what stands in a compaction's own place: its rule is where what it keeps begins."""
+        return [] if self._rule_place(entry) == bisect_left(self.ids, entry.id) else [compaction_note(entry)]
 
     def _rules_at(self, place: int) -> list[Block]:
         """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
@@ -256,8 +260,7 @@ class TranscriptModel:
         around = replace(
             around, newest=not following, running=self.running and not following, mended=following == "assistant"
         )
-        # The rule of a compaction stands where what it keeps begins.
-        own = [] if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
+        own = self._note_of(entry) if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
         blocks = [*self._rules_at(index), *own]
         item = Item(entry.id, entry.kind, blocks, self._results_of(index) if by_call else ())
         self._apply_folds(item)
