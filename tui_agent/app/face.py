@@ -52,6 +52,15 @@ class ProviderChoice(Question[str]):
 
 
 @dataclass(frozen=True, slots=True)
+class LongText(Question[str]):
+    """A text of many lines to be changed. ``confirm`` is what keeping it does, in a word."""
+
+    question: str
+    text: str
+    confirm: str = "keep"
+
+
+@dataclass(frozen=True, slots=True)
 class ModelChoice(Question[str]):
     """A model of the catalog, or any id."""
 

@@ -26,6 +26,10 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
             from tui_agent.ui.screens.line import LineScreen
 
             return LineScreen(question)
+        case face.LongText():
+            from tui_agent.ui.screens.long_text import LongTextScreen
+
+            return LongTextScreen(question.question, question.text, keeps=question.confirm)
         case face.ProviderChoice():
             from tui_agent.ui.screens.providers import ProviderPicker
 
