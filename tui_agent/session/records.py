@@ -17,6 +17,7 @@ __all__ = [
     "SearchHit",
     "SessionInfo",
     "SessionTotals",
+    "TypedText",
 ]
 
 
@@ -160,6 +161,15 @@ class LeafMove:
     action: Literal["move", "undo", "redo"]
     at: int
     """Milliseconds since the epoch."""
+
+
+class TypedText(NamedTuple):
+    """What the user typed, when (milliseconds since the epoch), and in which session."""
+
+    text: str
+    created_at: int
+    session_id: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -372,7 +372,7 @@ async def test_only_the_newest_request_can_be_made_again() -> None:
     failed = AssistantEntry(id=2, parts=(), model="openai/x", finish="error", error="overloaded")
     later = [user(3), answer(4, "done")]
     async with shown(ListSource([user(1), failed])) as view:
-        assert "overloaded · ctrl+r retry" in view.text()
+        assert "overloaded · f8 retry" in view.text()
         await play(view, EntryAppended(later[0]))
         assert "retry" not in view.text()
         assert "overloaded" in view.text()

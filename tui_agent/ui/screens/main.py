@@ -45,6 +45,9 @@ T = TypeVar("T")
 
 WARNED = 20
 """Seconds a warning of the start is shown, unless one clicks it away."""
+TWICE_WITHIN = 1.5
+"""Seconds between two presses of Escape that are meant as one."""
+AGAIN = "Escape again: go back to an earlier message."
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
@@ -77,6 +80,7 @@ class MainScreen(Guarded, Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", key_display="esc"),
+        Binding("escape", "rewind", "rewind", show=False),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
@@ -100,6 +104,7 @@ class MainScreen(Guarded, Screen[None]):
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
         self._keymap: Mapping[str, str] = {}
+        self._escaped = float("-inf")
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
@@ -288,7 +293,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def set_draft(self, text: str) -> None:
         """Put a text into the prompt in place of what is there."""
-        self.prompt.set_draft(text)
+        self.prompt.replace_draft(text)
 
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt to be edited, before what is written there."""
@@ -399,6 +404,22 @@ class MainScreen(Guarded, Screen[None]):
         if self.agent is not None:
             self.agent.interrupt()
 
+    def action_rewind(self) -> None:
+        """Offer to go back to an earlier message, at the second press."""
+        now, before = self.clock(), self._escaped
+        self._escaped = now
+        if now - before <= TWICE_WITHIN:
+            self._forget_escape()
+            self.desk.begin("rewind")
+        elif self.agent is not None and self.agent.session.leaf is not None:
+            self.say(AGAIN)
+            self.set_timer(TWICE_WITHIN, self._forget_escape)
+
+    def _forget_escape(self) -> None:
+        self._escaped = float("-inf")
+        if self.notice.message == AGAIN:
+            self.notice.clear()
+
     def action_choose_how(self) -> None:
         """Ask how to go on with a session that another program took over."""
         self.desk.soon(self.desk.take_over.ask())
@@ -416,6 +437,8 @@ class MainScreen(Guarded, Screen[None]):
                 return agent is not None and (agent.running or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
+            case "rewind":
+                return agent is not None and not agent.running and self.prompt.has_focus and not self.prompt.text
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
