@@ -232,7 +232,7 @@ class Face(Protocol):
         """Show title, leaf, model, mode, size and cost as they are now."""
         ...
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern looks and keys."""
         ...
 

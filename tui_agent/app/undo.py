@@ -19,7 +19,7 @@ Move = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoResult:
     """What ``/undo`` did: what that is called, the way it went, the message it put into the prompt."""
 
     what: str
@@ -60,7 +60,7 @@ async def _undo_move(desk: Desk, agent: Agent, move: Move) -> None:
     from tui_agent.app.undo_words import name_of_move
 
     async def go() -> bool:
-        await _go(desk, agent, move[0], Undone(name_of_move(*move), (agent.session.leaf, move[0]), of_move=True))
+        await _go(desk, agent, move[0], UndoResult(name_of_move(*move), (agent.session.leaf, move[0]), of_move=True))
         desk.face.withdraw_message("")
         return True
 
@@ -110,11 +110,11 @@ async def step_back(desk: Desk, entry: Entry) -> bool:
         return False
     text = typed_text(entry.parts) if isinstance(entry, UserEntry) else ""
     target = before(agent.session, entry)
-    await _go(desk, agent, target, Undone(name_of_change(entry), (agent.session.leaf, target), text))
+    await _go(desk, agent, target, UndoResult(name_of_change(entry), (agent.session.leaf, target), text))
     return True
 
 
-async def _go(desk: Desk, agent: Agent, target: int | None, undone: Undone) -> None:
+async def _go(desk: Desk, agent: Agent, target: int | None, undone: UndoResult) -> None:
     await agent.navigator.go(target)
     desk.undone.append(undone)
     desk.undo_moves.add(undone.way)

@@ -214,12 +214,14 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
-    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, or all of it as JSON lines")
+    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines, or Pi's own")
     export.add_argument("id", metavar="ID[#N]", help="the session; #N: the branch that leads to entry N")
-    export.add_argument("--format", choices=("markdown", "html", "json"), help="default: what -o ends in, or markdown")
+    export.add_argument(
+        "--format", choices=("markdown", "html", "json", "pi"), help="default: what -o ends in, or markdown"
+    )
     which = export.add_mutually_exclusive_group()
     which.add_argument("--branch", action="store_true", help="the current branch only (default of markdown and html)")
-    which.add_argument("--all", action="store_true", help="every branch (default of json)")
+    which.add_argument("--all", action="store_true", help="every branch (default of json and pi)")
     export.add_argument("--redact", action="store_true", help="without secrets and names of home directories")
     export.add_argument("-o", "--output", type=Path, metavar="FILE", help="a file or directory; default: print it")
     export.add_argument("--force", action="store_true", help="replace the file")

@@ -102,8 +102,8 @@ def _full_screen(arguments: Namespace) -> int:
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
+    from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.headless import HeadlessRun
-    from tui_agent.cli.told_today import ToldToday
     from tui_agent.cli.wiring import Wiring
     from tui_agent.paths import data_dir
 
@@ -125,7 +125,7 @@ def _headless(arguments: Namespace) -> int:
             wiring.client.warm(agent.model)
             code = EXIT_FAILED
             try:
-                told = ToldToday(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
+                told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
                 code = await HeadlessRun(agent, as_json=arguments.json, told=told).run(message, piped)
             finally:
                 await agent.aclose()
@@ -136,7 +136,7 @@ def _headless(arguments: Namespace) -> int:
 
 
 @contextmanager
-def _waiting_is_told() -> Iterator[None]:
+def _announce_waiting() -> Iterator[None]:
     """Say what is waited for: whoever started the program may not know that its standard input is still open."""
     timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
     timer.daemon = True
@@ -151,7 +151,7 @@ def _piped() -> str:
     """Return what is piped in."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    with _waiting_is_told():
+    with _announce_waiting():
         text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
     if len(text) > MAX_STDIN_CHARS:
         raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, head_parts, measure, within
-from tui_agent.context.estimate import Asked, Weights
+from tui_agent.context.estimate import RequestModel, Weights
 from tui_agent.context.settings import ContextSettings
+from tui_agent.context.standing import Standing, Standings, standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
@@ -17,13 +18,13 @@ PATH_ARGUMENTS = ("path", "file_path", "file")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ContextBlock:
     """One block of the next request. Tokens are estimates in the model's tokens.
 
     ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head. ``age_entries`` and ``age_steps``
     are how many entries, and answers of the model, came after it. ``hidden`` is what it would take more if it were
     restored. ``following`` is everything from its start on: what the provider reads anew when the block is changed
-    while its cache is warm.
+    while its cache is warm. ``standing`` is how the model has it.
     """
 
     label: str
@@ -38,6 +39,7 @@ class Block:
     cached: bool = False
     hidden: int = 0
     following: int = 0
+    standing: Standing = Standing.SENT
 
     @property
     def is_head(self) -> bool:
@@ -49,13 +51,22 @@ class Block:
 class ContextMap:
     """All blocks in the order of the request, dropped ones among them, and the request's measured size."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ContextBlock, ...]
     size: ContextSize
 
     @property
     def estimate(self) -> int:
         """Sum of all blocks: the estimate of the whole request."""
         return sum(block.tokens for block in self.blocks)
+
+    @property
+    def shares(self) -> dict[Standing, int]:
+        """Tokens of the history by how the model has them."""
+        found: dict[Standing, int] = {}
+        for block in self.blocks:
+            if not block.is_head:
+                found[block.standing] = found.get(block.standing, 0) + block.tokens
+        return found
 
     @property
     def drift(self) -> int:
@@ -79,29 +90,30 @@ def context_map(
     """
     asked = within(limits, settings)
     view = resolve(path)
-    weights = Weights(view, counter, Asked(asked.model, asked.vision))
-    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter)]
+    weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
+    found = standings(path, view)
+    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter, found)]
     blocks = _sized(rows, counter, cached)
     return ContextMap(blocks=blocks, size=size or measure(path, limits, settings, counter))
 
 
-def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[Block, float]]:
+def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:
     """Yield the parts of the head, each with its share of what the head weighs."""
     total = weights.head()
     system = view.system
     parts = head_parts(system, replace(counter, factor=1.0)) if system is not None else []
     counted = sum(part.tokens for part in parts)
     if system is None or not counted:
-        yield Block("request", "system", ()), total
+        yield ContextBlock("request", "system", ()), total
         return
     for part in parts:
         kind = "tool_schema" if part.tool else "system"
-        yield Block(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
+        yield ContextBlock(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
 
 
 def _history_rows(
-    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter
-) -> Iterator[tuple[Block, float]]:
+    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter, found: Standings
+) -> Iterator[tuple[ContextBlock, float]]:
     ages = _ages(path)
     calls = _calls(view)
     answered = view.answered()
@@ -115,11 +127,12 @@ def _history_rows(
             continue
         whole = entry.tokens or counter.estimate(entry)
         age_entries, age_steps = ages.get(entry.id, (0, 0))
-        block = Block(
+        block = ContextBlock(
             label=entry.preview or preview_of(entry),
             kind=entry.kind,
             origin=(entry.id,),
             state=state,
+            standing=found.of(entry.id, entry.kind),
             tool=entry.tool if isinstance(entry, ToolResultEntry) else None,
             path=_path(entry, calls),
             age_entries=age_entries,
@@ -129,10 +142,12 @@ def _history_rows(
         yield block, tokens
 
 
-def _sized(rows: Sequence[tuple[Block, float]], counter: TokenCounter, cached: frozenset[int]) -> tuple[Block, ...]:
+def _sized(
+    rows: Sequence[tuple[ContextBlock, float]], counter: TokenCounter, cached: frozenset[int]
+) -> tuple[ContextBlock, ...]:
     """Round so that the blocks add up to the rounded whole, and say what follows each."""
     total = round(sum(tokens for _, tokens in rows) * counter.factor)
-    blocks: list[Block] = []
+    blocks: list[ContextBlock] = []
     running, before = 0.0, 0
     for block, tokens in rows:
         running += tokens

@@ -24,13 +24,13 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_agent.app.services import AppServices, OpenRequest, Start, UiSettings
+from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.contrast import readable_variables
+from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
-from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
@@ -42,7 +42,7 @@ FIRST_STYLES = ("app.tcss", "prompt.tcss")
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
 
-HARMLESS = Harmless()
+HARMLESS = ControlCharacterFilter()
 RESIZE_SETTLES = 0.3
 """Seconds after a resize in which another one would have arrived."""
 
@@ -55,14 +55,14 @@ QUIT_WINDOW = 2.0
 """Seconds in which a second ctrl+c quits."""
 
 
-Load = Callable[[], Awaitable[tuple[AppServices, Start]]]
+LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 """Brings the ports, and what to show first."""
 
 
-def _having(services: AppServices, start: Start) -> Load:
-    """Return a ``Load`` for ports that are there already."""
+def _having(services: AppServices, start: FirstView) -> LoadServices:
+    """Return a ``LoadServices`` for ports that are there already."""
 
-    async def load() -> tuple[AppServices, Start]:
+    async def load() -> tuple[AppServices, FirstView]:
         return services, start
 
     return load
@@ -88,8 +88,8 @@ class TuiAgentApp(GuardedApp[int]):
 
     def __init__(
         self,
-        services: AppServices | Load,
-        start: Start | None = None,
+        services: AppServices | LoadServices,
+        start: FirstView | None = None,
         *,
         settings: UiSettings | None = None,
         memory: background.BackgroundMemory | None = None,
@@ -109,12 +109,12 @@ class TuiAgentApp(GuardedApp[int]):
         terminal.know_enter_keys()
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
-        self.main = MainScreen(self.look_like)
+        self.main = MainScreen(self.apply_ui_settings)
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
         if isinstance(services, AppServices):
-            self._load: Load = _having(services, start or Start())
+            self._load: LoadServices = _having(services, start or FirstView())
             settings = services.settings
         else:
             self._load = services
@@ -130,9 +130,9 @@ class TuiAgentApp(GuardedApp[int]):
         self._terminals_theme = self._guessed
         self._chosen: str | None = ""
         self._follows_terminal = False
-        self.look_like(settings or UiSettings())
+        self.apply_ui_settings(settings or UiSettings())
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern every screen; a theme chosen meanwhile stays until they name another."""
         self.animation_level = "none" if settings.reduced_motion else self._animations
         if settings.theme == self._chosen:
@@ -160,7 +160,7 @@ class TuiAgentApp(GuardedApp[int]):
     def _painted(self) -> None:
         if self._follows_terminal and not self.no_color and background.may_ask():
             self._write(background.QUESTION)
-        self._bring_in()
+        self._install_services()
 
     def on_background_known(self, message: background.BackgroundKnown) -> None:
         """Look like the terminal does, unless the user chose a theme meanwhile."""
@@ -171,7 +171,7 @@ class TuiAgentApp(GuardedApp[int]):
             self.run_worker(partial(self._memory.keep, light=message.light), thread=True, group="memory")
 
     @work(group="start")
-    async def _bring_in(self) -> None:
+    async def _install_services(self) -> None:
         """Import and build what was not needed for the first paint, then show what was asked for."""
         await self._read_styles()
         try:

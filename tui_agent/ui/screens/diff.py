@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 from tui_agent.agent.checkpoints.differing import ChangedFile
 from tui_agent.app.face import diff_text, file_lines
 from tui_agent.app.format import one_line
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
@@ -23,7 +23,7 @@ MAX_DRAWN = 200_000
 KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc close"
 
 
-class DiffScreen(Page[None]):
+class DiffScreen(PageScreen[None]):
     """Shows which files differ, and how."""
 
     AUTO_FOCUS = "OptionList"
