@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 from acp import RequestError, helpers
 from acp.schema import AllowedOutcome, PermissionOption, ToolCallUpdate
 
+from tui_agent.app.conversation_search import find_report
 from tui_agent.app.face import (
     Choice,
     DiffPage,
+    FindPage,
     JobsPage,
     Output,
     Page,
@@ -92,10 +94,15 @@ class EditorFace:
                 self.say(f"```\n{page.text}\n```")
             case DiffPage():
                 self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
+            case FindPage(query=query) if query:
+                self._session.desk.soon(self._tell_found(query))
             case JobsPage():
                 self.show(Report(page.title, job_lines(self._session.agent.jobs)))
             case _:
                 self.say(f"{page.title} needs the full-screen program: run tui-agent in a terminal.")
+
+    async def _tell_found(self, query: str) -> None:
+        self.show(await find_report(self._session.desk, query))
 
     # -- what changes -----------------------------------------------------------------------------------------
 

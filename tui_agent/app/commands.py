@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.app import (
     context_commands,
+    conversation_search,
     copying,
     effort_commands,
     knowledge_commands,
@@ -189,6 +190,7 @@ COMMANDS: tuple[Command, ...] = (
         key="ctrl+b",
         needs_screen=True,
     ),
+    Command("find", "search this conversation", conversation_search.find, "Find", key="ctrl+f", argument="[TEXT]"),
     Command("status", "show model, mode, sandbox, context and cost on one page", status.status, "Status"),
     Command("diff", "show what changed in files since the session began", status.diff, "Changes", argument="[#ENTRY]"),
     Command("jobs", "show background jobs, their output, and stop them", status.jobs, "Jobs", argument="[stop N]"),

@@ -180,6 +180,14 @@ class DiffPage(Page):
 
 
 @dataclass(frozen=True, slots=True)
+class FindPage(Page):
+    """The places of the conversation that hold a text; an empty one is still to be typed."""
+
+    query: str = ""
+    title: str = "Searching the conversation"
+
+
+@dataclass(frozen=True, slots=True)
 class JobsPage(Page):
     """The background jobs, their output as it comes."""
 

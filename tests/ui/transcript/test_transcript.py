@@ -393,15 +393,14 @@ async def test_a_notice_takes_the_place_of_the_one_before() -> None:
 # -- search, themes -----------------------------------------------------------------------------------------
 
 
-async def test_search_finds_entries_and_marks_what_is_on_screen() -> None:
+async def test_a_text_is_marked_where_it_is_on_screen() -> None:
     source = ListSource(every_kind())
     async with shown(source, (80, 120)) as view:
-        assert view.pane.search("MIDDLEWARE")[-1] == 9
+        view.pane.mark("MIDDLEWARE")
         await view.settled()
         y = view.row_of("session middleware")
         marked = [segment.text for segment in view.pane.render_lines(view.pane.size.region)[y]]
         assert "middleware" in marked
-        assert view.pane.search("") == []
 
 
 async def test_jumping_shows_and_focuses_an_entry() -> None:

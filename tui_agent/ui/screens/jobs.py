@@ -17,7 +17,7 @@ from tui_agent.agent.events import JobsChanged
 from tui_agent.app.format import one_line, plural, seconds
 from tui_agent.processes.jobs import JobState
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -36,7 +36,7 @@ def how_it_is(state: JobState, now: float) -> str:
     return f"ended after {took}" + (f", exit {state.exit_code}" if state.exit_code else "")
 
 
-class JobsScreen(Page[None]):
+class JobsScreen(PageScreen[None]):
     """Shows jobs over the conversation; it follows what they do."""
 
     AUTO_FOCUS = "OptionList"
@@ -80,7 +80,7 @@ class JobsScreen(Page[None]):
             self._unsubscribe()
 
     @on(AgentEvents)
-    def _agent_spoke(self, message: AgentEvents) -> None:
+    def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
         if any(isinstance(event, JobsChanged) for event in message.inbox.take()):
             self._show()

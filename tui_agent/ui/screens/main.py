@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import Output, Page, Question, Remedy
+from tui_agent.app.face import FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
@@ -187,6 +187,10 @@ class MainScreen(Guarded, Screen[None]):
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
+        if isinstance(page, FindPage):
+            if self.view is not None:
+                self.view.find_bar.begin(page.query)
+            return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
             self.app.push_screen(pages.screen_of(page, self))

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from tui_agent.app.face import Pick, PickRow
 from tui_agent.app.format import one_line, visible
-from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row, word_offsets
+from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen, word_offsets
 from tui_agent.ui.widgets.key_line import KeyLine
 
 MAX_SCORED = 2_000
@@ -34,7 +34,7 @@ def matching(rows: Sequence[PickRow], query: str) -> Iterator[tuple[PickRow, tup
         return
     search, wanted = FuzzySearch(), "".join(words)[:24]
     scored = [(search.match(wanted, row.text), row) for row in rows[:MAX_SCORED]]
-    for match, row in sorted((item for item in scored if item[0][0] > 0), key=lambda item: -item[0][0])[:SHOWN]:
+    for match, row in sorted((item for item in scored if item[0][0] > 0), key=lambda item: -item[0][0])[:MAX_ROWS]:
         yield row, tuple(match[1])
 
 
@@ -75,7 +75,8 @@ class PickScreen(PickerScreen[str]):
     def refill(self, query: str, *, at: str | None = None) -> None:
         """Show what fits."""
         self.show(
-            [Row(row.key, self._row(row, offsets)) for row, offsets in matching(self._question.rows, query)], at=at
+            [PickerRow(row.key, self._row(row, offsets)) for row, offsets in matching(self._question.rows, query)],
+            at=at,
         )
 
     def pick(self, key: str) -> None:
