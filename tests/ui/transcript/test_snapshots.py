@@ -87,7 +87,7 @@ def test_the_focused_block_and_a_selection(snap_compare: Compare) -> None:
         await pilot.mouse_down(offset=(3, 1))
         await pilot.hover(offset=(20, 3))
         await pilot.mouse_up(offset=(20, 3))
-        app.pane.search("views")
+        app.pane.mark("views")
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=(80, 24), run_before=select)
