@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
-RETRY = ("ctrl+r", "retry", "screen.command('retry')")
+RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 

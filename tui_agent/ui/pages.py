@@ -22,6 +22,10 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  
             from tui_agent.ui.screens.choice import ChoiceScreen
 
             return ChoiceScreen(question.question, question.answers, question.details, at=question.at)
+        case face.Pick():
+            from tui_agent.ui.screens.pick import PickScreen
+
+            return PickScreen(question)
         case face.TextLine():
             from tui_agent.ui.screens.line import LineScreen
 
@@ -63,6 +67,10 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
             from tui_agent.ui.screens.viewer import ViewerScreen
 
             return ViewerScreen(page.title, page.text)
+        case face.DiffPage():
+            from tui_agent.ui.screens.diff import DiffScreen
+
+            return DiffScreen(page.title, page.files)
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 
@@ -85,6 +93,10 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
             from tui_agent.ui.screens.compact import CompactScreen
 
             return CompactScreen(agent)
+        case face.JobsPage():
+            from tui_agent.ui.screens.jobs import JobsScreen
+
+            return JobsScreen(agent)
         case face.McpPage():
             from tui_agent.ui.screens.mcp import McpScreen
 

@@ -264,7 +264,7 @@ def test_a_compaction_tells_what_it_did_and_can_be_undone() -> None:
 @pytest.mark.parametrize(
     ("fields", "line", "actions"),
     [
-        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · ctrl+r retry", ("retry",)),
+        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · f8 retry", ("retry",)),
         ({"finish": "interrupted", "interrupted": True}, "■ Interrupted", ()),
         ({"finish": "length"}, "■ The answer was cut at the model's output limit", ()),
     ],

@@ -20,6 +20,7 @@ from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
@@ -42,6 +43,7 @@ class SessionView(Guarded, Container):
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
     hints = getters.query_one(FirstHints)
+    find_bar = getters.query_one(FindBar)
 
     class Opened(Message):
         """A session was opened and is shown."""
@@ -59,9 +61,11 @@ class SessionView(Guarded, Container):
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
         settings, prompt = self._services.settings, self._main.prompt
-        yield Transcript()
+        transcript = Transcript()
+        yield transcript
         yield NewChip()
         yield FirstHints()
+        yield FindBar(self._desk, transcript)
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
@@ -253,6 +257,10 @@ class SessionView(Guarded, Container):
     @on(messages.NewBelow)
     def _new_below(self, message: messages.NewBelow) -> None:
         self.new_chip.display = message.has_new
+
+    @on(FindBar.Ended)
+    def _find_ended(self) -> None:
+        self._main.prompt.focus()
 
     @on(NewChip.Pressed)
     def _chip_pressed(self) -> None:

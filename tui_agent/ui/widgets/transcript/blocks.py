@@ -24,7 +24,7 @@ from tui_agent.ui.widgets.transcript.wording import count_text
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit"]
 """What a block can ask the app to do."""
 
-_LABELS: Final = {"retry": "ctrl+r retry"}
+_LABELS: Final = {"retry": "f8 retry"}
 """What an action is called where it is not simply its name: a failed answer needs no focus to be retried."""
 
 _READ: Final = "read"
