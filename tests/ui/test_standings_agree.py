@@ -7,13 +7,13 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tui_agent.context.standings import standings
 
 from tests.support.fake_agent import FakeAgent
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.events import AgentEvent
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.standing import Standing, together
+from tui_agent.context.standings import standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
     KINDS,

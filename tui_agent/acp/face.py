@@ -133,6 +133,10 @@ class EditorFace:
         del name
         return False
 
+    def toggle_view(self) -> bool:
+        """The conversation is the editor's."""
+        return False
+
     def toggle_panel(self) -> None:
         """There is no panel."""
 

@@ -76,6 +76,16 @@ async def panel(desk: Desk, _argument: str) -> None:
     desk.face.toggle_panel()
 
 
+async def view(desk: Desk, _argument: str) -> None:
+    """Show only what the model sees of the conversation, or all of it again."""
+    if desk.agent is None:
+        return
+    if desk.face.toggle_view():
+        desk.say("Only what the model sees is shown; /view shows the whole conversation.")
+    else:
+        desk.face.clear_notice()
+
+
 async def settings(desk: Desk, argument: str) -> None:
     """Show every setting as it is in the file, and follow that; with ``reload`` say only what changed."""
     from tui_agent.app import settings_reload

@@ -291,6 +291,10 @@ class Face(Protocol):
         """Use a theme; False when there is none of that name."""
         ...
 
+    def toggle_view(self) -> bool:
+        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        ...
+
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
         ...

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from tui_agent.context.standings import Standings
 
 from tests.support.transcript import TranscriptHost
 from tui_agent.agent.events import LiveAnswer
 from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings
 from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
 from tui_agent.ui.widgets.transcript.events import show_live
 from tui_agent.ui.widgets.transcript.samples import ANSWER, CJK, ListSource, every_kind

@@ -279,6 +279,10 @@ class MainScreen(Guarded, Screen[None]):
         self.app.theme = name
         return True
 
+    def toggle_view(self) -> bool:
+        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        return self.view is not None and self.view.toggle_view()
+
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
         if self.view is not None:
