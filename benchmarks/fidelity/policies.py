@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from benchmarks.fidelity.traces import COUNTER
+from tui_agent.context.budget import Asked, ViewWeights, estimate_path
 from tui_agent.context.digest import digest
-from tui_agent.context.estimate import Asked, estimate_path
 from tui_agent.context.ladder import provisional
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import Message
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import EntryState, resolve
-from tui_agent.context.weights import ViewWeights
 from tui_agent.resources import prompt
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
 

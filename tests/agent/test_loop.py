@@ -443,7 +443,7 @@ def at_the_end(harness: Harness, act: Callable[[], object]) -> None:
     """Do something once, after a run has found nothing left to do and before it has ended."""
     learn, done = harness.directory.learn, []
 
-    def learnt(model: str, *, estimate: int, reported: int) -> None:
+    def learnt(model: str, counted: int, reported: int) -> None:
         learn(model, estimate=estimate, reported=reported)
         if not done:
             done.append(act())

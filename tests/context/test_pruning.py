@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import ContextSize, ViewWeights
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import (
     Moment,
@@ -20,7 +20,6 @@ from tui_agent.context.pruning import (
 from tui_agent.context.request import ImageRef
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import ViewWeights
 from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
 

@@ -43,8 +43,8 @@ class ModelDirectory(Protocol):
         """Return the token counter of a model, calibrated as far as known."""
         ...
 
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        """Take a pair of estimated and reported prompt tokens into the model's calibration."""
+    def learn(self, model: str, counted: int, reported: int) -> None:
+        """Take a request's uncorrected count and what the provider reported of it into the model's calibration."""
         ...
 
     def learn_window(self, model: str, window: int) -> None:

@@ -8,7 +8,7 @@ cause is named. So a compaction that is committed leaves room to work, and none 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tui_agent.context.budget import ContextSize, describe_overhead
+from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     CompactionPlan,
@@ -21,7 +21,6 @@ from tui_agent.context.compaction import (
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_argument_cut, plan_cut, plan_prune
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import CompactionEntry, Entry
 
 SizeOf = Callable[[Sequence[Entry]], int]

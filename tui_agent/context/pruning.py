@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tui_agent.context.arguments import parse_object
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import PLACEHOLDER_TOKENS, ContextSize, CountEntry, ViewWeights, long_share, stored_tokens
 from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, long_share, stored_tokens
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,

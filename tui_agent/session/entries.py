@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 SKILL_PREFIX = "skill:"
@@ -260,6 +261,8 @@ class EntryBase(_Record):
     created_at: int = 0
     preview: str = ""
     tokens: int = 0
+    scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
+    """Those of the tokens that are outside ASCII, by script."""
 
     @property
     def is_sent(self) -> bool:
