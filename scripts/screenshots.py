@@ -29,12 +29,12 @@ from textual.screen import Screen
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, RunEnded
-from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.app.services import AppServices, OpenRequest, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.directory import CatalogDirectory
 from tui_agent.resources import prompt
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store

@@ -47,7 +47,8 @@ def test_nothing_heavy_is_imported_before_the_first_paint(module: str) -> None:
 def test_what_finds_secrets_is_not_loaded_before_something_is_looked_through() -> None:
     """Its patterns take as long to make as a third of the interface's modules to load."""
     statement = (
-        "import os, tui_agent.ui.app, tui_agent.cli.wiring; from tui_agent.tools.environment import SafeEnvironment; "
+        "import os, tui_agent.ui.app, tui_agent.cli.wiring; "
+        "from tui_agent.processes.environment import SafeEnvironment; "
         "from tui_agent.cli.extensions import Extensions; SafeEnvironment(os.environ)"
     )
     assert "tui_agent.secret_detector" not in loaded_modules(statement)

@@ -28,13 +28,14 @@ from tui_agent.context.settings import (
     TruncationSettings,
 )
 from tui_agent.errors import UserFacingError
-from tui_agent.files import write_atomically
-from tui_agent.inside import OutsideError, read_inside
+from tui_agent.files.atomic import write_atomically
+from tui_agent.files.inside import OutsideError, read_inside
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
+from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
 from tui_agent.theme_names import THEMES
-from tui_agent.tools.settings import FetchSettings, SandboxSettings
+from tui_agent.web.settings import FetchSettings
 
 Origin = Literal["default", "file", "project", "environment", "flag"]
 Table = dict[str, Any]

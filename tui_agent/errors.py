@@ -7,3 +7,7 @@ reaches the edge of the program (`tui_agent.app.problems`) is a defect and is lo
 
 class UserFacingError(Exception):
     """Something can't be done. Its text is one sentence for a person, with what can be done about it."""
+
+
+class ToolError(Exception):
+    """A tool call could not be done. Its text is written for the model and says what to do instead."""

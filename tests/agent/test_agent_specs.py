@@ -9,10 +9,10 @@ from tests.support.knowledge import EXAMPLES, folders, knowledge, write
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
 from tui_agent.agent.permissions import Action, decide
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.resources import prompt
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
-from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.bypass_project import blocks, make_project
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, parse_rule
-from tui_agent.tools.shell.needs import command_needs
+from tui_agent.shell.needs import command_needs
 
 ATTEMPTS = blocks((Path(__file__).parent / "data" / "bypass.txt").read_bytes().decode())
 RULES = (

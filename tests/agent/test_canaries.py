@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.canaries import Seen
-from tui_agent.tools.sandbox.finding import bubblewraps
+from tui_agent.sandbox.finding import bubblewraps
 
 ROOT = Path(__file__).parents[2]
 LINES = int(os.environ.get("TUI_AGENT_CANARY_LINES", "0"))

@@ -9,10 +9,10 @@ from tests.support.bypass_project import make_project
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide, decide_in_mode, session_rules
+from tui_agent.sandbox import Sandbox, SandboxState
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.shell.needs import command_needs
 from tui_agent.tools.bash import BashInput, BashTool
-from tui_agent.tools.sandbox import Sandbox, SandboxState
-from tui_agent.tools.settings import SandboxSettings
-from tui_agent.tools.shell.needs import command_needs
 
 COMMANDS = [
     line

@@ -9,11 +9,11 @@ from tests.support.agents import make_agent
 from tests.support.bypass_project import make_project
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
+from tui_agent.sandbox import Sandbox, SandboxState
+from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.registry import builtin_tools
-from tui_agent.tools.sandbox import Sandbox, SandboxState
-from tui_agent.tools.settings import SandboxSettings
 
 HOUR = [
     line.partition(" ")[::2]

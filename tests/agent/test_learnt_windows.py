@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.model.catalog import Catalog
+from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.settings import ModelSettings
 
 MODEL = "openai/gpt-4.1"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.permission import PermissionNeed
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.permission import PermissionNeed
 
 CALLS = 4
 

@@ -20,7 +20,7 @@ from tui_agent.agent.permissions import (
     rules_from_table,
     session_rules,
 )
-from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed
 
 
 def need(permission: str, pattern: str) -> PermissionNeed:

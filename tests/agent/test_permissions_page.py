@@ -19,8 +19,8 @@ from tui_agent.agent.permissions import (
     view_in_mode,
 )
 from tui_agent.config import Config
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.shell.needs import command_needs
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.shell.needs import command_needs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text(encoding="utf-8")
 EXAMPLES = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]

@@ -11,10 +11,10 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolStarted
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
+from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.sandbox import Sandbox, SandboxState, find_sandbox
-from tui_agent.tools.settings import SandboxSettings
 
 NO = PermissionAnswer(Decision.DENY)
 ONCE = PermissionAnswer(Decision.ONCE)

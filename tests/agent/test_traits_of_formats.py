@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.model_directory import CatalogDirectory
 from tui_agent.context.projection import ModelTraits
 from tui_agent.model.catalog import Catalog
+from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.route import Router
 from tui_agent.session.entries import Usage
 

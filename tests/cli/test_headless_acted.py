@@ -12,8 +12,8 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_STOPPED
 from tui_agent.cli.headless import HeadlessRun
-from tui_agent.tools.sandbox import Sandbox, find_sandbox
-from tui_agent.tools.settings import SandboxSettings
+from tui_agent.sandbox import Sandbox, find_sandbox
+from tui_agent.sandbox.settings import SandboxSettings
 
 PADDING = "x" * 300
 """Longer than a call's title."""

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import MODELS, active, grown_paths, paths
 from tui_agent.context.budget import (
-    Asked,
     Meter,
     ModelLimits,
+    RequestModel,
     estimate_path,
     estimate_tokens,
     measure,
@@ -354,7 +354,7 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
 
     request = project(path, ModelTraits(model, vision=vision))
     sent = [message for message in request.messages if message.origin and message.role != "system"]
-    estimate = estimate_path(path, COUNTER, Asked(model, vision))
+    estimate = estimate_path(path, COUNTER, RequestModel(model, vision))
     assert estimate.history == sum(map(COUNTER.message, sent))
 
 
@@ -362,7 +362,7 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
 @thorough
 def test_going_on_from_an_estimate_gives_what_starting_over_gives(grown, model, vision):
     path = [stored(entry) for entry in [*grown[0], grown[1]]]
-    asked = Asked(model, vision)
+    asked = RequestModel(model, vision)
 
     before = None
     for end in range(len(path) + 1):

@@ -150,5 +150,5 @@ def test_the_blocks_of_any_path_add_up(path, model, vision, factor):
     counter = TokenCounter(model, Calibration(learnt={"ascii": Factor(factor)}))
 
     told = context_map(path, limits, SETTINGS, counter)
-    assert told.estimate == estimate_tokens(path, limits, counter)
+    assert abs(told.estimate - estimate_tokens(path, limits, counter)) <= 1
     assert all(b.tokens >= 0 and b.hidden >= 0 for b in told.blocks)

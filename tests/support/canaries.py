@@ -22,11 +22,11 @@ from pathlib import Path
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode
+from tui_agent.errors import ToolError
+from tui_agent.sandbox import Sandbox, SandboxState
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.shell.grammar import TABLE
 from tui_agent.tools.bash import BashInput, BashTool
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.sandbox import Sandbox, SandboxState
-from tui_agent.tools.settings import SandboxSettings
-from tui_agent.tools.shell.grammar import TABLE
 
 PORT = 4444
 SECONDS = 3.0

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.errors import ToolError
+from tui_agent.files.sensitive import is_sensitive
+from tui_agent.permission import Permission
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.edit import EditTool
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.grep import GrepTool
 from tui_agent.tools.ls import LsTool
 from tui_agent.tools.paths import locate, path_needs
-from tui_agent.tools.permission import Permission
 from tui_agent.tools.read import ReadTool
-from tui_agent.tools.sensitive import is_sensitive
 
 READ = ReadTool()
 

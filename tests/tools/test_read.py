@@ -7,10 +7,10 @@ import zlib
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission
 from tui_agent.tools import reads as reads_module
 from tui_agent.tools.base import OutputLimits
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.permission import Permission
 from tui_agent.tools.read import MAX_IMAGE_BYTES, ReadInput, ReadTool
 
 READ = ReadTool()

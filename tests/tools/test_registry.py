@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tui_agent.context.request import wire_tool
+from tui_agent.errors import ToolError
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.registry import builtin_tools, find_tool
 
 MAX_SCHEMA_TOKENS = 1_250

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
+from tui_agent.permission import PermissionNeed
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.permission import PermissionNeed
 
 
 class CountedInput(ToolInput):

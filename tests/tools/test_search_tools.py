@@ -5,14 +5,14 @@ import os
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.errors import ToolError
+from tui_agent.files import ripgrep
+from tui_agent.permission import Permission
 from tui_agent.tools import grep as grep_module
-from tui_agent.tools import ripgrep
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.glob import GlobInput, GlobTool
 from tui_agent.tools.grep import GrepInput, GrepTool
 from tui_agent.tools.ls import LsTool
 from tui_agent.tools.matches import MAX_ROWS
-from tui_agent.tools.permission import Permission
 
 GREP, GLOB, LS = GrepTool(), GlobTool(), LsTool()
 

@@ -10,9 +10,9 @@ from tests.support.session_paths import PathBuilder
 from tests.support.tooling import Workspace
 from tui_agent.context.carried import Budgets, Summarised, carry
 from tui_agent.context.files import FileOperations
+from tui_agent.errors import ToolError
 from tui_agent.session.entries import StateText, SummaryDetails, ToolStatus
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import EMPTY, Todo, TodoInput, TodoStatus, TodoTool, current_todos, parse, progress, render
 

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.tooling import Workspace
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.edit import EditTool
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.permission import Permission
 from tui_agent.tools.read import ReadTool
 from tui_agent.tools.write import WriteInput, WriteTool
 

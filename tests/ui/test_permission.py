@@ -14,7 +14,7 @@ from tui_agent.agent.events import (
     PermissionSettled,
     RunStarted,
 )
-from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.widgets.permission import PermissionPattern, PermissionPrompt
 
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from tui_agent.permission import PermissionNeed
+from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import Entry, ToolMetadata
-from tui_agent.tools.jobs import JobState
-from tui_agent.tools.permission import PermissionNeed
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from tui_agent.agent.permissions.modes import Mode
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.permissions.opening import holes_of, needs_inside, needs_of_holes
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.sandbox.view import EVERY_HOST, Holes, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.sandbox.view import EVERY_HOST, Holes, View
 
 
 class Gate:
@@ -240,7 +240,7 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
 def _needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> Iterator[PermissionNeed]:
     for need in tool.needs(arguments, context):
         if need.permission is Permission.BASH and need.detail_kind == "command":
-            from tui_agent.tools.shell.needs import command_needs
+            from tui_agent.shell.needs import command_needs
 
             parts = command_needs(need.pattern, context.cwd, context.project)
             sandbox = context.sandbox if need.sandboxed else None

@@ -6,9 +6,9 @@ The model is told with the next request, in an entry behind everything else: not
 from collections.abc import Callable
 
 from tui_agent.agent.events import AgentEvent, JobsChanged, Notice
+from tui_agent.processes.jobs import Jobs, JobState
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.tools.job import job_line
-from tui_agent.tools.jobs import Jobs, JobState
 
 REASON = "job"
 """Why the entry was made, as ``UserEntry.synthetic`` says it."""

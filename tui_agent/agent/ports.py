@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
@@ -20,10 +20,10 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
+from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
 from tui_agent.session.session import Session
 from tui_agent.tools.base import Tool
-from tui_agent.tools.sandbox import Sandbox
 
 OpenChild = Callable[[str, int | None, str], Session]
 
@@ -47,8 +47,8 @@ class ModelDirectory(Protocol):
         """Take a request's uncorrected count and what the provider reported of it into the model's calibration."""
         ...
 
-    def learn_window(self, model: str, window: int) -> None:
-        """Remember that a provider named a smaller window in an overflow error."""
+    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
+        """Remember that a provider named a smaller window; one it did not name counts until the program ends."""
         ...
 
     def learn_alternating(self, model: str) -> bool:
@@ -113,7 +113,7 @@ class AgentPorts:
     """Servers whose tools join ``tools`` where a head is rendered."""
     hooks: Hooks = field(default_factory=Hooks)
     """What of the user's is asked and told at fixed points; an agent binds them to its session."""
-    checkpoints: Keeping | None = None
+    checkpoints: SnapshotStore | None = None
     """Where images of changed files are kept; None where changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -18,11 +18,11 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
+from tui_agent.errors import ToolError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
-from tui_agent.tools.errors import ToolError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent

@@ -8,13 +8,13 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from tui_agent.files.own_git import branch_of
 from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.base import Tool
-from tui_agent.tools.own_git import branch_of
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionPlace:
     """Where and when a session works. ``started_at`` is milliseconds; only its date is told to the model."""
 
     cwd: Path
@@ -25,7 +25,7 @@ class Place:
 def render_head(
     prompt: Callable[[str], str],
     tools: Sequence[Tool[Any]],
-    place: Place,
+    place: SessionPlace,
     *,
     model: str,
     mode: str,

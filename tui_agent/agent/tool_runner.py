@@ -30,6 +30,10 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.processes.jobs import Jobs
+from tui_agent.sandbox.view import EVERY_HOST, Holes
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -41,12 +45,8 @@ from tui_agent.session.entries import (
 )
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.jobs import Jobs
-from tui_agent.tools.permission import Permission, PermissionNeed
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool
-from tui_agent.tools.sandbox.view import EVERY_HOST, Holes
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""

@@ -70,7 +70,7 @@ def _copy_entry(desk: Desk, entry_id: int) -> None:
 
 async def _copy_all(desk: Desk) -> None:
     """Copy the conversation from its beginning to here as Markdown, as ``/export`` would write it."""
-    from tui_agent.agent.exporting import ExportOrder
+    from tui_agent.app.exporting import ExportOrder
 
     assert desk.agent is not None  # noqa: S101 - the caller looked
     session = desk.agent.session

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.app.services import AppServices
-    from tui_agent.app.undo import Undone
+    from tui_agent.app.undo import UndoResult
     from tui_agent.session.errors import SessionHeld
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Desk:
         self._asks = asyncio.Event()
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
-        self.undone: list[Undone] = []
+        self.undone: list[UndoResult] = []
         """What ``/undo`` did since the last message, newest last."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""

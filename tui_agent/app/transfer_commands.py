@@ -12,8 +12,8 @@ from tui_agent.app.format import one_line, short_path, visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_agent.agent.exporting import ExportOrder
     from tui_agent.app.desk import Desk
+    from tui_agent.app.exporting import ExportOrder
 
 _CHOICES = (
     ("markdown", "Markdown: the current branch, to read and quote"),
@@ -29,7 +29,7 @@ _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.js
 
 async def export(desk: Desk, argument: str) -> None:
     """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
-    from tui_agent.agent.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
+    from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
 
     if desk.agent is None:
         return
@@ -58,7 +58,7 @@ async def export(desk: Desk, argument: str) -> None:
 
 async def ask_export(desk: Desk, session_id: str) -> None:
     """Ask in which form a session is to be written, and write it beside the project's files."""
-    from tui_agent.agent.exporting import ExportFormat, ExportOrder
+    from tui_agent.app.exporting import ExportFormat, ExportOrder
 
     choice = await desk.ask(Choice("Export this session as", _CHOICES))
     if choice is not None:

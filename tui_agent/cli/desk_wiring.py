@@ -12,16 +12,15 @@ from urllib.parse import urlsplit
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.agent.trust import Untrusted
 from tui_agent.app.services import (
     AppServices,
+    FirstView,
     KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
-    Reread,
-    Start,
+    SettingsReread,
     UiSettings,
 )
 from tui_agent.cli.file_transfer import FileTransfer
@@ -30,6 +29,8 @@ from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
+from tui_agent.files.own_git import branch_of, is_modified
+from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
@@ -37,8 +38,7 @@ from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
 from tui_agent.setting_rows import setting_rows
-from tui_agent.tools.own_git import branch_of, is_modified
-from tui_agent.tools.ripgrep import NoRipgrepError, run_ripgrep
+from tui_agent.trust import Untrusted
 
 MAX_FILES = 50_000
 BRANCH_SECONDS = 3.0
@@ -122,7 +122,7 @@ class DeskWiring:
             keys=config.keys,
         )
 
-    def reread_settings(self) -> Reread:
+    def reread_settings(self) -> SettingsReread:
         """Read the settings anew; the agent of the open session follows at once.
 
         Raises:
@@ -131,22 +131,22 @@ class DeskWiring:
         changed = self._wiring.reload()
         if self._agent is not None:
             self._agent.adopt(self._wiring.adjustable(self._agent.ports))
-        return Reread(self.ui_settings(), changed)
+        return SettingsReread(self.ui_settings(), changed)
 
-    def start(self) -> Start:
+    def start(self) -> FirstView:
         """Return what is shown first."""
         arguments, wiring = self._wiring.arguments, self._wiring
         if arguments.continue_:
-            return Start(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
         if arguments.fork:
-            return Start(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
         if arguments.resume:
-            return Start(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
         if arguments.resume is not None:
-            return Start(screen="sessions")
+            return FirstView(screen="sessions")
         if arguments.demo or wiring.has_model():
-            return Start(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
-        return Start(screen="welcome")
+            return FirstView(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
+        return FirstView(screen="welcome")
 
     def trust_question(self) -> Untrusted | None:
         """Return what the project brings along, when the user has not answered yet whether it may act."""

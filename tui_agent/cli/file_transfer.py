@@ -10,7 +10,7 @@ from tui_agent.app.services import ImportOutcome
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_agent.agent.exporting import ExportOrder
+    from tui_agent.app.exporting import ExportOrder
     from tui_agent.session.store import Store
 
 
@@ -22,13 +22,13 @@ class FileTransfer:
 
     def text(self, order: ExportOrder) -> str:
         """Return what would be exported."""
-        from tui_agent.agent.exporting import export_text
+        from tui_agent.app.exporting import export_text
 
         return export_text(self._store, order, os.environ)
 
     def export(self, order: ExportOrder, target: Path) -> Path:
         """Write a session to a file that is not there yet, or into a directory."""
-        from tui_agent.agent.exporting import write_export
+        from tui_agent.app.exporting import write_export
 
         if target.is_dir():
             info = self._store.session(order.session_id)
@@ -40,7 +40,7 @@ class FileTransfer:
 
     def import_files(self, path: Path) -> ImportOutcome:
         """Take in a file, or every file of a directory."""
-        from tui_agent.agent.importing import import_all
+        from tui_agent.app.importing import import_all
 
         told, imported, failed = import_all(self._store, path.expanduser())
         return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)

@@ -134,7 +134,7 @@ _STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestModel:
     """The model that is asked, as far as it changes what a request weighs."""
 
     model: str
@@ -144,7 +144,7 @@ class Asked:
 class Weights:
     """Weighs the entries of one view as the model would be sent them."""
 
-    def __init__(self, view: ContextView, counter: TokenCounter, asked: Asked) -> None:
+    def __init__(self, view: ContextView, counter: TokenCounter, asked: RequestModel) -> None:
         self._view = view
         self._counter = counter
         self._asked = asked
@@ -181,7 +181,7 @@ class Weights:
         parted = bool(states) and any(r and states.get(r.id) is EntryState.DROPPED for r in results)
         foreign = entry.model != self._asked.model and any(isinstance(p, ReasoningPart) for p in entry.parts)
         tokens = self._stored(entry) if self._is_whole(entry) and not parted and not foreign else self._counted(entry)
-        # Asked for only when it is needed: a path whose entries were all counted needs no encoding at all.
+        # RequestModel for only when it is needed: a path whose entries were all counted needs no encoding at all.
         return tokens + _stand_in_tokens(self._counter) * results.count(None) if None in results else tokens
 
     def _is_whole(self, entry: Entry) -> bool:
@@ -229,7 +229,7 @@ class Estimate:
 
 
 def estimate_path(
-    path: Sequence[Entry], counter: TokenCounter, asked: Asked, before: Estimate | None = None
+    path: Sequence[Entry], counter: TokenCounter, asked: RequestModel, before: Estimate | None = None
 ) -> Estimate:
     """Estimate a path's request.
 
@@ -246,7 +246,7 @@ def estimate_path(
     return _estimate(path, (weights.head(), total - unsettled, unsettled), cut)
 
 
-def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Asked) -> int:
+def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: RequestModel) -> int:
     """Return the uncorrected tokens of what follows an answer whose size the provider reported.
 
     ``entries`` begins with that answer. Its calls that still wait for a result weigh nothing.
@@ -273,7 +273,7 @@ def _extends(path: Sequence[Entry], before: Estimate) -> bool:
     return same and not any(entry.breaks_prefix for entry in path[before.length :])
 
 
-def _go_on(path: Sequence[Entry], cut: int, before: Estimate, counter: TokenCounter, asked: Asked) -> Estimate:
+def _go_on(path: Sequence[Entry], cut: int, before: Estimate, counter: TokenCounter, asked: RequestModel) -> Estimate:
     tail = path[cut:]
     weights = Weights(resolve(tail), counter, asked)
     newest = _newest_answer(tail) or 0
@@ -319,7 +319,7 @@ def measure(
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
     """Return the estimate of a whole request without regard to reports: what a report is compared with to learn."""
-    return counter.calibrated(estimate_path(path, counter, Asked(limits.model, limits.vision)).total)
+    return counter.calibrated(estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total)
 
 
 @dataclass(slots=True)
@@ -339,7 +339,7 @@ class Meter:
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Measure the next request of a path."""
         limits = within(self.limits, self.settings)
-        asked = Asked(limits.model, limits.vision)
+        asked = RequestModel(limits.model, limits.vision)
         anchor = find_anchor(path, limits.model, self._searched(path))
         if anchor is None:
             self._barren = (path[0], path[-1], len(path)) if path else None
@@ -367,7 +367,7 @@ class Meter:
 
     def counted(self, path: Sequence[Entry]) -> int:
         """Return the uncorrected count of the whole request without regard to reports."""
-        asked = Asked(self.limits.model, self.limits.vision)
+        asked = RequestModel(self.limits.model, self.limits.vision)
         self._estimate = estimate_path(path, self.counter, asked, self._estimate)
         return self._estimate.total
 
@@ -451,13 +451,13 @@ def _is_valid(entry: AssistantEntry) -> bool:
 
 # -- what the provider reports ------------------------------------------------------------------------
 
-LEAST_SHARE = 1 / 3
+MIN_SHARE = 1 / 3
 """Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
-LEAST_SLACK = 200
+SLACK_BELOW = 200
 """Tokens a report may always be below that: a small request is mostly what the estimate guesses of its frame."""
-MOST_SHARE = 5.0
+MAX_SHARE = 5.0
 """Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
-MOST_SLACK = 2_000
+SLACK_ABOVE = 2_000
 """Tokens a report may always be above that."""
 SUSPECT_SHARE = 1.25
 """Reported over estimated tokens above which a report is held against the one before room was made."""
@@ -487,16 +487,16 @@ def judge(usage: Usage | None, estimate: int) -> Report:
         return Report.MISSING
     if not estimate:
         return Report.USABLE
-    if usage.prompt < estimate * LEAST_SHARE - LEAST_SLACK:
+    if usage.prompt < estimate * MIN_SHARE - SLACK_BELOW:
         return Report.CUT if usage.prompt >= SMALLEST_CUT else Report.TOO_FEW
-    if usage.prompt > estimate * MOST_SHARE + MOST_SLACK:
+    if usage.prompt > estimate * MAX_SHARE + SLACK_ABOVE:
         return Report.TOO_MANY
     return Report.USABLE
 
 
 def is_plausible(reported: int, estimate: int) -> bool:
     """Whether a reported number of tokens can be the size of what was estimated."""
-    return estimate * LEAST_SHARE - LEAST_SLACK <= reported <= estimate * MOST_SHARE + MOST_SLACK
+    return estimate * MIN_SHARE - SLACK_BELOW <= reported <= estimate * MAX_SHARE + SLACK_ABOVE
 
 
 def is_suspect(answer: AssistantEntry) -> bool:

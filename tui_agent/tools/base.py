@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from tui_agent.permission import Permission, PermissionNeed, Verdict
+from tui_agent.processes.jobs import Jobs
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.view import AllowHost, Holes, View
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.jobs import Jobs
-from tui_agent.tools.permission import Permission, PermissionNeed, Verdict
-from tui_agent.tools.sandbox import Sandbox
-from tui_agent.tools.sandbox.view import AllowHost, Holes, View
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
@@ -49,7 +49,7 @@ class ReadRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """An entry of the session that a search found. ``here`` tells whether it is on the current branch."""
 
     entry_id: int
@@ -69,7 +69,7 @@ class Archive(Protocol):
         """Return the images an entry holds."""
         ...
 
-    def search(self, query: str, limit: int) -> list[Found]:
+    def search(self, query: str, limit: int) -> list[FoundEntry]:
         """Return entries in which all words occur, newest first."""
         ...
 

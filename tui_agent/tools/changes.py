@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from tui_agent.errors import ToolError
+from tui_agent.files.sensitive import is_sensitive
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.paths import Location, explain, is_directory, path_needs
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.sensitive import is_sensitive
 
 MAX_CHANGED_BYTES = 10_000_000
 """Largest file that is changed in memory."""

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, model_validator
 
+from tui_agent.editing.diffs import FileDiff, Hunk, diff_texts
+from tui_agent.editing.text_files import lines_of, load, replace_file
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
-from tui_agent.tools.diffs import FileDiff, Hunk, diff_texts
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, find, locate, missing, relocate
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.text_files import lines_of, load, replace_file
 
 if TYPE_CHECKING:
-    from tui_agent.tools.matching import Replaced
+    from tui_agent.editing.matching import Replaced
 
 MAX_SHOWN_LINES = 60
 """Lines of the changed file that the model is shown."""
@@ -195,7 +195,7 @@ def _absent(location: Location, context: ToolContext) -> ToolError:
 
 
 def _one(text: str, edit: Edit) -> "Replaced":
-    from tui_agent.tools.matching import NoMatchError, Replacement, replace
+    from tui_agent.editing.matching import NoMatchError, Replacement, replace
 
     if not edit.old:
         raise ToolError("old is empty. To fill or replace a whole file use write.")
@@ -209,7 +209,7 @@ def _one(text: str, edit: Edit) -> "Replaced":
 
 def _failed(error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str) -> ToolError:
     """Return what is told of an edit that can't be made: which it is, and what came in between."""
-    from tui_agent.tools.matching import line_at
+    from tui_agent.editing.matching import line_at
 
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:

@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from tui_agent.errors import ToolError
+from tui_agent.permission import PermissionNeed
+from tui_agent.processes.capture import plain_text
+from tui_agent.processes.jobs import Job, JobState
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.capture import plain_text
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.jobs import Job, JobState
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, size_text
-from tui_agent.tools.permission import PermissionNeed
 
 MAX_WAIT = 600
 """Seconds one call waits at most."""

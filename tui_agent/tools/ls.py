@@ -2,12 +2,12 @@
 
 import asyncio
 
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.listing import list_tree
 from tui_agent.tools.paths import explain, find, missing, path_needs, relocate
-from tui_agent.tools.permission import Permission, PermissionNeed
 
 
 class LsInput(ToolInput):

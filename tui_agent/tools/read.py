@@ -13,17 +13,17 @@ from typing import Any, BinaryIO
 
 from pydantic import Field, model_validator
 
+from tui_agent.editing.text_files import SAMPLE_BYTES, Encoding, detect
+from tui_agent.errors import ToolError
+from tui_agent.files.opening import open_file
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
-from tui_agent.tools.opening import open_file
 from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.text_files import SAMPLE_BYTES, Encoding, detect
 
 MAX_IMAGE_BYTES = 3_750_000
 """Largest image that is sent: providers take 5 MB of base64."""

@@ -6,10 +6,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from tui_agent.errors import ToolError
 from tui_agent.session.tool_traits import TraitsByName
 from tui_agent.tools.base import Tool
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.settings import FetchSettings
+from tui_agent.web.settings import FetchSettings
 
 OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job")
 """The tools every session has; the order is part of every request's cached prefix."""
@@ -32,11 +32,11 @@ def _class_of(name: str) -> type[Tool[Any]]:
 
 def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     """Return one of each tool that every session has."""
-    from tui_agent.tools.fetching import Web
     from tui_agent.tools.webfetch import WebFetchTool
+    from tui_agent.web.fetching import WebClient
 
     made = map(_class_of, OFFERED)
-    return tuple(WebFetchTool(Web(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
+    return tuple(WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import Field
 
+from tui_agent.errors import ToolError
+from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, finish
-from tui_agent.tools.permission import PermissionNeed
 
 MAX_LISTED = 20
 """Files of a skill that are named after its text."""

@@ -4,12 +4,12 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
 from tui_agent.tools.outputs import Output, finish
-from tui_agent.tools.permission import Permission, PermissionNeed
 
 TITLE_CHARS = 60
 

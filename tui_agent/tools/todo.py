@@ -8,6 +8,8 @@ from typing import Any, ClassVar, TypeGuard
 
 from pydantic import Field, field_validator
 
+from tui_agent.errors import ToolError
+from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -19,8 +21,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.permission import PermissionNeed
 
 MAX_TODOS = 100
 MAX_CHARS = 8_000

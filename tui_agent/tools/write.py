@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 from pydantic import model_validator
 
 from tui_agent.context.rendering import line_count
+from tui_agent.editing.diffs import FileDiff, diff_texts
+from tui_agent.editing.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
+from tui_agent.errors import ToolError
+from tui_agent.files.opening import make_directories
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
-from tui_agent.tools.diffs import FileDiff, diff_texts
-from tui_agent.tools.errors import ToolError
-from tui_agent.tools.opening import make_directories
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, is_directory, locate, relocate
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
 
 
 class WriteInput(ToolInput):

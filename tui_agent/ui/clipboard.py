@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_agent.own_programs import find_program
-from tui_agent.process_marks import own
-from tui_agent.tools.environment import safe_environment
+from tui_agent.processes.environment import safe_environment
+from tui_agent.processes.marks import own
+from tui_agent.processes.own_programs import find_program
 
 OSC52_LIMIT = 74_000
 """Bytes of text; many terminals drop longer sequences."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.app import App
 
-from tui_agent.process_marks import own
+from tui_agent.processes.marks import own
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that keys send to all programs of a terminal in its plain state."""

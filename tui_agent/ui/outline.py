@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -14,11 +15,10 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.tools.jobs import JobState
 from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
-SHOWN_FILES = 12
+MAX_FILES = 12
 """Files listed; the ones changed last."""
 
 
@@ -169,4 +169,4 @@ def _files(path: Sequence[Entry]) -> tuple[ChangedFile, ...]:
                     )
             case _:
                 pass
-    return tuple(found.values())[-SHOWN_FILES:]
+    return tuple(found.values())[-MAX_FILES:]

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tui_agent.inside import OutsideError, is_inside, read_file, read_inside
-from tui_agent.tools.sensitive import is_sensitive
+from tui_agent.files.inside import OutsideError, is_inside, read_file, read_inside
+from tui_agent.files.sensitive import is_sensitive
 
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_agent.inside import is_inside
+from tui_agent.files.inside import is_inside
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, LeftOutError
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.remote import RemoteError, RemoteTexts, is_url
-from tui_agent.tools.ignore import IgnoreRules
+from tui_agent.files.ignore import IgnoreRules
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """One file per directory is taken, the first of these."""

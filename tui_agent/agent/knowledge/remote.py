@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tui_agent.files import write_atomically
+from tui_agent.files.atomic import write_atomically
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from pydantic import AnyUrl
 
 from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.records import McpError
-from tui_agent.files import write_atomically
+from tui_agent.files.atomic import write_atomically
 
 if TYPE_CHECKING:
     from mcp.client.auth import OAuthClientProvider

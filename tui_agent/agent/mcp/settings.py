@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tui_agent.inside import OutsideError, read_inside
+from tui_agent.files.inside import OutsideError, read_inside
 
 PROJECT_FILE = ".mcp.json"
 

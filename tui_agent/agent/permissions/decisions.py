@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from tui_agent.agent.permissions.rules import STRENGTH, Action, Rule, Source
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.sensitive import is_sensitive, rules_programs
+from tui_agent.files.sensitive import is_sensitive, rules_programs
+from tui_agent.permission import Permission, PermissionNeed
 
 _NOBODY = Rule("*", "*", Action.ASK)
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from tui_agent.agent.permissions.decisions import decide, is_free, is_protected
 from tui_agent.agent.permissions.rules import Action, Rule
-from tui_agent.tools.permission import Permission, PermissionNeed
-from tui_agent.tools.sandbox.view import Holes, View, Writes
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.sandbox.view import Holes, View, Writes
 
 
 class Mode(StrEnum):

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tui_agent.tools.permission import Change, Permission, PermissionNeed
-from tui_agent.tools.sandbox import Sandbox
-from tui_agent.tools.sandbox.view import Holes
-from tui_agent.tools.sensitive import is_sensitive, rules_programs
-from tui_agent.tools.shell.needs import command_needs, outside
+from tui_agent.files.sensitive import is_sensitive, rules_programs
+from tui_agent.permission import Change, Permission, PermissionNeed
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.view import Holes
+from tui_agent.shell.needs import command_needs, outside
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
 """Places that commands in the sandbox have of their own."""

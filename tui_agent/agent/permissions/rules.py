@@ -6,7 +6,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.registry import BUILTIN
 
 Source = Literal["default", "user", "project", "here", "session", "flag"]

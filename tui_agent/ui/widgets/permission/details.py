@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from tui_agent.agent.events import PermissionRequest
 from tui_agent.app.format import one_line, visible
-from tui_agent.tools.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs

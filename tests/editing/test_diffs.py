@@ -1,0 +1,114 @@
+"""Diffs and globs: pure, so properties."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_agent.editing import diffs as module
+from tui_agent.editing.diffs import diff_texts
+from tui_agent.editing.text_files import lines_of
+from tui_agent.files.globs import compile_glob, name_glob, split_glob
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d\r", "e"]), max_size=30).map("\n".join)
+
+
+def patched(before: str, diff: str) -> str:
+    """Apply a unified diff as ``patch`` does."""
+    old, out, at = lines_of(before), [], 0
+    rows = re.findall(r"[^\n]*\n", diff)[2:]
+    for index, row in enumerate(rows):
+        following = rows[index + 1] if index + 1 < len(rows) else ""
+        body = row[1:-1] if following.startswith("\\") else row[1:]
+        if row.startswith("@@"):
+            start, length = re.match(r"@@ -(\d+)(?:,(\d+))?", row).groups()  # type: ignore[union-attr]
+            begin = int(start) - (length != "0")
+            out += old[at:begin]
+            at = begin
+        elif row.startswith(" "):
+            assert old[at] == body
+            out.append(body)
+            at += 1
+        elif row.startswith("-"):
+            assert old[at] == body
+            at += 1
+        elif row.startswith("+"):
+            out.append(body)
+    return "".join(out + old[at:])
+
+
+@given(before=TEXTS, after=TEXTS)
+def test_a_diff_applied_gives_the_new_text(before: str, after: str) -> None:
+    diff = diff_texts("f", before, after)
+    assert patched(before, diff.text) == after
+    assert len(lines_of(after)) - len(lines_of(before)) == diff.additions - diff.deletions
+    assert (diff.text == "") == (before == after)
+
+
+@given(before=TEXTS, after=TEXTS)
+def test_hunks_cover_all_that_is_new(before: str, after: str) -> None:
+    diff, lines = diff_texts("f", before, after), lines_of(after)
+    inside = {n for hunk in diff.hunks for n in range(hunk.start, hunk.end)}
+    assert diff.additions == len(inside)
+    kept = [line for n, line in enumerate(lines) if n not in inside]
+    remaining = iter(lines_of(before))
+    assert all(line in remaining for line in kept)
+
+
+def test_a_huge_diff_is_cut_but_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_DIFF_CHARS", 1_000)
+    diff = diff_texts("f", None, "line\n" * 10_000)
+    assert len(diff.text) < 1_200
+    assert diff.text.endswith("too long to be shown.\n")
+    assert diff.additions == 10_000
+
+
+def test_a_rewrite_of_a_large_file_is_fast_enough_to_be_shown() -> None:
+    before = "".join(f"old {n}\n" for n in range(20_000))
+    diff = diff_texts("f", before, before.replace("old", "new"))
+    assert (diff.additions, diff.deletions) == (20_000, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.py", "a.py", True),
+        ("*.py", "x/y/a.py", True),
+        ("*.py", "a.pyc", False),
+        ("x/*.py", "x/a.py", True),
+        ("x/*.py", "x/y/a.py", False),
+        ("x/*.py", "z/x/a.py", False),
+        ("**/*.py", "a.py", True),
+        ("x/**/*.py", "x/a.py", True),
+        ("x/**", "x/y/z", True),
+        ("**/x/*", "p/x/a", True),
+        ("/a.py", "x/a.py", False),
+        ("./a.py", "a.py", True),
+        ("a.{py,ts}", "a.ts", True),
+        ("{a,b/c}.py", "b/c.py", True),
+        ("a?.py", "ab.py", True),
+        ("a?b", "a/b", False),
+        ("[!a]*", "b", True),
+        ("[a-c].py", "b.py", True),
+        ("a+b(1).py", "a+b(1).py", True),
+        ("src/", "src", True),
+    ],
+)
+def test_globs(pattern: str, path: str, *, matches: bool) -> None:
+    assert (compile_glob(pattern).fullmatch(path) is not None) is matches
+
+
+@pytest.mark.parametrize("pattern", ["{a", "[a"])
+def test_malformed_globs(pattern: str) -> None:
+    with pytest.raises(ValueError, match="never closed"):
+        compile_glob(pattern)
+
+
+def test_parts_of_globs() -> None:
+    assert split_glob("src/a/**/*.py") == ("src/a", "**/*.py")
+    assert split_glob("/etc/*.conf") == ("/etc", "*.conf")
+    assert split_glob("**/x") == ("", "**/x")
+    assert (name_glob("**/*.py"), name_glob("*.{a,b}"), name_glob("x/*.py"), name_glob("**")) == (
+        "*.py", "*.{a,b}", None, None,
+    )  # fmt: skip

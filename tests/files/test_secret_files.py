@@ -1,0 +1,62 @@
+"""Which files of a project hold secrets."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tui_agent.files.secret_files import file_holds_secret
+
+TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".env", ""),
+        ("deploy/id_rsa", ""),
+        ("config/production.yml", "db:\n  password: swordfish\n"),
+        ("settings.json", '{"clientSecret": "0a1b2c3d4e5f6a7b8c9d"}'),
+        (".git/config", f'[remote "origin"]\n\turl = https://me:{TOKEN}@github.com/me/x\n'),
+        ("notes", f"the token is {TOKEN}"),
+        ("terraform.tfstate", '{"password": "hunter2hunter2"}'),
+    ],
+)
+def test_files_that_hold_secrets(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    assert file_holds_secret(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".env.example", f"API_TOKEN={TOKEN}"),
+        ("test_login.py", f'TOKEN = "{TOKEN}"'),
+        ("README.md", "curl -u alice:hunter2 x"),
+        ("config.yml", "db:\n  password: ${DB_PASSWORD}\n"),
+        (".git/config", '[remote "origin"]\n\turl = https://github.com/me/x\n'),
+        ("package-lock.json", '{"integrity": "sha512-z1GiCdq2JWMgUqQwGJ0dBfQbVVYRkvTcLoJNtnGSNV4qXjDkaf3KJ=="}'),
+    ],
+)
+def test_files_that_hold_none(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    assert not file_holds_secret(path)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert not file_holds_secret(tmp_path / "pipe")
+    assert not file_holds_secret(tmp_path)
+    assert not file_holds_secret(tmp_path / "none")
+
+
+def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yml"
+    path.write_text("a: 1\n")
+    assert not file_holds_secret(path)
+    path.write_text(f"token: {TOKEN}\n")
+    assert file_holds_secret(path)

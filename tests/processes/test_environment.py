@@ -1,0 +1,115 @@
+"""What child processes are told."""
+
+import pytest
+
+from tests.support.tooling import Workspace
+from tui_agent.processes.environment import SafeEnvironment, command_environment, safe_environment
+from tui_agent.secret_detector import is_secret_name
+from tui_agent.tools.bash import BashTool
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OPENAI_API_KEY", "ANTHROPIC_KEY", "GITHUB_TOKEN", "GH_TOKEN", "HF_TOKEN", "AWS_ACCESS_KEY_ID",
+        "AWS_SESSION_TOKEN", "DB_PASSWORD", "PGPASSWORD", "DB_PWD", "CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS",
+        "NPM_CONFIG__AUTH", "npm_config__authToken", "OP_SESSION_work", "TWINE_PASSWORD", "api_key", "GITHUB_PAT",
+        "MYAPIKEY", "DBPASS", "SMTPPASS", "clientSecret", "STRIPE_SECRET", "SENTRY_AUTH_TOKEN",
+    ],
+)  # fmt: skip
+def test_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PATH", "HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "AWS_REGION", "TOKENIZERS_PARALLELISM", "KEYMAP", "LANG",
+        "VIRTUAL_ENV", "PYTHONPATH", "CC", "CFLAGS", "JAVA_HOME", "HTTP_PROXY", "PATHEXT", "XAUTHORITY", "COMPASS",
+        "BYPASS", "KEYBOARD", "SECRETARY", "TOKENIZER", "GPG_KEY",
+    ],
+)  # fmt: skip
+def test_what_builds_need(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_what_the_user_wants_passed_on() -> None:
+    environ = {"NPM_TOKEN": "1", "GH_TOKEN": "2", "PATH": "/bin"}
+    assert safe_environment(environ, keep=frozenset({"NPM_TOKEN"})) == {"NPM_TOKEN": "1", "PATH": "/bin"}
+
+
+def test_nothing_asks_or_pages() -> None:
+    environment = command_environment({"PATH": "/bin", "COLUMNS": "80", "FORCE_COLOR": "1", "PAGER": "less"})
+    assert environment["PAGER"] == "cat"
+    assert environment["GIT_TERMINAL_PROMPT"] == "0"
+    assert "COLUMNS" not in environment
+    assert "FORCE_COLOR" not in environment
+
+
+def test_nothing_leads_a_command_elsewhere_than_its_words_say() -> None:
+    """Rules judge ``cd src`` by where it goes without ``CDPATH``."""
+    assert command_environment({"CDPATH": "/etc", "GLOBIGNORE": "a", "HOME": "/h"})["HOME"] == "/h"
+    assert not {"CDPATH", "GLOBIGNORE"} & command_environment({"CDPATH": "/etc", "GLOBIGNORE": "a"}).keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "postgres://shop:hunter2@db/shop"),
+        ("SENTRY_DSN", "https://0123456789abcdef0123456789abcdef@o1.ingest.sentry.io/4"),
+        ("REDIS", "redis://:hunter2@cache:6379"),
+        ("HOOK", "https://hooks.slack.com/services/" + "T0123ABC/B0123ABC/0a1b2c3d4e5f6a7b8c9d0e1f"),
+        ("WHATEVER", "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"),
+    ],
+)
+def test_values_that_are_secrets_whatever_they_are_called(name: str, value: str) -> None:
+    environment = SafeEnvironment({name: value, "PATH": "/bin"})
+    assert dict(environment) == {"PATH": "/bin"}
+    assert environment.withheld == (name,)
+    assert dict(SafeEnvironment({name: value}, keep=[name])) == {name: value}
+
+
+def test_values_that_builds_need_stay() -> None:
+    environ = {
+        "PATH": "/usr/bin:/home/me/.local/bin", "LS_COLORS": "di=01;34:ln=01;36:*.tar=01;31", "GPG_KEY": "A0" * 20,
+        "DISPLAY": ":0", "SSH_AUTH_SOCK": "/run/ssh", "HTTP_PROXY": "http://proxy:3128", "LANG": "C.UTF-8",
+        "PS1": "\\u@\\h:\\w$ ", "PYTHONHASHSEED": "0", "GIT_AUTHOR_EMAIL": "me@example.org", "SHLVL": "1",
+        "XDG_DATA_DIRS": "/usr/share", "PYTHON_SHA256": "e3b0c442" * 8,
+    }  # fmt: skip
+    assert dict(SafeEnvironment(environ)) == environ
+
+
+class TestWhatACommandIsTold:
+    """A command does not get secrets; where that seems to matter the model is told which."""
+
+    @pytest.fixture
+    def space(self, space: Workspace) -> Workspace:
+        space.environ |= {"DATABASE_URL": "postgres://shop:hunter2@db/shop", "MYAPIKEY": "hunter2hunter2"}
+        return space
+
+    async def test_what_it_names_is_said_to_be_left_out(self, space: Workspace) -> None:
+        result = await space.call(BashTool(), command='echo "[$DATABASE_URL]"')
+        assert "hunter2" not in result.output
+        assert "[]" in result.output
+        assert "DATABASE_URL. The user's setting sandbox.env lets them in." in result.output
+        assert "MYAPIKEY" not in result.output
+
+    async def test_what_an_error_names_is_said_too(self, space: Workspace) -> None:
+        result = await space.call(BashTool(), command="echo KeyError: MYAPIKEY >&2; exit 1")
+        assert "look like secrets: MYAPIKEY." in result.output
+
+    async def test_a_failure_for_want_of_a_key_names_all_of_them(self, space: Workspace) -> None:
+        result = await space.call(BashTool(), command="echo authentication failed: no credentials; exit 1")
+        assert "DATABASE_URL, MYAPIKEY" in result.output
+
+    async def test_other_commands_are_not_bothered(self, space: Workspace) -> None:
+        for command in ("echo hi", "false"):
+            result = await space.call(BashTool(), command=command)
+            assert "sandbox.env" not in result.output
+
+
+def test_programs_are_told_not_to_look_for_newer_versions_of_themselves() -> None:
+    """A build that needs no network would ask about a host for it."""
+    environment = command_environment({"PATH": "/usr/bin"})
+    assert environment["npm_config_update_notifier"] == "false"
+    assert environment["PIP_DISABLE_PIP_VERSION_CHECK"] == "1"

@@ -1,0 +1,355 @@
+"""Background jobs on real processes, and what becomes of them when the program ends."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.processes import alive, eventually, kill_all, pids_in
+from tests.support.tooling import Workspace
+from tui_agent.errors import ToolError
+from tui_agent.processes import jobs
+from tui_agent.processes.jobs import Jobs, JobState
+from tui_agent.processes.watching import Watch
+from tui_agent.tools import bash
+from tui_agent.tools.base import ToolResult
+from tui_agent.tools.bash import BashTool
+from tui_agent.tools.job import JobTool
+
+ROOT = Path(__file__).parents[2]
+BASH, JOB = BashTool(), JobTool()
+
+
+@pytest.fixture(autouse=True)
+def short_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bash, "JOB_START_SECONDS", 0.2)
+
+
+@pytest.fixture
+async def running(space: Workspace) -> AsyncIterator[Jobs]:
+    space.jobs = started = Jobs()
+    yield started
+    await started.aclose()
+
+
+@pytest.fixture
+def pids(space: Workspace) -> Iterator[Path]:
+    """A file that commands write their process ids to; what is left of them is ended after the test."""
+    path = space.root / "pids"
+    yield path
+    kill_all(path)
+
+
+async def background(space: Workspace, command: str) -> ToolResult:
+    return await space.call(BASH, command=command, background=True)
+
+
+def only(running: Jobs) -> JobState:
+    (state,) = running
+    return state
+
+
+# -- start, look, stop ----------------------------------------------------------------------------------------
+
+
+async def test_a_job_goes_on_after_its_call(space: Workspace, running: Jobs, pids: Path) -> None:
+    started = time.monotonic()
+    result = await background(space, f"echo up; echo $$ > {pids}; exec sleep 300")
+    assert time.monotonic() - started < 5
+    state = only(running)
+    assert result.output == f"up\n[Job 1 is running for 0 s, process {state.pid}.]"
+    assert not result.is_error
+    assert state.running
+    assert pids_in(pids) == [state.pid]
+    assert alive(state.pid)
+    assert "".join(space.live) == "up\n"
+
+
+async def test_new_output_comes_once(space: Workspace, running: Jobs) -> None:
+    go = space.root / "go"
+    await background(space, f"echo one; while [ ! -e {go} ]; do sleep 0.02; done; echo two; sleep 300")
+    assert "[No new output.]" in (await space.call(JOB, id=1)).output
+    go.touch()
+    await eventually(lambda: only(running).output_bytes == 8, "no more output")
+    result = await space.call(JOB, id=1)
+    assert result.output.startswith("two\n[Job 1 is running")
+    assert "[No new output.]" in (await space.call(JOB, id=1)).output
+
+
+async def test_a_character_cut_in_two_comes_whole(space: Workspace, running: Jobs) -> None:
+    go = space.root / "go"
+    result = await background(
+        space, rf"printf 'a\xc3'; while [ ! -e {go} ]; do sleep 0.02; done; printf '\xa9b'; sleep 9"
+    )
+    assert result.output.startswith("a\n")
+    go.touch()
+    await eventually(lambda: only(running).output_bytes == 4, "no more output")
+    assert (await space.call(JOB, id=1)).output.startswith("éb\n")
+
+
+async def test_one_that_cannot_work_is_told_at_once(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bash, "JOB_START_SECONDS", 10)
+    result = await background(space, "echo no such script; exit 3")
+    assert result.output.startswith("no such script\n[Job 1 ended after")
+    assert result.output.endswith("with exit code 3.]")
+    assert result.is_error
+    assert result.metadata.exit_code == 3
+
+
+async def test_waiting_for_the_end(space: Workspace, running: Jobs) -> None:
+    go = space.root / "go"
+    await background(space, f"while [ ! -e {go} ]; do sleep 0.02; done; echo built")
+    waiting = asyncio.ensure_future(space.call(JOB, id=1, wait=60))
+    await asyncio.sleep(0)
+    go.touch()
+    result = await asyncio.wait_for(waiting, 20)
+    assert result.output.startswith("built\n[Job 1 ended after")
+    assert result.metadata.exit_code == 0
+    assert "built" in "".join(space.live)
+
+
+async def test_waiting_ends_and_the_job_does_not(space: Workspace, running: Jobs) -> None:
+    await background(space, "sleep 300")
+    result = await space.call(JOB, id=1, wait=1)
+    assert "is running for" in result.output
+    waiting = asyncio.ensure_future(space.call(JOB, id=1, wait=60))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert only(running).running
+
+
+async def test_stopping(space: Workspace, running: Jobs) -> None:
+    await background(space, "echo up; sleep 300")
+    pid = only(running).pid
+    result = await space.call(JOB, id=1, stop=True)
+    assert "[Job 1 was stopped after" in result.output
+    assert not alive(pid)
+    again = await space.call(JOB, id=1, stop=True)
+    assert "was stopped" in again.output
+
+
+async def test_an_interrupted_start_leaves_nothing(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bash, "JOB_START_SECONDS", 60)
+    starting = asyncio.ensure_future(background(space, "echo up; sleep 300"))
+    await eventually(lambda: "up" in "".join(space.live), "it did not start")
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await eventually(lambda: not alive(only(running).pid), "it went on")
+
+
+async def test_the_list(space: Workspace, running: Jobs) -> None:
+    assert (await space.call(JOB)).output == "No jobs."
+    await background(space, "sleep 300 # the\nserver")
+    await background(space, "true")
+    await eventually(lambda: running.running == 1, "the second did not end")
+    lines = (await space.call(JOB)).output.splitlines()
+    assert [line.split(" ")[:2] for line in lines] == [["Job", "1"], ["Job", "2"]]
+    assert lines[0].endswith("sleep 300 # the server")
+    assert "exit code 0" in lines[1]
+
+
+async def test_unknown_jobs_and_no_jobs(space: Workspace, running: Jobs) -> None:
+    with pytest.raises(ToolError, match=r"There is no job 7\. Jobs: none\."):
+        await space.call(JOB, id=7)
+    await background(space, "true")
+    with pytest.raises(ToolError, match=r"Jobs: 1\."):
+        await space.call(JOB, id=7)
+    space.jobs = None
+    with pytest.raises(ToolError, match="Nothing can run in the background here"):
+        await background(space, "true")
+
+
+async def test_there_is_a_limit(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MAX_RUNNING", 2)
+    for _ in range(2):
+        await background(space, "sleep 300")
+    with pytest.raises(ToolError, match="2 jobs are running; stop one first"):
+        await background(space, "sleep 300")
+    await running.stop(1)
+    await background(space, "sleep 300")
+
+
+async def test_old_jobs_leave_the_list(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MAX_ENDED", 2)
+    for _ in range(5):
+        await background(space, "true")
+        await eventually(lambda: not running.running, "it did not end")
+    assert [state.id for state in running] == [3, 4, 5] or [state.id for state in running] == [4, 5]
+
+
+# -- output ---------------------------------------------------------------------------------------------------
+
+
+async def test_all_output_is_stored_at_the_end(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "RING_BYTES", 1_000)
+    await background(space, "seq 1 5000; sleep 0.4")
+    result = await space.call(JOB, id=1, wait=30)
+    assert result.full_output is not None
+    assert space.blobs[result.full_output] == "".join(f"{number}\n" for number in range(1, 5_001)).encode()
+
+
+async def test_what_was_not_looked_at_in_time_is_counted(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "RING_BYTES", 1_000)
+    go = space.root / "go"
+    await background(space, f"while [ ! -e {go} ]; do sleep 0.02; done; seq 1 5000; sleep 300")
+    go.touch()
+    await eventually(lambda: only(running).output_bytes == 23_893, "no output")
+    output = (await space.call(JOB, id=1)).output
+    assert output.startswith("[22.9 kB before this are left out.]")
+    assert "\n5000\n" in output
+
+
+async def test_the_screen_sees_the_end_of_the_output(space: Workspace, running: Jobs) -> None:
+    await background(space, r"printf '\033[31mred\033[0m\n'; seq 1 100; sleep 300")
+    await eventually(lambda: only(running).output_bytes > 290, "no output")
+    assert running.output(1).startswith("red\n1\n")
+    assert running.output(1, 8) == "\n99\n100\n"
+
+
+async def test_changes_are_announced(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "CHANGE_INTERVAL", 0.05)
+    seen: list[tuple[bool, int]] = []
+    space.jobs = Jobs(lambda: seen.extend((state.running, state.output_bytes) for state in space.jobs or ()))
+    go = space.root / "go"
+    await background(space, f"while [ ! -e {go} ]; do sleep 0.02; done; echo hi; while :; do sleep 1; done")
+    assert seen == [(True, 0)]
+    go.touch()
+    await eventually(lambda: (True, 3) in seen, "output was not announced")
+    await space.jobs.aclose()
+    assert seen[-1] == (False, 3)
+
+
+# -- runaway jobs ---------------------------------------------------------------------------------------------
+
+WRITE = "echo $$ >> {pids}; "
+RUNAWAYS = {
+    "never ends": WRITE + "while :; do sleep 0.05; done",
+    "forks": WRITE + "for i in $(seq 10); do (echo $BASHPID >> {pids}; sleep 300) & done; wait",
+    "ignores SIGTERM": "trap '' TERM INT HUP; " + WRITE + "while :; do sleep 0.05; done",
+    "fills stdout": WRITE + "exec yes",
+    "leaves the session": WRITE
+    + "setsid sh -c 'trap \"\" TERM; echo $$ >> {pids}; while :; do sleep 0.05; done' & while :; do sleep 0.05; done",
+    "ends before its children": WRITE
+    + "(echo $BASHPID >> {pids}; trap '' TERM; while :; do sleep 0.05; done) & exit 0",
+}
+EXPECTED = {"forks": 11, "leaves the session": 2, "ends before its children": 2}
+KINDS = pytest.mark.parametrize("kind", RUNAWAYS)
+
+
+def ready(pids: Path, kind: str) -> bool:
+    return len(pids_in(pids)) >= EXPECTED.get(kind, 1)
+
+
+@KINDS
+async def test_nothing_is_left_of_a_stopped_job(space: Workspace, running: Jobs, pids: Path, kind: str) -> None:
+    await background(space, RUNAWAYS[kind].format(pids=pids))
+    await eventually(lambda: ready(pids, kind), "it did not start")
+    await asyncio.wait_for(running.stop(1), 20)
+    assert [pid for pid in pids_in(pids) if alive(pid)] == []
+    assert not only(running).running
+
+
+async def test_nothing_is_left_when_the_session_is_closed(space: Workspace, running: Jobs, pids: Path) -> None:
+    for text in RUNAWAYS.values():
+        await background(space, text.format(pids=pids))
+    await eventually(lambda: len(pids_in(pids)) >= 18, "they did not start")
+    started = time.monotonic()
+    await running.aclose()
+    assert time.monotonic() - started < 10
+    assert [pid for pid in pids_in(pids) if alive(pid)] == []
+
+
+async def test_a_flood_is_bounded(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer waits, memory stays small, and what came is counted."""
+    monkeypatch.setattr(jobs, "FLOOD_PAUSE", 60)
+    await background(space, "yes")
+    await eventually(lambda: only(running).output_bytes >= 1024 * 1024, "no flood")
+    assert only(running).output_bytes <= 2 * 1024 * 1024
+    assert len(running.output(1)) <= 20_000
+    assert len(running.find(1)._ring) <= jobs.RING_BYTES
+
+
+PROGRAM = """
+import asyncio, os, sys
+from pathlib import Path
+from tui_agent.processes.jobs import Jobs
+from tui_agent.processes.process import Command, FinishedCommand, run_command
+
+async def main():
+    jobs = Jobs()
+    environment = {"PATH": os.environ["PATH"]}
+    for text in sys.argv[2:]:
+        await jobs.start(text, Command(("bash", "-c", text), Path(sys.argv[1]), environment, 0), lambda data: "")
+    leave = Command(("bash", "-c", f"sleep 300 & echo $! >> {sys.argv[1]}/pids"), Path(sys.argv[1]), environment, 20)
+    await run_command(leave, lambda text: None, FinishedCommand())
+    inner = f"echo $$ >> {sys.argv[1]}/pids; sleep 300"
+    stuck = Command(("bash", "-c", inner), Path(sys.argv[1]), environment, 600)
+    await run_command(stuck, lambda text: None, FinishedCommand())
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids: Path, number: signal.Signals) -> None:
+    if number != signal.SIGKILL and signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip("these tests were started with the signal ignored, and so is every program they start")
+    """Not even by what it can't see coming, and with a command in the foreground and one left behind."""
+    commands = [text.format(pids=pids) for text in RUNAWAYS.values()]
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(space.root), *commands, cwd=ROOT, start_new_session=True
+    )
+    try:
+        await eventually(lambda: len(pids_in(pids)) >= 20, "the jobs did not start")
+        assert all(alive(pid) for pid in pids_in(pids)[-2:])
+        os.kill(program.pid, number)
+        await asyncio.wait_for(program.wait(), 40)
+        await eventually(lambda: not [pid for pid in pids_in(pids) if alive(pid)], "something goes on")
+    finally:
+        if program.returncode is None:
+            program.kill()
+
+
+async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
+    code = (
+        "from tui_agent.processes.watching import watch; import psutil, os\n"
+        "watch.started('x', 2**22 + 1); watch.ended('x'); print(*[p.pid for p in psutil.Process().children()])"
+    )
+    program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    output, _ = await asyncio.wait_for(program.communicate(), 30)
+    (watcher,) = map(int, output.split())
+    await eventually(lambda: not alive(watcher), "the watcher stays")
+
+
+async def test_a_watcher_that_was_killed_is_replaced(space: Workspace, pids: Path) -> None:
+    watch = Watch()
+    children = {child.pid for child in psutil.Process().children()}
+    watch.started("x", 2**22 + 1)
+    (first,) = {child.pid for child in psutil.Process().children()} - children
+    os.kill(first, signal.SIGKILL)
+    await eventually(lambda: not alive(first), "it lives")
+    watch.started("y", 2**22 + 2)
+    await eventually(
+        lambda: [c for c in psutil.Process().children() if c.pid not in {*children, first}], "there is no new one"
+    )
+    watch.ended("x")
+    watch.ended("y")
+    assert watch._line is not None
+    os.close(watch._line)

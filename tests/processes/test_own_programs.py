@@ -1,0 +1,352 @@
+"""What the program starts for its own sake runs nothing of a project, whatever the project's repository is like."""
+
+import ast
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tui_agent
+from tui_agent.agent.checkpoints.manifest import manifest_of
+from tui_agent.agent.checkpoints.shelf import Shelf
+from tui_agent.agent.system_prompt import find_project
+from tui_agent.cli.desk_wiring import branch
+from tui_agent.files.own_git import branch_of, is_modified, repository_of, run_git
+from tui_agent.processes.own_programs import bare_environment, find_program
+
+SOURCE = Path(tui_agent.__file__).parent
+
+
+def git(*arguments: str, cwd: Path) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always")
+    done = subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+class Attack:
+    """A repository with a commit, and a script that leaves a trace wherever it is run from."""
+
+    def __init__(self, root: Path) -> None:
+        self.project = root / "project"
+        self.trace = root / "trace"
+        self.project.mkdir()
+        git("init", "-q", "-b", "main", cwd=self.project)
+        self.write("a.txt", "one\n")
+        self.commit()
+        self.script = root / "run.sh"
+        self.script.write_text(f"#!/bin/sh\nenv >> {self.trace}\ncat\n")
+        self.script.chmod(0o755)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def commit(self) -> None:
+        git("add", "-A", cwd=self.project)
+        git("commit", "-q", "-m", "c", cwd=self.project)
+
+    def config(self, key: str, value: str) -> None:
+        git("config", key, value, cwd=self.project)
+
+    def touch(self) -> None:
+        """Make git compare contents, which is when filters and the like run."""
+        path = self.project / "a.txt"
+        path.write_text("two\n")
+        os.utime(path, (1, 1))
+
+    def embed(self) -> None:
+        """Put a gitlink into the index and a repository with settings of its own into its place."""
+        sub = self.project / "sub"
+        sub.mkdir()
+        git("init", "-q", "-b", "main", cwd=sub)
+        (sub / "b.txt").write_text("b")
+        git("add", "-A", cwd=sub)
+        git("commit", "-q", "-m", "s", cwd=sub)
+        git("add", "sub", cwd=self.project)
+        git("commit", "-q", "-m", "link", cwd=self.project)
+        (sub / "b.txt").write_text("changed")
+
+    @property
+    def ran(self) -> str:
+        return self.trace.read_text() if self.trace.exists() else ""
+
+
+@pytest.fixture
+def attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Attack:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-" + "ant-canary")
+    return Attack(tmp_path)
+
+
+def fsmonitor(attack: Attack) -> None:
+    attack.config("core.fsmonitor", str(attack.script))
+
+
+def included(attack: Attack) -> None:
+    attack.write("more.cfg", f"[core]\n\tfsmonitor = {attack.script}\n")
+    attack.config("include.path", "../more.cfg")
+
+
+def hooks(attack: Attack) -> None:
+    for name in ("post-index-change", "fsmonitor-watchman", "pre-commit", "post-checkout"):
+        shutil.copy(attack.script, attack.project / ".git" / "hooks" / name)
+
+
+def hooks_path(attack: Attack) -> None:
+    shutil.copy(attack.script, attack.write("h/post-index-change", ""))
+    attack.config("core.hooksPath", str(attack.project / "h"))
+
+
+def filters(attack: Attack) -> None:
+    attack.write(".gitattributes", "* filter=evil\n")
+    attack.commit()
+    for key in ("clean", "smudge", "process"):
+        attack.config(f"filter.evil.{key}", str(attack.script))
+
+
+def external_diff(attack: Attack) -> None:
+    attack.write(".gitattributes", "* diff=evil\n")
+    attack.commit()
+    for key in ("diff.external", "diff.evil.textconv", "diff.evil.command"):
+        attack.config(key, str(attack.script))
+
+
+def pager(attack: Attack) -> None:
+    for key in ("core.pager", "pager.status", "pager.ls-files", "core.editor", "core.sshCommand", "credential.helper"):
+        attack.config(key, str(attack.script))
+
+
+def embedded_repository(attack: Attack) -> None:
+    attack.embed()
+    (attack.project / "sub/.git/config").open("a").write(f"[core]\n\tfsmonitor = {attack.script}\n")
+
+
+def rewritten_submodule(attack: Attack) -> None:
+    attack.embed()
+    evil = attack.project / "evilgit"
+    (attack.project / "sub/.git").rename(evil)
+    (evil / "config").open("a").write(f"[core]\n\tfsmonitor = {attack.script}\n\tworktree = ../sub\n")
+    attack.write("sub/.git", "gitdir: ../evilgit\n")
+
+
+def missing_object(attack: Attack) -> None:
+    """Leave the repository without the content of its file, and with a remote that is asked for it."""
+    name = git("rev-parse", "HEAD:a.txt", cwd=attack.project)
+    (attack.project / ".git/objects" / name[:2] / name[2:]).unlink()
+    attack.config("core.repositoryformatversion", "1")
+    attack.config("extensions.partialClone", "origin")
+    attack.config("remote.origin.url", str(attack.project))
+    attack.config("remote.origin.promisor", "true")
+    attack.config("remote.origin.uploadpack", str(attack.script))
+
+
+ATTACKS = (
+    fsmonitor, included, hooks, hooks_path, filters, external_diff, pager,
+    embedded_repository, rewritten_submodule, missing_object,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("prepare", ATTACKS)
+async def test_looking_at_a_repository_runs_nothing_of_it(
+    attack: Attack, prepare: Callable[[Attack], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(attack)
+    attack.touch()
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
+    attack.trace.unlink(missing_ok=True)
+    assert await branch(attack.project) == "main*"
+    shelf = Shelf(attack.project, lambda _digest: None)
+    manifest = await manifest_of(attack.project)
+    shelf.prepare(manifest)
+    shelf.images(list(manifest.items()))
+    shelf.close()
+    run_git(attack.project, "cat-file", "--batch-all-objects", "--batch-check")
+    run_git(attack.project, "status", "--porcelain")
+    run_git(attack.project, "diff-files", "-p")
+    with pytest.raises(KeyError):
+        run_git(attack.project, "fetch")
+    assert attack.ran == ""
+
+
+async def test_a_submodule_opened_by_itself_runs_nothing_either(attack: Attack) -> None:
+    rewritten_submodule(attack)
+    attack.trace.unlink(missing_ok=True)
+    assert await branch(attack.project / "sub") == "main*"
+    assert attack.ran == ""
+
+
+async def test_another_work_tree_in_the_settings_is_not_gone_to(attack: Attack) -> None:
+    attack.config("core.worktree", "../..")
+    (attack.project.parent / "a.txt").write_text("of somebody else")
+    assert await branch(attack.project) == "main"
+    names = run_git(attack.project, "ls-files", "--others", "--cached", "-z")
+    assert names is not None
+    assert set(names.split(b"\0")) - {b""} == {b"a.txt"}
+
+
+async def test_git_in_the_project_is_not_the_git_that_is_run(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(attack.script, attack.project / "git")
+    shutil.copy(attack.script, attack.project / "rg")
+    monkeypatch.chdir(attack.project)
+    monkeypatch.setenv("PATH", os.pathsep.join([".", "", str(attack.project), os.environ["PATH"]]))
+    assert await branch(attack.project) == "main"
+    assert attack.ran == ""
+    assert Path(find_program("rg", outside=attack.project) or "/").is_absolute()
+
+
+def test_git_is_told_no_key(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bin_dir = tmp_path / "bin"
+    bin_dir.mkdir()
+    shutil.copy(attack.script, bin_dir / "git")
+    monkeypatch.setenv("PATH", f"{bin_dir}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_SSH_COMMAND", "evil")
+    run_git(attack.project, "status")
+    assert "GIT_DIR=" in attack.ran
+    assert "canary" not in attack.ran
+    assert "evil" not in attack.ran
+    assert "canary" not in str(bare_environment())
+
+
+class TestWhatGitTells:
+    """What was told before is told still."""
+
+    async def test_a_clean_and_a_changed_repository(self, attack: Attack) -> None:
+        assert await branch(attack.project) == "main"
+        attack.touch()
+        assert await branch(attack.project) == "main*"
+
+    async def test_a_change_that_is_staged(self, attack: Attack) -> None:
+        attack.touch()
+        git("add", "-A", cwd=attack.project)
+        assert await branch(attack.project) == "main*"
+
+    async def test_packed_references(self, attack: Attack) -> None:
+        git("pack-refs", "--all", cwd=attack.project)
+        git("gc", "-q", cwd=attack.project)
+        assert await branch(attack.project) == "main"
+
+    async def test_a_detached_head(self, attack: Attack) -> None:
+        git("checkout", "-q", "--detach", cwd=attack.project)
+        assert await branch(attack.project) == git("rev-parse", "HEAD", cwd=attack.project)[:9]
+
+    async def test_a_worktree(self, attack: Attack, tmp_path: Path) -> None:
+        git("worktree", "add", "-q", "-b", "side/way", str(tmp_path / "tree"), cwd=attack.project)
+        assert await branch(tmp_path / "tree") == "side/way"
+        (tmp_path / "tree/a.txt").write_text("two")
+        assert await branch(tmp_path / "tree") == "side/way*"
+
+    async def test_a_split_index_and_sha256(self, attack: Attack, tmp_path: Path) -> None:
+        git("update-index", "--split-index", cwd=attack.project)
+        assert await branch(attack.project) == "main"
+        other = tmp_path / "other"
+        other.mkdir()
+        git("init", "-q", "-b", "main", "--object-format=sha256", cwd=other)
+        (other / "f").write_text("1")
+        git("add", "-A", cwd=other)
+        git("commit", "-q", "-m", "c", cwd=other)
+        assert await branch(other) == "main"
+        (other / "f").write_text("two")
+        assert await branch(other) == "main*"
+
+    async def test_no_commit_yet_and_no_repository(self, tmp_path: Path) -> None:
+        assert await branch(tmp_path) is None
+        git("init", "-q", "-b", "trunk", cwd=tmp_path)
+        assert await branch(tmp_path) == "trunk"
+
+    def test_bits_that_a_repository_leaves_out_of_account(self, attack: Attack) -> None:
+        (attack.project / "a.txt").chmod(0o755)
+        assert is_modified(attack.project)
+        attack.config("core.fileMode", "false")
+        assert not is_modified(attack.project)
+
+
+class TestHead:
+    """The name of the branch is read without git, from files that may be anything."""
+
+    def test_a_link_to_a_file_of_the_users_tells_nothing(self, attack: Attack, tmp_path: Path) -> None:
+        (tmp_path / "secret").write_text("ref: refs/heads/of-somebody-else\n")
+        head = attack.project / ".git/HEAD"
+        head.unlink()
+        head.symlink_to(tmp_path / "secret")
+        assert branch_of(attack.project) is None
+
+    def test_what_is_no_reference_tells_nothing(self, attack: Attack) -> None:
+        (attack.project / ".git/HEAD").write_text("hunter2hunter2")
+        assert branch_of(attack.project) is None
+
+    def test_a_pipe_in_its_place_is_not_waited_for(self, attack: Attack) -> None:
+        head = attack.project / ".git/HEAD"
+        head.unlink()
+        os.mkfifo(head)
+        assert branch_of(attack.project) is None
+        shutil.rmtree(attack.project / ".git")
+        os.mkfifo(attack.project / ".git")
+        assert repository_of(find_project(attack.project)) is None
+
+
+STARTERS = {
+    "agent/hooks/handlers.py": "a hook the user configured or trusted",
+    "model/hosted/host.py": "the model host, which goes into the background",
+    "model/hosted/link.py": "the model host",
+    "files/own_git.py": "git",
+    "processes/process.py": "a command of the model or the user",
+    "files/ripgrep.py": "ripgrep",
+    "sandbox/finding.py": "the sandbox, to see whether it works",
+    "processes/watching.py": "the watcher",
+    "tools/webfetch.py": "the converter of pages",
+    "ui/clipboard.py": "the clipboard's tool",
+    "ui/lending.py": "the user's editor",
+}
+"""Every module that may start a process, and what. Git is started by one of them alone."""
+
+_STARTING = {
+    "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
+    "os": {"system", "popen", "fork", "forkpty"},
+    "pty": {"spawn", "fork"},
+    "webbrowser": {"open", "open_new", "open_new_tab", "get"},
+}
+_PREFIXES = ("exec", "spawn", "posix_spawn")
+
+
+def _starts(tree: ast.AST) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names = _STARTING.get(node.value.id, set())
+            if node.attr in names or (node.value.id == "os" and node.attr.startswith(_PREFIXES)):
+                return True
+        if isinstance(node, ast.ImportFrom) and node.module in _STARTING:
+            wanted = _STARTING[node.module]
+            if any(alias.name in wanted or alias.name.startswith(_PREFIXES) for alias in node.names):
+                return True
+        if isinstance(node, ast.Attribute) and node.attr in {"subprocess_exec", "subprocess_shell"}:
+            return True
+    return False
+
+
+def test_processes_are_started_in_a_few_places_only() -> None:
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if _starts(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    more = {name for name in found - STARTERS.keys() if not name.startswith("sandbox/")}
+    assert not more, "modules that start processes; see own_programs.py and own_git.py"
+
+
+def test_only_one_module_names_git_as_a_program() -> None:
+    """Elsewhere the word is a command of the model's that is judged, or a piece of text."""
+    runs_it = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if _starts(tree := ast.parse(path.read_text(encoding="utf-8")))
+        and any(isinstance(node, ast.Constant) and node.value == "git" for node in ast.walk(tree))
+    }
+    assert runs_it == {"files/own_git.py"}

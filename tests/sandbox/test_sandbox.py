@@ -1,0 +1,526 @@
+"""The sandbox: what a command sees, changes and reaches in each view. Nothing here is skipped on Linux."""
+
+import asyncio
+import os
+import random
+import socket
+import string
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.contained import SYSTEM_PATH, Contained
+from tui_agent.sandbox import Holes, View, Writes, find_sandbox
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+
+NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
+EVERY_VIEW = [pytest.param(view, id=view.writes.value) for view in (NOTHING, OUTPUTS, PROJECT)]
+LIVE = pytest.mark.parametrize("live", [False, True], ids=["layer", "live"])
+
+
+@pytest.fixture
+async def box(tmp_path: Path) -> AsyncIterator[Contained]:
+    box = Contained(tmp_path / "home")
+    yield box
+    await box.sandbox.aclose()
+
+
+def test_there_is_a_sandbox_on_every_linux() -> None:
+    assert find_sandbox().kind == "bubblewrap"
+
+
+# -- what is not there ----------------------------------------------------------------------------------------
+
+SECRETS = (
+    ".bashrc", ".profile", ".zshrc", ".bash_history", ".psql_history", ".mysql_history", ".node_repl_history",
+    ".ssh/id_rsa", ".ssh/id_ed25519", ".aws/credentials", ".azure/msal.json", ".gnupg/secring.gpg", ".kube/config",
+    ".docker/config.json", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".vault-token",
+    ".config/gcloud/adc.json", ".config/gh/hosts.yml", ".config/stripe/config.toml", ".config/doctl/config.yaml",
+    ".config/heroku/token", ".config/hcloud/cli.toml", ".config/netlify/config.json", ".config/vercel/auth.json",
+    ".config/opencode/auth.json", ".config/fish/fish_variables", ".config/tui-agent/config.toml",
+    ".local/share/opencode/auth.json", ".local/share/keyrings/login.keyring", ".local/share/tui-agent/sessions.db",
+    ".pi/agent/auth.json", ".codex/auth.json", ".claude.json", ".gemini/oauth.json", ".kaggle/kaggle.json",
+    ".fly/config.yml", ".snowflake/config", ".databrickscfg", ".msmtprc", ".terraformrc", ".subversion/auth/svn",
+    ".bitcoin/wallet.dat", ".electrum/wallets/default", ".cache/huggingface/token", ".config/Slack/Cookies",
+    ".config/Signal/sql/db.sqlite", ".config/Code/User/secrets.json", ".mozilla/firefox/x/logins.json",
+    ".cargo/credentials.toml", ".m2/settings.xml", ".gradle/gradle.properties", ".gem/credentials",
+    "code/other/.env", "code/other/app.py", "notes.txt", "Documents/tax.pdf",
+)  # fmt: skip
+"""Places where keys lie. The view knows none of these names: they are here to be looked for."""
+
+
+def planted(box: Contained) -> dict[str, str]:
+    """Write a secret to every place, and to some that nobody has thought of; returns what is in which."""
+    chance = random.Random(7)
+    made_up = ["." + "".join(chance.choices(string.ascii_lowercase, k=8)) for _ in range(6)]
+    places = [*SECRETS, *made_up, *(f"{name}/{name[1:]}.json" for name in made_up[:3] if not name.endswith("x"))]
+    found = {}
+    for number, place in enumerate(places):
+        if (box.home / place).parent.is_file():
+            continue
+        found[place] = f"canary-{number:03}-secret"
+        box.file(place, found[place], at=box.home)
+    return found
+
+
+@pytest.mark.parametrize("view", EVERY_VIEW)
+async def test_nothing_of_the_home_that_was_not_named_is_there(box: Contained, view: View) -> None:
+    secrets = planted(box)
+    names = " ".join(f"'{box.home}/{place}'" for place in secrets)
+    ran = await box.run(f"cat {names}; grep -rs canary {box.home} /var/tmp /tmp /run; find {box.home} -type f", view)
+    assert [place for place, text in secrets.items() if text in ran.output] == []
+    assert [place for place in secrets if f"\n{box.home}/{place}\n" in ran.output] == []
+
+
+async def test_toolchains_are_there_and_their_credentials_are_not(box: Contained) -> None:
+    box.file(".cargo/credentials.toml", "token = 'canary'", at=box.home)
+    box.file(".cargo/registry/index", "index\n", at=box.home)
+    tool = box.file(".cargo/bin/my-tool", "#!/bin/sh\necho runs\n", at=box.home)
+    tool.chmod(0o755)
+    box.environ["PATH"] = f"{tool.parent}:{SYSTEM_PATH}"
+    ran = await box.run("my-tool; cat ~/.cargo/registry/index; echo new > ~/.cargo/registry/crate; ls ~/.cargo")
+    assert ran.output.split() == ["runs", "index", "bin", "registry"]
+    assert not (box.home / ".cargo/registry/crate").exists()
+    assert (await box.run("cat ~/.cargo/registry/crate; rm ~/.cargo/bin/my-tool || echo kept")).output.startswith("new")
+    assert tool.exists()
+
+
+async def test_an_installation_that_path_points_to_is_there_and_what_lies_beside_it_is_not(box: Contained) -> None:
+    tool = box.file("apps/thing/bin/thing", '#!/bin/sh\ncat "$(dirname "$0")/../lib/data"\n', at=box.home)
+    tool.chmod(0o755)
+    box.file("apps/thing/lib/data", "data", at=box.home)
+    box.file("apps/thing/token", "canary", at=box.home)
+    box.file("apps/other", "canary", at=box.home)
+    box.environ["PATH"] = f"{tool.parent}:{SYSTEM_PATH}"
+    ran = await box.run(f"thing; cat {box.home}/apps/thing/token {box.home}/apps/other")
+    assert ran.output.startswith("data")
+    assert "canary" not in ran.output
+
+
+async def test_a_shim_of_another_home_that_is_on_the_path_finds_what_it_starts(box: Contained, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / ".pyenv"
+    shim, real = other / "shims/tool", other / "libexec/real"
+    shim.parent.mkdir(parents=True)
+    real.parent.mkdir()
+    shim.write_text(f"#!/bin/sh\nexec {real}\n")
+    real.write_text("#!/bin/sh\necho it runs\n")
+    (other.parent / "token").write_text("canary")
+    for path in (shim, real):
+        path.chmod(0o755)
+    box.environ["PATH"] = f"{shim.parent}:{SYSTEM_PATH}"
+    ran = await box.run(f"tool; cat {other.parent}/token")
+    assert "it runs" in ran.output
+    assert "canary" not in ran.output
+
+
+async def test_settings_open_paths_under_both_names(box: Contained) -> None:
+    box.file("notes.txt", "mine", at=box.home)
+    (box.home / "out").mkdir()
+    for names in ({"read": ["~/notes.txt"], "write": ["~/out"]}, {"readable": ["~/notes.txt"], "writable": ["~/out"]}):
+        box.reset(**names)
+        ran = await box.run("cat ~/notes.txt; echo x > ~/out/x; echo y > ~/notes.txt")
+        assert ran.output.startswith("mine")
+        assert (box.home / "out/x").read_text() == "x\n"
+        assert (box.home / "notes.txt").read_text() == "mine"
+        (box.home / "out/x").unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may read them")
+async def test_what_only_root_may_read_of_the_system_is_hidden_from_root(box: Contained) -> None:
+    assert (await box.run("cat /etc/shadow")).output == ""
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A directory whose path is short enough for a socket."""
+    import shutil
+    import tempfile
+
+    place = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    yield place
+    shutil.rmtree(place)
+
+
+async def test_sockets_of_other_programs_are_not_there(short: Path) -> None:
+    box = Contained(short / "h")
+    places = [box.home / ".1password/agent.sock", box.home / ".colima/docker.sock", short / "x.sock"]
+    servers = []
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(str(place))
+        server.listen()
+        servers.append(server)
+    box.file("try.py", "import socket,sys\nfor n in sys.argv[1:]:\n s=socket.socket(socket.AF_UNIX)\n"
+             " try: s.connect(n); print('connected')\n except OSError as e: print(e.strerror)\n")  # fmt: skip
+    ran = await box.run(f"python3 try.py {' '.join(map(str, places))}")
+    assert ran.output.split("\n")[:3] == ["No such file or directory"] * 3
+    for server in servers:
+        server.close()
+    await box.sandbox.aclose()
+
+
+async def test_other_processes_are_not_there(box: Contained) -> None:
+    """Their environments hold keys."""
+    ran = await box.run(f"ls /proc/{os.getpid()}; kill -0 {os.getpid()}; ls -d /proc/[0-9]* | wc -l")
+    assert "No such file" in ran.output
+    assert "No such process" in ran.output
+    assert int(ran.output.split()[-1]) < 10
+
+
+async def test_temporary_files_stay_for_the_session_and_are_its_own(box: Contained) -> None:
+    await box.run("echo kept > /tmp/tui-agent-test; echo kept > /var/tmp/tui-agent-test; echo gone > ~/.profile")
+    assert not Path("/tmp/tui-agent-test").exists()
+    assert (await box.run("cat /tmp/tui-agent-test /var/tmp/tui-agent-test; ls -A ~")).output.split() == [
+        "kept", "kept", ".cache", "code",
+    ]  # fmt: skip
+
+
+# -- secrets of the project -----------------------------------------------------------------------------------
+
+
+@LIVE
+async def test_secrets_of_the_project_are_empty_until_they_are_opened(box: Contained, live: bool) -> None:
+    env = box.file(".env", "KEY=canary\n")
+    box.file("certs/server.key", "canary\n")
+    box.file(".gitignore", "local/\n")
+    key = box.file("local/settings.ini", "[s]\naws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY\n")
+    box.file("link").unlink()
+    (box.root / "link").symlink_to(".env")
+    read = "cat .env certs/server.key local/settings.ini link"
+    assert (await box.run(read, live=live)).output == ""
+    opened = View(holes=Holes(secrets=frozenset({env, key})))
+    assert (await box.run(read, opened, live=live)).output == f"KEY=canary\n{key.read_text()}KEY=canary\n"
+    box.reset(read=[".env", "certs/*.key"])
+    assert (await box.run("cat .env certs/server.key", live=live)).output == "KEY=canary\ncanary\n"
+
+
+async def test_a_secret_that_comes_later_is_found(box: Contained) -> None:
+    box.file("sub/a.py")
+    await box.run("true")
+    box.file("sub/.env", "canary")
+    assert (await box.run("cat sub/.env")).output == ""
+
+
+async def test_a_command_that_fails_and_names_a_hidden_secret_wants_it(box: Contained) -> None:
+    env = box.file(".env", "KEY=mine\n")
+    ran = await box.run("echo 'no KEY in .env' >&2; exit 1")
+    assert ran.outcome.wanted == Holes(secrets=frozenset({env}))
+    assert (await box.run("cat .env; true")).outcome.wanted is None
+
+
+# -- what changes ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(box: Contained) -> Contained:
+    """A repository with sources, a build directory, ignored data and what programs run."""
+    box.git("init", "-q")
+    box.file(".gitignore", "data/\nbuild/\n*.log\nnode_modules/\n")
+    box.file("README.md", "text\n")
+    box.file("src/app.py", "print('app')\n")
+    box.file("src/main.c", "int main(void) { return 0; }\n")
+    box.git("add", ".")
+    box.git("commit", "-qm", "one")
+    box.file("data/rows.csv", "1,2,3\n")
+    box.file("build/old.txt", "old\n")
+    box.file(".vscode/tasks.json", "{}\n")
+    box.file(".husky/pre-commit", "true\n")
+    box.file("large.bin", b"\1" * 5_000_001)
+    return box
+
+
+HARM = (
+    "rm -rf data", "echo x > data/rows.csv", "mv data elsewhere", "rm large.bin", ": > large.bin",
+    "echo x > .vscode/tasks.json", "rm -rf .husky", "mv .husky old; mkdir .husky; echo x > .husky/pre-commit",
+    "rm -rf .git", "echo x > .git/config", "echo x > .git/hooks/pre-commit", "mv .git old", "echo x > .git/HEAD",
+    "echo x > .mcp.json", "mkdir .claude && echo x > .claude/settings.json", "echo x > .envrc",
+    "echo x > .GITATTRIBUTES", "echo 'gitdir: evil' > src/.git",
+    "mkdir -p .tui-agent && echo x > .tui-agent/config.toml",
+    "find . -type f -not -path './.git/*' -name '*.csv' -delete", "python3 -c 'import shutil; shutil.rmtree(\"data\")'",
+)  # fmt: skip
+
+
+def harmed(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Return what nobody could bring back, or other programs would obey."""
+    guarded = ("data/", ".git/", ".vscode/", ".husky/", "large.bin")
+    gone = [name for name in before if name.startswith(guarded) and after.get(name) != before[name]]
+    steering = (".mcp.json", ".claude", ".envrc", ".gitattributes", ".tui-agent", "src/.git")
+    return gone + [name for name in after if name not in before and name.lower().startswith(steering)]
+
+
+@pytest.mark.parametrize("view", EVERY_VIEW)
+async def test_what_cannot_be_taken_back_stays_in_every_mode(project: Contained, view: View) -> None:
+    before = project.tree()
+    for command in HARM:
+        ran = await project.run(command, view)
+        assert harmed(before, project.tree()) == [], command
+        assert ran.outcome.wanted is not None, command
+        for path in set(project.tree()) - set(before):
+            (project.root / path).unlink()
+
+
+@pytest.mark.parametrize("view", EVERY_VIEW)
+async def test_it_stays_where_a_job_works_on_the_project_itself(project: Contained, view: View) -> None:
+    before = project.tree()
+    kept = [command for command in HARM if not command.startswith(("echo x > .mcp", "mkdir .claude", "echo x > .envrc",
+            "echo x > .GIT", "echo 'gitdir", "mkdir -p .tui"))]  # fmt: skip
+    for command in kept:
+        await project.run(command, view, live=True)
+        assert harmed(before, project.tree()) == [], command
+
+
+async def test_a_job_that_makes_what_others_obey_is_told_of(project: Contained) -> None:
+    ran = await project.run("echo x > .mcp.json", PROJECT, live=True)
+    assert "other programs obey it: .mcp.json" in ran.outcome.note
+
+
+@LIVE
+async def test_plan_mode_changes_nothing(project: Contained, live: bool) -> None:
+    before = project.tree()
+    for command in (
+        "echo x > README.md", "rm -rf src build data", "touch new", "mkdir -p build/sub && echo x > build/sub/o",
+        "sed -i s/app/x/ src/app.py", "mv src s2", "ln -sf /etc/passwd README.md", "cp src/main.c prog.o",
+        "chmod 000 src", "printf '\\177ELF' > a.out",
+    ):  # fmt: skip
+        await project.run(command, NOTHING, live=live)
+        assert project.tree() == before, command
+
+
+async def test_in_plan_mode_a_build_runs_all_the_same(project: Contained) -> None:
+    ran = await project.run("echo made > build/new && mkdir -p out && cat build/new build/old.txt", NOTHING)
+    assert (ran.output, ran.code, ran.outcome.wanted) == ("made\nold\n", 0, None)
+
+
+async def test_build_output_stays_and_sources_do_not_change(project: Contained) -> None:
+    ran = await project.run(
+        "cc src/main.c && mkdir -p dist && cp a.out dist/ && echo l > x.log && ./a.out && echo fine"
+    )
+    assert (ran.output, ran.outcome.wanted) == ("fine\n", None)
+    assert {"a.out", "dist/a.out", "x.log"} <= set(project.tree())
+    again = await project.run("echo 'int main(void) { return 1; }' | cc -xc - && echo y > build/old.txt")
+    assert (again.code, again.outcome.wanted) == (0, None)
+    assert (project.root / "build/old.txt").read_text() == "y\n"
+
+
+async def test_a_product_is_known_by_what_was_there_before(project: Contained) -> None:
+    """Otherwise a source could be replaced by one."""
+    project.file("untracked.txt", "mine")
+    ran = await project.run("printf '\\177ELF' > README.md; printf '\\177ELF' > untracked.txt")
+    assert ran.outcome.wanted == Holes(sources=True)
+    assert (project.root / "README.md").read_text() == "text\n"
+    assert (project.root / "untracked.txt").read_text() == "mine"
+
+
+async def test_what_builds_leave_in_directories_of_sources_is_a_question(project: Contained) -> None:
+    ran = await project.run("echo 'import evil' > src/conftest.py; mkdir -p build2; echo x > build2/y.py")
+    assert ran.outcome.wanted == Holes(sources=True)
+    assert "[Not kept, the files are as they were: build2/y.py, src/conftest.py.]" in ran.outcome.note
+    assert "src/conftest.py" not in project.tree()
+
+
+async def test_compiled_python_is_not_left_beside_the_sources(project: Contained) -> None:
+    """The next Python outside would run it without looking at the source."""
+    await project.run("python3 -c 'import sys; sys.path.insert(0, \"src\"); import app'; mkdir -p src/__pycache__ && "
+                      "echo evil > src/__pycache__/app.cpython-311.pyc", PROJECT)  # fmt: skip
+    assert [name for name in project.tree() if "pycache" in name] == []
+
+
+async def test_a_formatter_wants_the_sources_and_gets_them_with_the_hole(project: Contained) -> None:
+    command = "sed -i s/app/changed/ src/app.py && rm README.md && echo new > src/new.py"
+    ran = await project.run(command)
+    assert (ran.code, ran.outcome.wanted) == (0, Holes(sources=True))
+    assert (await project.run(command, OUTPUTS.opened(Holes(sources=True)))).outcome.wanted is None
+    assert (project.root / "src/app.py").read_text() == "print('changed')\n"
+    assert "README.md" not in project.tree()
+    assert "src/new.py" in project.tree()
+
+
+async def test_data_is_changed_when_it_was_opened(project: Contained) -> None:
+    ran = await project.run("rm -rf data", PROJECT)
+    assert ran.outcome.wanted == Holes(write=frozenset({project.root / "data"}))
+    await project.run("rm -f data/rows.csv; echo more > data/more.csv", OUTPUTS.opened(ran.outcome.wanted))
+    assert "data/rows.csv" not in project.tree()
+    assert "data/more.csv" in project.tree()
+
+
+async def test_links_and_directories_come_out_as_they_were_made(project: Contained) -> None:
+    make = "mkdir -p deep/er && echo x > deep/er/f && ln -s er/f deep/link && chmod 755 deep/er/f"
+    await project.run(f"{make} && mv src lib", PROJECT)
+    tree = project.tree()
+    assert tree["deep/link"] == "-> er/f"
+    assert tree["lib/app.py"] == "print('app')\n"
+    assert not (project.root / "src").exists()
+    assert os.access(project.root / "deep/er/f", os.X_OK)
+
+
+async def test_a_link_in_the_way_is_not_followed(project: Contained) -> None:
+    """A process beside could put one there between the command's end and now."""
+    outside = project.home / "outside"
+    outside.mkdir()
+    launch = await project.sandbox.launch(["bash", "-c", "echo x > src/new.py"], project.root, project.root, PROJECT,
+                                          project.environment())  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        *launch.arguments, env=launch.environment, pass_fds=launch.descriptors
+    )
+    await process.wait()
+    (project.root / "src").rename(project.root / "src2")
+    (project.root / "src").symlink_to(outside)
+    await project.sandbox.finish(launch, "", 0)
+    assert list(outside.iterdir()) == []
+
+
+async def test_nothing_outside_of_the_project_can_be_changed(project: Contained) -> None:
+    project.file("notes.txt", "mine", at=project.home)
+    (project.root / "way").symlink_to(project.home)
+    await project.run(
+        f"echo x > {project.home}/notes.txt; echo x > way/notes.txt; : >> /etc/hosts; : >> /usr/x", PROJECT
+    )
+    assert (project.home / "notes.txt").read_text() == "mine"
+
+
+async def test_a_path_outside_that_is_missed_is_wanted(project: Contained) -> None:
+    other = project.file("other/data.txt", "there", at=project.home)
+    ran = await project.run(f"cat {other}")
+    assert ran.outcome.wanted == Holes(read=frozenset({other}))
+    assert (await project.run(f"cat {other}", OUTPUTS.opened(ran.outcome.wanted))).output == "there"
+    new = project.home / "other/new.txt"
+    assert (await project.run(f"echo x > {new}", OUTPUTS.opened(Holes(write=frozenset({new}))))).code == 0
+    assert new.read_text() == "x\n"
+
+
+# -- repositories ---------------------------------------------------------------------------------------------
+
+
+async def test_a_commit_wants_the_repository_and_then_works_without_its_hooks_and_settings(project: Contained) -> None:
+    identity = "git -c user.name=n -c user.email=e@x"
+    project.file("src/new.py", "x\n")
+    ran = await project.run(f"git add src && {identity} commit -qm two")
+    assert ran.code != 0
+    assert ran.outcome.wanted is not None
+    assert ran.outcome.wanted.repository
+    opened = OUTPUTS.opened(Holes(repository=True))
+    assert (
+        await project.run(f"git add src && {identity} commit -qm two && git log --oneline | wc -l", opened)
+    ).output == "2\n"
+    before = project.tree()
+    for command in (
+        "git config core.fsmonitor ./evil", "echo x > .git/config", "rm -rf .git/hooks",
+        "echo x > .git/hooks/pre-commit", "mv .git .g; mkdir .git; echo x > .git/config",
+        "echo ../evil > .git/commondir",
+    ):  # fmt: skip
+        await project.run(command, opened)
+        steering = {
+            name: text for name, text in project.tree().items() if name.startswith((".git/config", ".git/hooks"))
+        }
+        assert steering == {name: text for name, text in before.items() if name in steering}, command
+        assert not (project.root / ".git/commondir").exists()
+
+
+async def test_a_build_does_not_redirect_a_submodule(project: Contained) -> None:
+    """A gitdir of its own would have programs run by whoever asks git about the project next."""
+    library = project.home / "library"
+    library.mkdir()
+    project.git("init", "-q", cwd=library)
+    project.git("commit", "-q", "--allow-empty", "-m", "x", cwd=library)
+    project.git("submodule", "add", "-q", str(library), "lib")
+    before = (project.root / "lib/.git").read_text()
+    steps = "cp -r .git/modules/lib evilgit; echo '[core]' >> evilgit/config; echo 'gitdir: ../evilgit' > lib/.git"
+    for view in (NOTHING, OUTPUTS, PROJECT, PROJECT.opened(Holes(repository=True))):
+        for live in (False, True):
+            await project.run(f"{steps}; mv lib l2; mkdir lib; echo 'gitdir: ../evilgit' > lib/.git", view, live=live)
+            assert (project.root / "lib/.git").read_text() == before
+            await project.run("rm -rf evilgit", PROJECT)
+
+
+async def test_nested_repositories_and_worktrees_are_read_only(project: Contained) -> None:
+    (project.root / "nest").mkdir()
+    project.git("init", "-q", cwd=project.root / "nest")
+    project.git("worktree", "add", "-q", str(project.home / "code/tree"))
+    config = (project.root / "nest/.git/config").read_text()
+    await project.run(
+        "echo evil > nest/.git/config; mv nest n2; mkdir -p nest/.git; echo evil > nest/.git/config", PROJECT
+    )
+    assert (project.root / "nest/.git/config").read_text() == config
+    project.root = project.home / "code/tree"
+    shown = await project.run("git status --short && git log --oneline | wc -l")
+    assert shown.output == "1\n"
+    await project.run(f"echo evil >> {project.home}/code/demo/.git/config", PROJECT)
+    assert "evil" not in (project.home / "code/demo/.git/config").read_text()
+    project.file("f", "x")
+    opened = OUTPUTS.opened(Holes(repository=True))
+    committed = await project.run("git add f && git -c user.name=n -c user.email=e@x commit -qm t && echo done", opened)
+    assert committed.output == "done\n"
+    await project.run(f"echo evil >> {project.home}/code/demo/.git/config", opened)
+    assert "evil" not in (project.home / "code/demo/.git/config").read_text()
+
+
+async def test_a_git_file_that_names_any_directory_opens_nothing(box: Contained) -> None:
+    other = box.home / "other"
+    box.file("HEAD", "x", at=other)
+    box.file("gitdir", "/elsewhere/.git\n", at=other)
+    box.file("commondir", ".\n", at=other)
+    box.file(".git", f"gitdir: {other}\n")
+    ran = await box.run(f"cat {other}/HEAD; echo x > {other}/HEAD", OUTPUTS.opened(Holes(repository=True)))
+    assert "No such file" in ran.output
+    assert (other / "HEAD").read_text() == "x"
+
+
+async def test_git_reads_the_repository(project: Contained) -> None:
+    project.file("README.md", "other\n")
+    assert (await project.run("git status --short README.md; git diff --stat | tail -1", NOTHING)).output == (
+        " M README.md\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
+    )
+
+
+@LIVE
+async def test_a_password_in_the_settings_of_a_repository_is_not_shown_and_git_works(
+    box: Contained, live: bool
+) -> None:
+    box.git("init", "-q")
+    box.git("remote", "add", "origin", "https://me:ghp_abcdefghijklmnopqrstuvwxyz0123456789@github.com/a/b")
+    for view in (OUTPUTS, OUTPUTS.opened(Holes(repository=True))):
+        ran = await box.run("git remote -v; cat .git/config; git status --short", view, live=live)
+        assert "ghp_" not in ran.output
+        assert ran.output.count("github.com/a/b") == 3
+    assert "ghp_" in (box.root / ".git/config").read_text()
+
+
+# -- jobs, homes, leftovers -----------------------------------------------------------------------------------
+
+
+async def test_a_job_makes_its_output_directory_and_sees_sources_change(project: Contained) -> None:
+    ran = await project.run("mkdir -p node_modules/x && echo 1 > node_modules/x/y && echo ok", live=True)
+    assert ran.output == "ok\n"
+    assert "node_modules/x/y" in project.tree()
+    assert not (project.root / "dist").exists()
+
+
+async def test_a_home_that_is_the_project_keeps_its_secrets(tmp_path: Path) -> None:
+    box = Contained(tmp_path)
+    secrets = planted(box)
+    box.root = box.home
+    names = " ".join(f"'{place}'" for place in secrets if place.startswith("."))
+    ran = await box.run(f"cat {names}; cat notes.txt")
+    shown = [place for place, text in secrets.items() if text in ran.output]
+    assert shown == ["notes.txt"]
+    await box.sandbox.aclose()
+
+
+async def test_nothing_is_left_of_a_command(project: Contained) -> None:
+    before = project.tree()
+    await project.run("echo x > README.md; mkdir -m 0 closed; mkdir -p a/b && chmod 500 a/b a")
+    assert project.tree() == before
+    assert project.layers() == []
+
+
+async def test_two_commands_beside_each_other_have_layers_of_their_own(project: Contained) -> None:
+    one, two = await asyncio.gather(
+        project.run("echo one > README.md; sleep 0.2; cat README.md", PROJECT),
+        project.run("cat README.md; ls ~/.cache"),
+    )
+    assert one.output == "one\n"
+    assert two.output.startswith("text\n")

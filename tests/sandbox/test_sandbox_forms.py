@@ -1,0 +1,116 @@
+"""The forms a sandbox takes: what is tried, what is fallen back on, and the profile for macOS."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.contained import Contained
+from tui_agent.sandbox import View, Writes
+from tui_agent.sandbox import finding as finding_module
+from tui_agent.sandbox.finding import bubblewraps, find_sandbox
+from tui_agent.sandbox.layout import Layout, Mount, MountKind, Proc, seatbelt_profile
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+
+Refusing = Callable[[str], Path]
+
+
+@pytest.fixture
+def refusing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refusing:
+    """Put a bubblewrap in place that refuses one option and does the rest."""
+    real = list(bubblewraps())[-1]
+
+    def make(option: str) -> Path:
+        program = tmp_path / "bwrap"
+        program.write_text(
+            f'#!/bin/sh\nfor word in "$@"; do [ "$word" = {option} ] && echo "bwrap: no {option}" >&2 && exit 1; done\n'
+            f'exec {real} "$@"\n'
+        )
+        program.chmod(0o755)
+        monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(program)]))
+        find_sandbox.cache_clear()
+        return program
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def _found_anew() -> object:
+    yield
+    find_sandbox.cache_clear()
+
+
+@linux
+async def test_in_a_container_it_goes_on_with_the_outer_processes(refusing: Refusing, tmp_path: Path) -> None:
+    """A new /proc can't be mounted there; what others' environments hold stays unread."""
+    refusing("--proc")
+    form = find_sandbox().form
+    assert form is not None
+    assert form.proc is Proc.OUTER
+    box = Contained(tmp_path / "home")
+    ran = await box.run(f"echo works; cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached")
+    assert ran.output.startswith("works\n")
+    assert "PATH=" not in ran.output
+    assert "reached" not in ran.output
+    await box.sandbox.aclose()
+
+
+@linux
+async def test_where_there_are_no_layers_commands_are_held_on_the_project_itself(
+    refusing: Refusing, tmp_path: Path
+) -> None:
+    refusing("--overlay")
+    box = Contained(tmp_path / "home")
+    box.git("init", "-q")
+    box.file(".gitignore", "dist/\ndata/\n")
+    box.file("data/x", "1")
+    box.file("app.py", "text")
+    assert not box.sandbox.is_layered(box.root, View())
+    before = box.tree()
+    ran = await box.run("echo x > app.py")
+    assert (ran.code, ran.outcome.wanted and ran.outcome.wanted.sources) == (1, True)
+    await box.run("rm -rf data .git", View(Writes.PROJECT))
+    await box.run("touch new; rm -rf data", View(Writes.NOTHING))
+    assert box.tree() == before
+    assert (await box.run("mkdir dist/x && echo o > dist/x/o")).code == 0
+    assert box.tree().keys() - before.keys() == {"dist/x/o"}
+    await box.sandbox.aclose()
+
+
+@linux
+def test_the_systems_bubblewrap_comes_first_and_then_the_bundled_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = tmp_path / "bwrap"
+    system.write_text("#!/bin/sh\nexit 1\n")
+    system.chmod(0o755)
+    bundled = list(bubblewraps())[-1]
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert next(bubblewraps()) == str(system)
+    find_sandbox.cache_clear()
+    assert find_sandbox().program == bundled
+
+
+def test_the_profile_for_macos_allows_what_is_named() -> None:
+    mounts = (
+        Mount(Path("/usr"), MountKind.READ),
+        Mount(Path('/Users/me/a "b"'), MountKind.WRITE),
+        Mount(Path('/Users/me/a "b"/.git'), MountKind.READ),
+        Mount(Path('/Users/me/a "b"/.env'), MountKind.HIDDEN_FILE),
+        Mount(Path("/Users/me"), MountKind.PRIVATE, Path("/private/var/x/home")),
+    )
+    lines = seatbelt_profile(Layout(Path("/"), Path("/dev/null"), mounts), 4321).split("\n")
+    assert lines[:4] == [
+        "(version 1)", "(allow default)", "(deny file-read* file-write*)", "(allow file-read-metadata)",
+    ]  # fmt: skip
+    project = lines.index('(allow file-read* file-write* (subpath "/Users/me/a \\"b\\""))')
+    assert project < lines.index('(deny file-write* (subpath "/Users/me/a \\"b\\"/.git"))')
+    assert project < lines.index('(deny file-read* file-write* (subpath "/Users/me/a \\"b\\"/.env"))')
+    assert '(allow file-read* file-write* (subpath "/private/var/x/home"))' in lines
+    assert not any('"/Users/me"' in line for line in lines)
+    assert lines[-1] == '(allow network-outbound (remote ip "localhost:4321"))'
+    assert lines.index("(deny network*)") < len(lines) - 1
+    assert "(deny network*)" in seatbelt_profile(Layout(Path("/"), Path("/dev/null"), ()))

@@ -1,0 +1,120 @@
+"""Landlock, which takes over where user namespaces are refused: what it can express of a view, it enforces."""
+
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.contained import Contained
+from tui_agent.sandbox import Holes, SandboxState, View, Writes, landlock
+from tui_agent.sandbox import finding as finding_module
+from tui_agent.sandbox.finding import find_sandbox
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux'")
+
+NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Contained:
+    assert landlock.abi() >= landlock.MIN_ABI, "the kernel of whoever runs these tests has no Landlock"
+    box = Contained(tmp_path / "home", state=SandboxState("landlock", "version 3"))
+    box.git("init", "-q")
+    box.file(".gitignore", "build/\ndata/\n")
+    box.file("src/app.py", "print('app')\n")
+    box.file("README.md", "text\n")
+    box.file("build/old", "old\n")
+    box.file("data/rows", "1\n")
+    box.file(".env", "KEY=canary\n")
+    box.file(".vscode/tasks.json", "{}")
+    box.file(".ssh/id_rsa", "canary", at=box.home)
+    box.file("other/.env", "canary", at=box.home)
+    return box
+
+
+async def test_nothing_that_was_not_named_can_be_read(box: Contained) -> None:
+    ran = await box.run(f"cat {box.home}/.ssh/id_rsa {box.home}/other/.env .env; cat src/app.py; ls {box.home}")
+    assert "canary" not in ran.output
+    assert "print('app')" in ran.output
+    assert "Permission denied" in ran.output
+
+
+async def test_plan_mode_changes_nothing_and_has_a_place_for_temporary_files(box: Contained) -> None:
+    before = box.tree()
+    commands = "echo x > README.md; rm -rf build; touch new; mkdir d; chmod 0 src; touch -d 2001-01-01 README.md"
+    ran = await box.run(f"{commands}; f=$(mktemp) && echo kept > $f && cat $f; echo x > ~/x && cat ~/x", NOTHING)
+    assert box.tree() == before
+    assert (box.root / "README.md").stat().st_mtime > 1_500_000_000
+    assert ran.output.endswith("kept\nx\n")
+    assert not (box.home / "x").exists()
+
+
+async def test_build_output_can_be_written_and_sources_cannot(box: Contained) -> None:
+    before = box.tree()
+    ran = await box.run("echo new > build/new; echo x > README.md; rm -rf data .git src; ls build")
+    assert ran.output.endswith("new\nold\n")
+    assert {name: text for name, text in box.tree().items() if name != "build/new"} == before
+
+
+async def test_auto_edit_changes_sources_and_spares_what_cannot_be_taken_back(box: Contained) -> None:
+    before = box.tree()
+    await box.run("echo x > README.md; echo y > src/new.py; rm -rf data .vscode .git; echo x > .git/config", PROJECT)
+    after = box.tree()
+    assert (after.pop("README.md"), after.pop("src/new.py")) == ("x\n", "y\n")
+    assert after == {name: text for name, text in before.items() if name != "README.md"}
+
+
+async def test_no_network_of_any_kind(box: Contained) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        program = (
+            "import socket\n"
+            "for kind in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):\n"
+            " for way in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):\n"
+            "  try: socket.socket(kind, way); print('made')\n"
+            "  except OSError: pass\n"
+            "socket.socketpair(); print('pair')\n"
+        )
+        box.file("try.py", program)
+        assert (await box.run("python3 try.py")).output == "pair\n"
+
+
+async def test_other_processes_are_neither_looked_into_nor_ended(box: Contained) -> None:
+    import os
+
+    ran = await box.run(f"cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached")
+    assert "PATH=" not in ran.output
+    assert "reached" not in ran.output
+
+
+def test_what_it_cannot_express_it_says(box: Contained) -> None:
+    assert box.sandbox.lacks(PROJECT, box.root) == ""
+    assert "repository" in box.sandbox.lacks(OUTPUTS.opened(Holes(repository=True)), box.root)
+    assert "network" in box.sandbox.lacks(OUTPUTS.opened(Holes(hosts=frozenset({"example.org"}))), box.root)
+
+
+@pytest.fixture
+def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A bubblewrap that is there and may not make user namespaces."""
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(program)]))
+    find_sandbox.cache_clear()
+    yield program
+    find_sandbox.cache_clear()
+
+
+def test_it_takes_over_where_bubblewrap_is_refused(no_bubblewrap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    restricted = no_bubblewrap.with_name("restricted")
+    restricted.write_text("1\n")
+    monkeypatch.setattr(finding_module, "_RESTRICTED", restricted)
+    state = find_sandbox()
+    assert state.kind == "landlock"
+    assert state.reason == "bubblewrap does not work here (bwrap: setting up uid map: Permission denied)"
+    assert [line.split(" ", 3)[-1].split()[0] for line in state.advice.splitlines()[1:]]
+    assert state.advice.count("sudo") == 2
+    assert str(no_bubblewrap) in state.advice

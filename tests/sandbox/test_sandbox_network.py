@@ -1,0 +1,226 @@
+"""The only way out of the sandbox: a proxy that asks about every host and reaches no private address."""
+
+import asyncio
+import base64
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.contained import Contained
+from tui_agent.sandbox import EVERY_HOST, Holes, View
+from tui_agent.sandbox.network import Gateway, Proxy
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+
+
+@dataclass
+class Far:
+    """A server on this machine that stands for one on the internet, and what it was sent."""
+
+    port: int = 0
+    seen: list[bytes] = field(default_factory=list)
+
+
+@pytest.fixture
+async def far() -> AsyncIterator[Far]:
+    far = Far()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far.seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    far.port = server.sockets[0].getsockname()[1]
+    yield far
+    server.close()
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    """A proxy for which example.org is the far server, and 127.0.0.1 as good as public; 127.0.0.2 is private."""
+
+    async def look(host: str, _port: int) -> list[str]:
+        known = {"example.org": ["127.0.0.1"], "rebound.org": ["127.0.0.1", "127.0.0.2"], "inside.org": ["127.0.0.2"]}
+        if host not in known:
+            raise OSError(f"no address of {host}")
+        return known[host]
+
+    import socket
+
+    proxy = Proxy(look, lambda address: address == "127.0.0.1")
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    await proxy.serve(listener)
+    yield proxy
+    await proxy.aclose()
+
+
+async def said(proxy: Proxy, address: str, request: str, after: str = "") -> str:
+    """Send a request with the password that an address names, and something after a tunnel is there."""
+    user = address.removeprefix("http://").partition("@")[0]
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+    secret = base64.b64encode(user.encode()).decode()
+    writer.write(f"{request}\r\nProxy-Authorization: Basic {secret}\r\nX-Kept: yes\r\n\r\n".encode())
+    answer = b""
+    if after:
+        answer = await reader.readuntil(b"\r\n\r\n")
+        writer.write(after.encode())
+    answer += await reader.read()
+    writer.close()
+    return answer.decode()
+
+
+async def test_a_host_that_was_opened_is_reached_both_ways(proxy: Proxy, far: Far) -> None:
+    address = proxy.open(Gateway(frozenset({"example.org"})))
+    plain = await said(proxy, address, f"GET http://example.org:{far.port}/a?b=c HTTP/1.1\r\nHost: example.org")
+    tunnel = await said(proxy, address, f"CONNECT example.org:{far.port} HTTP/1.1", "GET /t HTTP/1.1\r\n\r\n")
+    assert plain.endswith("hello")
+    assert tunnel.startswith("HTTP/1.1 200")
+    assert tunnel.endswith("hello")
+    assert far.seen[0].startswith(b"GET /a?b=c HTTP/1.1\r\nHost: example.org\r\nX-Kept: yes\r\n")
+    assert b"authorization" not in far.seen[0].lower()
+
+
+async def test_a_host_is_asked_about_once_for_each_command(proxy: Proxy, far: Far) -> None:
+    asked: list[tuple[str, int]] = []
+
+    async def allow(host: str, port: int) -> bool:
+        asked.append((host, port))
+        await asyncio.sleep(0)
+        return True
+
+    address = proxy.open(Gateway(allow_host=allow))
+    get = f"GET http://example.org:{far.port}/ HTTP/1.1"
+    answers = await asyncio.gather(*(said(proxy, address, get) for _ in range(3)))
+    assert all(answer.endswith("hello") for answer in answers)
+    assert asked == [("example.org", far.port)]
+
+
+async def test_a_host_that_nobody_allows_is_refused_and_not_even_looked_up(proxy: Proxy, far: Far) -> None:
+    gateway = Gateway()
+    answer = await said(proxy, proxy.open(gateway), "CONNECT unheard-of.org:443 HTTP/1.1")
+    assert answer.startswith("HTTP/1.1 403")
+    assert "does not let this command reach unheard-of.org" in answer
+    assert list(gateway.refused) == ["unheard-of.org"]
+    assert far.seen == []
+
+
+@pytest.mark.parametrize(
+    "host", ["inside.org", "rebound.org", "127.0.0.2", "10.0.0.1", "[::1]", "localhost", "a.localhost"]
+)
+async def test_private_addresses_are_never_reached(proxy: Proxy, host: str) -> None:
+    gateway = Gateway(frozenset({EVERY_HOST}))
+    answer = await said(proxy, proxy.open(gateway), f"CONNECT {host}:80 HTTP/1.1")
+    assert answer.startswith("HTTP/1.1 403")
+    assert "private network" in answer
+    assert gateway.refused
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "10.1.2.3", "169.254.169.254", "192.168.0.1", "::1", "fe80::1%eth0", "fd00::1", "0.0.0.0",
+     "::ffff:127.0.0.1", "64:ff9b::7f00:1", "100.64.0.1", "168.63.129.16", "nonsense"],
+)  # fmt: skip
+async def test_by_itself_it_takes_only_public_addresses_for_such(address: str) -> None:
+    async def look(_host: str, _port: int) -> list[str]:
+        return [address]
+
+    import socket
+
+    proxy = Proxy(look)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    await proxy.serve(listener)
+    answer = await said(proxy, proxy.open(Gateway(frozenset({EVERY_HOST}))), "CONNECT name.org:80 HTTP/1.1")
+    assert answer.startswith("HTTP/1.1 403")
+    await proxy.aclose()
+
+
+async def test_who_has_no_password_gets_nothing(proxy: Proxy, far: Far) -> None:
+    gateway = Gateway(frozenset({EVERY_HOST}))
+    address = proxy.open(gateway)
+    assert (await said(proxy, "http://x:y@", f"GET http://example.org:{far.port}/ HTTP/1.1")).startswith("HTTP/1.1 407")
+    proxy.close(gateway)
+    assert (await said(proxy, address, f"GET http://example.org:{far.port}/ HTTP/1.1")).startswith("HTTP/1.1 407")
+    assert far.seen == []
+
+
+@pytest.mark.parametrize("line", ["GET / HTTP/1.1", "GET ftp://a/ HTTP/1.1", "nonsense", "CONNECT :80 HTTP/1.1"])
+async def test_what_is_no_request_of_a_proxy_ends_the_connection(proxy: Proxy, line: str) -> None:
+    assert await said(proxy, proxy.open(Gateway(frozenset({EVERY_HOST}))), line) == ""
+
+
+# -- from the sandbox -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def box(tmp_path: Path) -> AsyncIterator[Contained]:
+    box = Contained(tmp_path / "home")
+    yield box
+    await box.sandbox.aclose()
+
+
+CONNECT = "python3 -c 'import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3)' {host} {port}"
+FETCH = "python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=9).read())' {url}"
+
+
+@linux
+async def test_nothing_of_the_network_is_there(box: Contained, far: Far) -> None:
+    ran = await box.run(CONNECT.format(host="127.0.0.1", port=far.port))
+    assert "Connection refused" in ran.output
+    assert "unreachable" in (await box.run(CONNECT.format(host="192.0.2.1", port=80))).output
+    assert far.seen == []
+
+
+@linux
+async def test_a_command_finds_the_proxy_and_the_model_is_told_of_a_refusal(box: Contained) -> None:
+    ran = await box.run(FETCH.format(url="http://example.org/x"))
+    assert "403" in ran.output
+    assert ran.outcome.wanted == Holes(hosts=frozenset({"example.org"}))
+    assert "[The sandbox does not let this command reach example.org. Only the user can allow it.]" in ran.outcome.note
+
+
+@linux
+async def test_the_user_is_asked_while_the_command_runs(box: Contained) -> None:
+    asked = []
+
+    async def allow(host: str, port: int) -> bool:
+        asked.append((host, port))
+        return False
+
+    await box.run(FETCH.format(url="https://example.org/x"), allow_host=allow)
+    assert asked == [("example.org", 443)]
+
+
+@linux
+async def test_the_cloud_that_knows_keys_is_not_reached_though_every_host_may_be(box: Contained) -> None:
+    everything = View(holes=Holes(hosts=frozenset({EVERY_HOST})))
+    ran = await box.run(FETCH.format(url="http://169.254.169.254/latest/meta-data"), everything)
+    assert "403" in ran.output
+    assert "private network" in ran.outcome.note
+
+
+@linux
+async def test_commands_of_a_session_reach_each_others_servers(box: Contained) -> None:
+    box.file("page", "from the server")
+    shell = shutil.which("bash") or "sh"
+    serve = "exec python3 -u -m http.server --bind 127.0.0.1 8642"
+    launch = await box.sandbox.launch([shell, "-c", serve], box.root, box.root, View(), box.environment(), live=True)
+    server = await asyncio.create_subprocess_exec(
+        *launch.arguments, cwd=box.root, env=launch.environment, pass_fds=launch.descriptors,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    assert server.stdout is not None
+    assert b"8642" in await server.stdout.readline()
+    assert "from the server" in (await box.run(FETCH.format(url="http://127.0.0.1:8642/page"))).output
+    server.kill()
+    await server.communicate()
+    await box.sandbox.finish(launch, "", None)

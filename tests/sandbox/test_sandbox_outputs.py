@@ -1,0 +1,142 @@
+"""Directories of output: what a command may do in them, and what it may not leave there for others."""
+
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.contained import Contained
+from tui_agent.sandbox import Holes, View, Writes
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+
+OUTPUTS, PROJECT = View(Writes.OUTPUTS), View(Writes.PROJECT)
+LIVE = pytest.mark.parametrize("live", [False, True], ids=["layer", "live"])
+
+
+@pytest.fixture
+async def box(tmp_path: Path) -> AsyncIterator[Contained]:
+    box = Contained(tmp_path / "home")
+    box.git("init", "-q")
+    box.file(".gitignore", "node_modules/\nbuild/\n*.log\n")
+    box.file("src/app.py", "print('app')\n")
+    box.git("add", ".")
+    box.file("node_modules/m/own.js", "one\n")
+    box.file("build/old.txt", "old\n")
+    yield box
+    await box.sandbox.aclose()
+
+
+@pytest.fixture
+def store(box: Contained) -> Path:
+    """A file of a package manager's store outside, which the project has under a second name."""
+    stored = box.file("store/pkg.js", "good\n", at=box.home)
+    os.link(stored, box.root / "node_modules/m/pkg.js")
+    return stored
+
+
+@LIVE
+@pytest.mark.parametrize("view", [OUTPUTS, PROJECT, OUTPUTS.opened(Holes(repository=True))])
+async def test_a_second_name_of_a_file_outside_changes_nothing_there(
+    box: Contained, store: Path, view: View, *, live: bool
+) -> None:
+    before = store.stat()
+    command = "cd node_modules/m; echo evil >> pkg.js; chmod 777 pkg.js; touch -d 2001-01-01 pkg.js; cat pkg.js"
+    ran = await box.run(command, view, live=live)
+    assert ran.output == "good\nevil\n"
+    assert store.read_text() == "good\n"
+    assert (store.stat().st_mode, store.stat().st_mtime) == (before.st_mode, before.st_mtime)
+    assert box.layers() == []
+
+
+async def test_files_with_second_names_in_the_outputs_alone_are_written_to_by_jobs(box: Contained) -> None:
+    os.link(box.root / "node_modules/m/own.js", box.root / "build/own.js")
+    await box.run("echo two > node_modules/m/own.js", live=True)
+    assert (box.root / "build/own.js").read_text() == "two\n"
+
+
+async def test_changes_in_outputs_stay(box: Contained, store: Path) -> None:
+    await box.run("echo two > node_modules/m/own.js; rm build/old.txt; mkdir -p build/new/in; echo x > build/new/in/f")
+    assert (box.root / "node_modules/m/own.js").read_text() == "two\n"
+    assert not (box.root / "build/old.txt").exists()
+    assert (box.root / "build/new/in/f").read_text() == "x\n"
+    await box.run("echo own >> node_modules/m/pkg.js")
+    assert (box.root / "node_modules/m/pkg.js").read_text() == "good\nown\n"
+    assert store.read_text() == "good\n"
+
+
+async def test_a_directory_that_is_made_anew_has_nothing_of_the_old_one(box: Contained) -> None:
+    box.file("node_modules/m/deep/old.js", "old\n")
+    box.file("src/sub/deep/old.py", "old\n")
+    await box.run("rm -rf node_modules && mkdir -p node_modules/m/deep && echo new > node_modules/m/deep/new.js")
+    assert [path.name for path in (box.root / "node_modules").rglob("*.js")] == ["new.js"]
+    await box.run("rm -rf src/sub && mkdir -p src/sub/deep && echo new > src/sub/deep/new.py", PROJECT)
+    assert [path.name for path in (box.root / "src/sub").rglob("*.py")] == ["new.py"]
+
+
+async def test_the_time_of_an_output_that_was_touched_counts(box: Contained) -> None:
+    """Make goes by it: it would build again for ever."""
+    await box.run("touch -d 2031-01-01 build/old.txt")
+    assert (box.root / "build/old.txt").stat().st_mtime > 1.9e9
+    assert (box.root / "build/old.txt").read_text() == "old\n"
+
+
+PLANTED = (
+    ".git/config", "a/.hg/hgrc", ".husky/pre-commit", "a/b/.vscode/tasks.json", ".envrc", "a/.mcp.json", ".GIT/hooks/x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("view", [OUTPUTS, PROJECT], ids=["build", "auto-edit"])
+@pytest.mark.parametrize("directory", ["coverage", "_build", "build", "build/new", "node_modules/new", "src/out"])
+async def test_what_programs_obey_is_thrown_away_at_any_depth(box: Contained, view: View, directory: str) -> None:
+    for planted in PLANTED:
+        place = Path(directory) / planted
+        ran = await box.run(f"mkdir -p {place.parent}; echo evil > {place}; echo kept > {directory}/kept", view)
+        assert (box.root / directory / "kept").read_text() == "kept\n"
+        assert not (box.root / place).exists()
+        assert f"{directory}/{planted.rpartition('/.')[0]}".rstrip("/") in ran.outcome.note
+
+
+async def test_what_was_opened_stays_in_a_new_directory_of_output(box: Contained) -> None:
+    opened = View(Writes.OUTPUTS, Holes(protected=frozenset({box.root / "coverage/.husky"})))
+    await box.run("mkdir -p coverage/.husky; echo x > coverage/.husky/pre-commit", opened)
+    assert (box.root / "coverage/.husky/pre-commit").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("place", ["build/x", "build/new/x", "coverage/x", "x.log"])
+@pytest.mark.parametrize(
+    "make", ["mkfifo {}", "ln -s {home}/.bashrc {}", "ln -s {up}../x {}", "ln -s a/../../../.. {}"]
+)
+async def test_pipes_and_links_that_lead_outside_are_not_kept(box: Contained, place: str, make: str) -> None:
+    up = "../" * place.count("/")
+    make = make.format(place, home=box.home, up=up)
+    ran = await box.run(f"mkdir -p {Path(place).parent}; {make}")
+    assert not os.path.lexists(box.root / place)
+    assert f"Not kept, the files are as they were: {place}." in ran.outcome.note
+
+
+async def test_links_inside_and_to_programs_are_kept(box: Contained) -> None:
+    await box.run(
+        "mkdir -p build/bin .venv/bin; ln -s ../old.txt build/bin/old; ln -s ../../src build/bin/src;"
+        f"ln -s {box.root}/src/app.py build/app; ln -s /usr/bin/env .venv/bin/python; ln -s python .venv/bin/python3"
+    )
+    assert (box.root / "build/bin/old").read_text() == "old\n"
+    assert (box.root / "build/bin/src/app.py").is_file()
+    assert (box.root / "build/app").is_file()
+    assert (box.root / ".venv/bin/python3").resolve() == Path("/usr/bin/env").resolve()
+
+
+async def test_no_output_runs_as_its_owner(box: Contained) -> None:
+    await box.run("for d in build build/new coverage; do mkdir -p $d; cp /bin/true $d/run; chmod 6755 $d/run; done")
+    for directory in ("build", "build/new", "coverage"):
+        assert stat.S_IMODE((box.root / directory / "run").stat().st_mode) == 0o755
+
+
+async def test_a_directory_that_nobody_may_look_into_is_looked_into(box: Contained) -> None:
+    ran = await box.run("mkdir -p coverage/a/.git; echo evil > coverage/a/.git/config; chmod 0 coverage/a")
+    assert "coverage/a/.git" in ran.outcome.note
+    assert not (box.root / "coverage/a/.git").exists()
+    assert (box.root / "coverage/a").stat().st_mode & 0o700 == 0o700

@@ -1,0 +1,152 @@
+"""What commands are taken apart into, and what "always" offers for each."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.bypass_project import blocks, make_project
+from tui_agent.permission import Permission
+from tui_agent.shell.needs import command_needs
+from tui_agent.shell.reader import MAX_CHARS, read_script
+
+ATTEMPTS = blocks((Path(__file__).parent.parent / "agent" / "data" / "bypass.txt").read_bytes().decode())
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_project(tmp_path_factory.mktemp("shell"))
+
+
+@pytest.mark.parametrize(
+    ("command", "offered"),
+    [
+        ("git commit -m x", "git commit *"),
+        ("git commit -m \"$(cat <<'EOF'\nfix: it\n\nwith a body\nEOF\n)\"", "git commit *"),
+        ("npm run test", "npm run test"),
+        ("npm run test -- --watch", "npm run test *"),
+        ("make test", "make test"),
+        ("make test SHELL=/bin/x", "make test SHELL=/bin/x"),
+        ("pytest tests/x", "pytest *"),
+        ("timeout 60 pytest tests/x", "pytest *"),
+        ("NO_COLOR=1 pytest tests/x", "pytest *"),
+        ("FOO=1 pytest tests/x", "FOO=1 pytest tests/x"),
+        ("uv run pytest tests/x", "uv run pytest *"),
+        ("uv run python -c 'x'", "uv run python -c x"),
+        ("npx eslint src", "npx eslint *"),
+        ("python3 -m pytest -x", "python3 -m pytest *"),
+        ("python3 scripts/run.py --all", "python3 scripts/run.py *"),
+        ("python3 -c 'print(1)'", "python3 -c 'print(1)'"),
+        ("docker compose up -d", "docker compose up *"),
+        ("git stash push -m x", "git stash push *"),
+        ("git -C src commit", "git -C src commit"),
+        ("git push origin main", "git push origin main"),
+        ("rm -rf build", "rm -rf build"),
+        ("rm *.tmp", "rm [*].tmp"),
+        ("curl -s http://localhost/x?a=1", "curl -s http://localhost/x[?]a=1"),
+        ("sort -o a b", "sort -o a b"),
+        ("./scripts/run.sh --x", "./scripts/run.sh *"),
+        ("cargo test foo", "cargo test *"),
+        ("$X", ""),
+        ("python3 - <<'EOF'\nprint(1)\nEOF", "python3 <<'EOF'\nprint(1)\nEOF"),
+        ("ruff format src", "ruff format *"),
+    ],
+)
+def test_what_always_offers(command: str, offered: str, project: Path) -> None:
+    needs = command_needs(command, project, project)
+    asked = [need for need in needs if need.permission is Permission.BASH and not need.harmless]
+    assert [need.always for need in asked] == [offered]
+
+
+def test_every_simple_command_is_judged_on_its_own(project: Path) -> None:
+    needs = command_needs("git status && (make a | tee out.txt) & npm test", project, project)
+    assert [(need.permission.value, need.pattern, need.harmless) for need in needs] == [
+        ("bash", "git status", True),
+        ("bash", "make a", False),
+        ("bash", "tee out.txt", False),
+        ("bash", "npm test", False),
+    ]
+
+
+def test_what_only_reads_is_no_longer_harmless_when_it_is_written_to_a_file(project: Path) -> None:
+    needs = command_needs("echo x > log.txt", project, project)
+    assert [(need.permission.value, need.pattern, need.harmless) for need in needs] == [
+        ("edit", "log.txt", False),
+        ("bash", "echo x", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("cat ../outside.txt", ".."),
+        ("make -f ../Makefile", ".."),
+        ("cp src/app.py link-out/x", "../elsewhere"),
+        ("cd src && cat ../../outside.txt", ".."),
+        ("pytest --basetemp=../elsewhere", "../elsewhere"),
+    ],
+)
+def test_places_outside_need_their_own_permission(command: str, place: str, project: Path) -> None:
+    outside = [
+        n.pattern for n in command_needs(command, project, project) if n.permission is Permission.EXTERNAL_DIRECTORY
+    ]
+    assert outside == [str((project / place).resolve())]
+
+
+def test_moving_within_the_project_is_followed(project: Path) -> None:
+    needs = command_needs("cd src && ls .. && cat ../README.md", project, project)
+    assert all(need.harmless for need in needs)
+    before = command_needs("ls .. && cd src", project, project)
+    assert Permission.EXTERNAL_DIRECTORY in {need.permission for need in before}
+
+
+def test_a_lone_dash_before_a_heredoc_is_no_word_of_its_own(project: Path) -> None:
+    (need,) = command_needs("git commit -F - <<'EOF'\nx\nEOF", project, project)
+    assert need.always == "git commit *"
+    assert not need.unclear
+
+
+def test_a_very_long_or_deep_command_is_asked_about(project: Path) -> None:
+    for command in ("ls " + "a" * MAX_CHARS, "$(" * 3000 + ")" * 3000, "(" * 1500 + "ls" + ")" * 1500):
+        assert any(need.unclear for need in command_needs(command, project, project))
+
+
+PIECES = st.sampled_from(
+    [*" \n\t;&|<>()$`'\"\\{}[]*?!#~=+-", "ls", "cat", "git ", "log", "rm", "<<EOF\n", "\nEOF\n", "$(", "${x}", "$((1))",
+     "&&", "||", "<(", "if ", "then ", "fi", "for x in ", "do ", "done", "case ", "esac", "'a'", '"b"', "é", "\u200b",
+     "/etc", "../", ".env", "sh -c ", "xargs ", "find . -exec ", "eval ", "A=1 ", "sudo ", "\\;", "-o ", "2>&1 "]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=60))
+def test_no_text_raises(project_text: str) -> None:
+    assert isinstance(command_needs(project_text, Path("/nowhere/project"), Path("/nowhere/project")), tuple)
+
+
+PREFIXES = st.sampled_from(
+    [
+        "{}", "ls; {}", "ls && {}", "ls | {}", "echo $({})", "echo `{}`", "( {} )", "{{ {}; }}", "if ls; then {}; fi",
+        "! {}", "for x in a; do {}; done", "while {}; do ls; done", "timeout 5 {}", "nice {}", "cat <({})",
+        "sh -c '{}'", "eval '{}'", "find . -exec {} \\;", "time {}", "env A=1 {}", "command {}", "xargs {}",
+        'echo "$({})"',
+        "f() {{ {}; }}", "ls\n{}", "ls &\n{}", "case a in a) {};; esac", "LANG=C {}", "cat <<EOF\n$({})\nEOF",
+        "trap '{}' EXIT", "ls # c\n{}", "{} > /dev/null",
+    ]
+)  # fmt: skip
+WORDS = st.from_regex(r"[a-z]{1,3}zq[a-z0-9]{0,3}", fullmatch=True)
+
+
+@settings(max_examples=300, deadline=None)
+@given(outer=PREFIXES, inner=PREFIXES, program=WORDS)
+def test_a_program_nobody_listed_is_never_free(outer: str, inner: str, program: str) -> None:
+    quotes = "'" in outer and "'" in inner
+    command = outer.format(program) if quotes else outer.format(inner.format(program))
+    needs = command_needs(command, Path("/nowhere/project"), Path("/nowhere/project"))
+    assert any(not need.harmless and need.permission is Permission.BASH for need in needs)
+
+
+@pytest.mark.parametrize("command", ATTEMPTS[:80])
+def test_what_is_read_is_read_again_the_same(command: str) -> None:
+    assert read_script(command) == read_script(command)

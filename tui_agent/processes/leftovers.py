@@ -1,0 +1,191 @@
+"""What a command leaves running when it has ended: found, named, watched, and ended with the program.
+
+On Linux this program adopts the orphans below it: however often a process forks, in whatever session it goes on and
+whatever it does to its environment, it becomes a child of this program when its own parents are gone. Elsewhere the
+process group has to do.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tui_agent.processes.table import (
+    PROC,
+    any_left,
+    children_of,
+    command_line,
+    descendants,
+    mark_of,
+    session_of,
+    signal_each,
+    start_of,
+    zombies_among,
+)
+
+TERM_GRACE_SECONDS = 0.3
+"""Seconds between the request to end and the end."""
+
+_SET_CHILD_SUBREAPER = 36
+_FORGOTTEN = 2.0
+"""Seconds after which an ended child that nobody has waited for is nobody's."""
+
+_RECHECK_SECONDS = 0.05
+"""Seconds after which a process that nobody marked is looked at again: one that is being started is marked then."""
+
+_POLL = 1.0
+"""Seconds between two looks where the system doesn't tell of an end."""
+
+_NAME_CHARS = 60
+_ROUNDS = 20
+_ended: dict[int, float] = {}
+"""Children that have ended and nobody has waited for yet, and when that was first seen."""
+
+
+@lru_cache(maxsize=1)
+def adopt_orphans() -> bool:
+    """Have the system make this program the parent of every orphan below it; return whether it does."""
+    if sys.platform != "linux":
+        return False
+    try:
+        return bool(ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+class Leftovers:
+    """The processes that one command left behind."""
+
+    def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
+        """Take them: ``leader`` led the command's session, ``mark`` is in the environment of what it started."""
+        self._leader = leader
+        self._mark = mark
+        self._known = {pid: start_of(pid) for pid in pids}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._known)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Their numbers, as far as they are known."""
+        return tuple(self._known)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Each as the watcher is told of it: its number and when it was started."""
+        return tuple(f"{pid}:{start}" for pid, start in self._known.items())
+
+    def names(self, most: int = 5) -> str:
+        """Return what they are, for people: command lines and numbers."""
+        shown = [f"{command_line(pid)[:_NAME_CHARS] or 'process'} ({pid})" for pid in self.pids[:most]]
+        more = len(self._known) - most
+        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+    async def wait(self) -> None:
+        """Return when all of them have ended, and what they have started since."""
+        while living := self._living():
+            await _one_ended(living)
+
+    async def end(self) -> None:
+        """End them: ask, wait ``TERM_GRACE_SECONDS`` seconds, then kill."""
+        signal_each(signal.SIGTERM, self._whole(), self._group)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TERM_GRACE_SECONDS):
+                await self.wait()
+        for _ in range(_ROUNDS):
+            if not self._living():
+                return
+            signal_each(signal.SIGKILL, self._whole(), self._group)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_RECHECK_SECONDS):
+                    await self.wait()
+
+    @property
+    def _group(self) -> int | None:
+        return None if PROC.is_dir() else self._leader
+
+    def _whole(self) -> list[int]:
+        living = self._living()
+        return list(dict.fromkeys([*living, *descendants(living)]))
+
+    def _living(self) -> list[int]:
+        if not PROC.is_dir():
+            return [self._leader] if any_left(self._leader, ()) else []
+        for pid in _now_left(self._leader, self._mark):
+            self._known.setdefault(pid, start_of(pid))
+        for pid, start in list(self._known.items()):
+            if start_of(pid) != start or pid in zombies_among([pid]):
+                del self._known[pid]
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+        return list(self._known)
+
+
+async def left_behind(leader: int, mark: str) -> Leftovers:
+    """Return what a command left running; ``leader`` has ended. A millisecond where it is nothing."""
+    if not PROC.is_dir():
+        return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
+    found = _now_left(leader, mark)
+    strangers = _strangers()
+    if strangers:
+        await asyncio.sleep(_RECHECK_SECONDS)
+        found = _now_left(leader, mark)
+        found += [pid for pid in _strangers() if pid in strangers and pid not in found and pid not in _claimed]
+    _claimed.update(found)
+    return Leftovers(leader, mark, found)
+
+
+_claimed: set[int] = set()
+"""Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
+
+
+def _now_left(leader: int, mark: str) -> list[int]:
+    children = children_of(os.getpid())
+    _forget_ended(children)
+    _claimed.intersection_update(children)
+    return [pid for pid in children if pid != leader and (mark_of(pid) == mark or session_of(pid) == leader)]
+
+
+def _strangers() -> list[int]:
+    """Return children that this program did not start: what it starts is marked, or of its own session."""
+    own = os.getsid(0)
+    return [pid for pid in children_of(os.getpid()) if mark_of(pid) is None and session_of(pid) not in {own, 0}]
+
+
+def _forget_ended(children: Sequence[int]) -> None:
+    """Wait for orphans that have ended, so that they don't pile up; others are waited for by who started them."""
+    now = time.monotonic()
+    ended = set(zombies_among(children))
+    for pid in list(_ended):
+        if pid not in ended:
+            del _ended[pid]
+    for pid in ended:
+        if now - _ended.setdefault(pid, now) > _FORGOTTEN:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+async def _one_ended(pids: Sequence[int]) -> None:
+    """Wait until one of them has ended; nothing runs meanwhile where the system tells of it."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    opened: list[int] = []
+    try:
+        for pid in pids:
+            opened.append(os.pidfd_open(pid))  # type: ignore[attr-defined, unused-ignore]
+            loop.add_reader(opened[-1], ended.set)
+        await ended.wait()
+    except ProcessLookupError:
+        return
+    except (OSError, AttributeError):
+        await asyncio.sleep(_POLL)
+    finally:
+        for descriptor in opened:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)

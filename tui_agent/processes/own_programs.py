@@ -1,0 +1,47 @@
+"""Starting programs for this program's own sake: which file is started, and what it is told of the environment.
+
+A project must not choose what runs: places in ``PATH`` that depend on the working directory, or lie in the project, do
+not count. Nothing that is started here needs a key, so none is passed on.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from tui_agent.processes.marks import own
+
+_PASSED = frozenset({"LANG", "LANGUAGE", "TZ", "TMPDIR", "SYSTEMROOT"})
+"""Variables passed on beside ``LC_*``."""
+
+
+def find_program(name: str, outside: Path | None = None, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the absolute path of an installed program, None when there is none.
+
+    Args:
+        name: what it is called, without a directory.
+        outside: a directory whose programs are not taken, links to them included.
+        environ: where ``PATH`` is looked up; this program's own environment by default.
+    """
+    apart = Path(os.path.realpath(outside)) if outside is not None else None
+    for place in search_path(environ).split(os.pathsep):
+        found = shutil.which(name, path=place) if place else None
+        if found and not (apart and (_below(found, apart) or _below(os.path.realpath(found), apart))):
+            return found
+    return None
+
+
+def search_path(environ: Mapping[str, str] | None = None) -> str:
+    """Return ``PATH`` without places that depend on the working directory."""
+    path = (os.environ if environ is None else environ).get("PATH", os.defpath)
+    return os.pathsep.join(place for place in path.split(os.pathsep) if os.path.isabs(place))  # noqa: PTH117 - a text
+
+
+def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment without keys, settings and the user's home directory, and ``more``."""
+    passed = {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith("LC_")}
+    return own({**passed, "PATH": search_path(), "HOME": os.devnull, **(more or {})})
+
+
+def _below(path: str, directory: Path) -> bool:
+    return Path(path).is_relative_to(directory)

@@ -1,0 +1,252 @@
+"""Running one command without a terminal: output as it comes, a time limit, nothing left behind when it is stopped."""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_agent.processes.capture import Capture
+from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
+from tui_agent.processes.marks import MARK
+from tui_agent.processes.tree import end_tree
+from tui_agent.processes.watching import watch
+
+REPORT_INTERVAL = 0.05
+"""Seconds between two pieces of live output."""
+
+REPORT_BYTES = 16 * 1024
+"""Most bytes of one piece; of a flood only the newest are shown."""
+
+EXIT_GRACE_SECONDS = 0.1
+"""Seconds to wait for the rest of the output after the command's own process ended."""
+
+_CHUNK = 64 * 1024
+_BURST = 1024 * 1024
+_FLOOD_PAUSE_SECONDS = 0.015
+"""After a burst the reader rests, so that a flood costs a tenth of a core and its writer waits."""
+
+_TRICKLE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
+
+    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and says what to add.
+    """
+
+    arguments: Sequence[str]
+    cwd: Path
+    environment: Mapping[str, str]
+    timeout: float
+    descriptors: tuple[int, ...] = ()
+    ended: Callable[[str, int | None], Awaitable[str]] | None = None
+    gone: Callable[[], Awaitable[None]] | None = None
+    """Waits, once its own process has ended, until all others have as well; None where they may stay."""
+
+
+@dataclass(slots=True)
+class FinishedCommand:
+    """A command that ran or was stopped. ``exit_code`` is negative for the signal that ended it."""
+
+    capture: Capture = field(default_factory=Capture)
+    exit_code: int | None = None
+    timed_out: bool = False
+    left: Leftovers | None = None
+    """Processes that go on after the command ended; None where there are none."""
+    job: int | None = None
+    """The job they are listed as."""
+
+
+class _Pipe:
+    """The reading end of a command's output, read by the event loop and never faster than is good for it."""
+
+    def __init__(self, descriptor: int, sink: Callable[[bytes], None], pause: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        self._sink: Callable[[bytes], None] | None = sink
+        self._pause = pause
+        self._burst = 0
+        self.ended = asyncio.Event()
+        os.set_blocking(descriptor, False)
+        self._loop.add_reader(descriptor, self._readable)
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._descriptor, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._close()
+        elif self._sink is None:
+            self._rest(_TRICKLE)
+        else:
+            self._sink(chunk)
+            self._burst += len(chunk)
+            if self._burst >= _BURST:
+                self._burst = 0
+                self._rest(self._pause)
+
+    def _rest(self, seconds: float) -> None:
+        self._loop.remove_reader(self._descriptor)
+        self._loop.call_later(seconds, self._resume)
+
+    def _resume(self) -> None:
+        if not self.ended.is_set():
+            self._loop.add_reader(self._descriptor, self._readable)
+
+    def _close(self) -> None:
+        if not self.ended.is_set():
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self.ended.set()
+
+    async def finish(self) -> None:
+        """Take what is there once the command has ended, then let go.
+
+        A background process may hold the other end for ever. It is read on and its output thrown away: closing the
+        pipe would end it at its next line.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EXIT_GRACE_SECONDS):
+                await self.ended.wait()
+        self._sink = None
+
+    def abandon(self) -> None:
+        """Close it; nobody is left to write."""
+        self._close()
+
+
+class Reporter:
+    """Hands live output on in pieces, so that a thousand small writes are a few repaints."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._report = report
+        self._pending = bytearray()
+        self._timer: asyncio.TimerHandle | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, chunk: bytes) -> None:
+        """Take output; what waits too long to be shown is dropped but for its end."""
+        self._pending += chunk
+        del self._pending[:-REPORT_BYTES]
+        if self._timer is None:
+            self._timer = self._loop.call_later(REPORT_INTERVAL, self.flush)
+
+    def flush(self) -> None:
+        """Hand on what is waiting; a character that is not complete yet stays for the next time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        text = self._decoder.decode(bytes(self._pending))
+        self._pending.clear()
+        if text:
+            self._report(text)
+
+
+@dataclass(slots=True)
+class StartedCommand:
+    """A command that was started, in a session of its own."""
+
+    process: asyncio.subprocess.Process
+    pipe: _Pipe
+    mark: str
+
+    @property
+    def pid(self) -> int:
+        """The process that leads the session."""
+        return self.process.pid
+
+    async def stop(self) -> None:
+        """End it and everything it started."""
+        await end_tree(self.pid, self.mark)
+        await self.process.wait()
+        await self.pipe.finish()
+        self.pipe.abandon()
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing of it is to end with the program any more."""
+        watch.ended(self.mark)
+
+
+async def start(command: Command, sink: Callable[[bytes], None], pause: float | None = None) -> StartedCommand:
+    """Start a command whose output, both streams, goes to ``sink``.
+
+    Args:
+        command: what to run; its time limit is the caller's to keep.
+        sink: takes output on the event loop's thread.
+        pause: seconds the reader rests after a burst; a longer one slows a flood down.
+
+    Raises:
+        OSError: it could not be started.
+    """
+    reader, writer = os.pipe()
+    mark = secrets.token_hex(8)
+    adopt_orphans()
+    watch.starting(mark)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
+            stdin=asyncio.subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True,
+            pass_fds=command.descriptors,
+        )  # fmt: skip
+    except BaseException:
+        os.close(reader)
+        watch.ended(mark)
+        raise
+    finally:
+        os.close(writer)
+    watch.started(mark, process.pid)
+    return StartedCommand(process, _Pipe(reader, sink, _FLOOD_PAUSE_SECONDS if pause is None else pause), mark)
+
+
+async def run_command(command: Command, report: Callable[[str], None], run: FinishedCommand) -> None:
+    """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves what it had.
+
+    Raises:
+        OSError: it could not be started.
+        asyncio.CancelledError: the caller was cancelled; every process of the command is gone by then.
+    """
+    reporter = Reporter(report)
+
+    def sink(chunk: bytes) -> None:
+        run.capture.feed(chunk)
+        reporter.feed(chunk)
+
+    started = await start(command, sink)
+    try:
+        async with asyncio.timeout(command.timeout):
+            await started.process.wait()
+            if command.gone is not None:
+                await command.gone()
+        await started.pipe.finish()
+        if command.gone is None:
+            await _let_go(started, run)
+        else:
+            started.forget()
+    except BaseException as error:
+        run.timed_out = isinstance(error, TimeoutError)
+        await asyncio.shield(started.stop())
+        if not run.timed_out:
+            raise
+    finally:
+        reporter.flush()
+        run.exit_code = started.process.returncode
+
+
+async def _let_go(started: StartedCommand, run: FinishedCommand) -> None:
+    """Find what goes on after the command; it lives as long as the program at most."""
+    left = await left_behind(started.pid, started.mark)
+    if left:
+        run.left = left
+        watch.left_over(started.mark, started.pid, left.told)
+    else:
+        started.forget()

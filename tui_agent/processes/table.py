@@ -1,0 +1,154 @@
+"""Which processes belong to a command, read from ``/proc`` where there is one, and signals to them.
+
+Imports little: the watcher must be up in a moment.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+from tui_agent.processes.marks import MARK
+
+PROC = Path("/proc")
+
+
+def members(leader: int, mark: str) -> list[int]:
+    """Return the living processes of a call, as far as they can be told: of its session, or with its mark."""
+    return [pid for pid in _processes() if _alive(pid, leader) or _marked(pid, mark)]
+
+
+def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
+    """Return what a command left behind: what has its mark, what is ``known`` by number and start, and their children.
+
+    A number that is used again is another process's: it was started at another time.
+    """
+    found = [pid for pid in _processes() if _marked(pid, mark) and _status(pid)]
+    found += [pid for pid, start in known if start and start_of(pid) == start and _status(pid)]
+    return list(dict.fromkeys([*found, *descendants(found)]))
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process, those that have ended and were not waited for included."""
+    try:
+        tasks = os.listdir(PROC / str(pid) / "task")  # noqa: PTH208 - paths are slow to make
+        lists = [(PROC / str(pid) / "task" / task / "children").read_bytes() for task in tasks]
+        return [int(child) for listed in lists for child in listed.split()]
+    except OSError:
+        # Not every kernel has these lists, and a thread may end meanwhile.
+        return [other for other in _processes() if (fields := _fields(other)) and int(fields[1]) == pid]
+
+
+def descendants(pids: Iterable[int]) -> list[int]:
+    """Return the children of processes, and theirs."""
+    found: dict[int, None] = {}
+    pending = list(pids)
+    while pending:
+        for child in children_of(pending.pop()):
+            if child not in found:
+                found[child] = None
+                pending.append(child)
+    return list(found)
+
+
+def start_of(pid: int) -> int:
+    """Return when a process was started, in ticks of the system's clock; 0 when it is gone."""
+    fields = _fields(pid)
+    return int(fields[19]) if len(fields) > 19 else 0
+
+
+def session_of(pid: int) -> int:
+    """Return the session of a living process, 0 when it is gone."""
+    status = _status(pid)
+    return int(status[3]) if status else 0
+
+
+def mark_of(pid: int) -> str | None:
+    """Return the mark a process was started with, None where it has none; "" where nobody may look."""
+    try:
+        variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    prefix = f"{MARK}=".encode()
+    return next(
+        (row.removeprefix(prefix).decode("ascii", "replace") for row in variables if row.startswith(prefix)), None
+    )
+
+
+def command_line(pid: int) -> str:
+    """Return what a process was started as, on one line."""
+    return " ".join(_read(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").split())
+
+
+def zombies_among(pids: Iterable[int]) -> list[int]:
+    """Return those that have ended and nobody has waited for."""
+    return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]
+
+
+def any_left(leader: int, found: Iterable[int]) -> bool:
+    """Whether one still runs; zombies that nobody has collected do not count where they can be told."""
+    if PROC.is_dir():
+        return any(_status(pid) for pid in found)
+    return _group_alive(leader)
+
+
+def signal_all(leader: int, number: signal.Signals, others: Iterable[int]) -> None:
+    """Send a signal to a process group and to processes; those that are gone are passed over."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+    signal_each(number, others)
+
+
+def signal_each(number: signal.Signals, pids: Iterable[int], group: int | None = None) -> None:
+    """Send a signal to processes, and to a group of them; those that are gone are passed over."""
+    if group is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def _processes() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - paths are slow to make
+    except OSError:
+        return []
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return (PROC / str(pid) / name).read_bytes()
+    except OSError:
+        return b""
+
+
+def _fields(pid: int) -> list[bytes]:
+    # What comes after the name, which may hold anything.
+    return _read(pid, "stat").rpartition(b")")[2].split()
+
+
+def _status(pid: int) -> list[bytes]:
+    """Return state, parent, group and session of a process; nothing for one that is gone or a zombie."""
+    fields = _fields(pid)[:4]
+    return fields if len(fields) == 4 and fields[0] not in {b"Z", b"X"} else []
+
+
+def _alive(pid: int, session: int) -> bool:
+    status = _status(pid)
+    return bool(status) and int(status[3]) == session
+
+
+def _marked(pid: int, mark: str) -> bool:
+    return f"{MARK}={mark}".encode() in _read(pid, "environ").split(b"\0")
+
+
+def _group_alive(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Finds out from what a failed command said which paths it was refused, and what it lacked. Looks at files."""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
+from tui_agent.sandbox.survey import Survey, is_repository
+from tui_agent.sandbox.view import Holes, View
+
+_LINES = 200
+"""Lines at the end of an output that are looked at."""
+
+_WORDS = {
+    **{os.strerror(number): number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT, errno.EPERM)},
+    **{errno.errorcode[number]: number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)},
+}
+"""How the system says no, in its words and by name."""
+_REFUSAL = re.compile("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
+_QUOTED = re.compile(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
+_PATH = re.compile(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
+
+
+def lacking(output: str, cwd: Path, view: View, seen: Survey, shows: Callable[[Path], bool]) -> Holes:
+    """Return what a command lacked, from the paths it names together with the system's refusal.
+
+    Args:
+        output: what it said.
+        cwd: where it ran.
+        view: what it was given.
+        seen: the project as it was before.
+        shows: tells whether commands see a path outside of the project.
+    """
+    wanted = Holes()
+    for path, refusal in refused_paths(output, cwd):
+        if path.is_relative_to(seen.root) or any(path.is_relative_to(place) for place in seen.elsewhere):
+            wanted |= _inside(path, refusal, view, seen)
+        elif not any(path.is_relative_to(place) for place in OWN_PLACES):
+            wanted |= _outside(path, refusal, shows)
+    return wanted
+
+
+def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the paths that lines of an output name beside a refusal of the system, and its number."""
+    for line in output.splitlines()[-_LINES:]:
+        refusal = _REFUSAL.search(line)
+        if refusal is None:
+            continue
+        rest = f"{line[: refusal.start()]} {line[refusal.end() :]}"
+        for text in dict.fromkeys([*_QUOTED.findall(rest), *_PATH.findall(rest)]):
+            try:
+                path = Path(os.path.normpath(cwd / Path(text.rstrip(".")).expanduser()))
+                known = "/" in text or os.path.lexists(path)
+            except (RuntimeError, ValueError):
+                continue
+            if known:
+                yield path, _WORDS[refusal[0]]
+
+
+def _inside(path: Path, refusal: int, view: View, seen: Survey) -> Holes:
+    if refusal == errno.ENOENT:
+        return Holes()
+    if any(map(is_repository, path.parts)) or not path.is_relative_to(seen.root):
+        return Holes(repository=True)
+    if any(path.is_relative_to(kept) for kept in seen.protected):
+        return Holes(protected=frozenset({path}))
+    if refusal not in {errno.EROFS, errno.EBUSY}:
+        return Holes()
+    if not view.changes_sources:
+        return Holes(sources=True)
+    kept = next((place for place in unrestorable(seen) if path.is_relative_to(place)), None)
+    return Holes() if kept is None else Holes(write=frozenset({kept}))
+
+
+def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Holes:
+    there = path if path.exists() else path.parent
+    if refusal == errno.ENOENT:
+        return Holes(read=frozenset({path})) if os.path.lexists(path) and not shows(path) else Holes()
+    if not there.exists() or not os.access(there, os.W_OK):
+        return Holes()
+    return Holes(write=frozenset({path}))
+
+
+def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:
+    """Return the files of a project that an output names."""
+    found = (re.escape(path.relative_to(root).as_posix()) for path in files)
+    return frozenset(
+        path for path, name in zip(files, found, strict=True) if re.search(rf"(?<![\w.-]){name}(?![\w-])", output)
+    )

@@ -1,0 +1,173 @@
+"""What of a command's changes goes back into the project, and what it would have needed for the rest. Pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from tui_agent.files.sensitive import is_sensitive
+from tui_agent.safe_text import one_line
+from tui_agent.sandbox.layer import ChangeKind, LayerChange
+from tui_agent.sandbox.survey import CACHE_TAG, is_output_name, is_product, is_protected, is_repository
+from tui_agent.sandbox.view import Holes, View, Writes
+
+MAX_FILE_BYTES = 5_000_000
+"""A larger file has no image in a checkpoint: what becomes of it can't be taken back."""
+
+NEVER_KEPT = frozenset({"__pycache__"})
+"""Made again in no time, and run by the next Python without being looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    """What is known of the project when its changes are judged.
+
+    ``shared`` are the files that a checkpoint looks at, by path; ``tracked`` tells whether a path is in the repository,
+    ``ignored`` whether a new one would be ignored, ``runs`` whether commands see a program at a path outside.
+    """
+
+    shared: frozenset[str]
+    tracked: Callable[[str], bool]
+    ignored: Callable[[str], bool]
+    runs: Callable[[Path], bool]
+
+
+@dataclass(slots=True)
+class JudgedChanges:
+    """Changes by what becomes of them. ``lost`` are those that were meant, and that the view had no room for."""
+
+    outputs: list[LayerChange] = field(default_factory=list)
+    sources: list[LayerChange] = field(default_factory=list)
+    lost: list[LayerChange] = field(default_factory=list)
+    wanted: Holes = Holes()
+
+
+def needs_knowledge(changes: Iterable[LayerChange]) -> bool:
+    """Whether it matters what else is in the project: something that was there before is different."""
+    return any(change.kind is not ChangeKind.NEW and not change.output for change in changes)
+
+
+def judge(changes: Sequence[LayerChange], view: View, root: Path, known: ProjectFacts) -> JudgedChanges:
+    """Decide about every change.
+
+    Args:
+        changes: what is different in the layer.
+        view: what the command was given.
+        root: the project.
+        known: what there is in the project.
+    """
+    judged = JudgedChanges()
+    made = {change.path for change in changes if change.directory and change.kind is ChangeKind.NEW}
+    for change in changes:
+        path = PurePosixPath(change.path)
+        if path.name == CACHE_TAG and not change.output and path.parent.as_posix() not in made:
+            # It would open what is in the directory already to be thrown away.
+            judged.lost.append(change)
+            judged.wanted |= Holes(write=frozenset({root / path}))
+            continue
+        if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
+            into, wanted = _judge(change, path, view, root, known)
+            if into == "outputs" and (change.special or not _stays_inside(change, path, root, known)):
+                into = "lost"
+            judged.wanted |= wanted
+            if into is not None and (into == "lost" or not change.inside):
+                {"outputs": judged.outputs, "sources": judged.sources, "lost": judged.lost}[into].append(change)
+    return judged
+
+
+ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Holes]
+_DROPPED: ChangeVerdict = (None, Holes())
+_OUTPUT: ChangeVerdict = ("outputs", Holes())
+_SOURCE: ChangeVerdict = ("sources", Holes())
+
+
+def _judge(change: LayerChange, path: PurePosixPath, view: View, root: Path, known: ProjectFacts) -> ChangeVerdict:
+    """Return what becomes of a change, and what would have to be open for it."""
+    made_again = _DROPPED if view.writes is Writes.NOTHING and not view.changes_sources else _OUTPUT
+    if steering := _steering(path, change, root):
+        if _is_open(steering, view.holes, root / path):
+            return _SOURCE
+        # Packages come with such directories: they are not needed, and nobody is asked about each.
+        asked = Holes(repository=steering.repository) if change.output else steering
+        return _DROPPED if change.output and made_again is _DROPPED else ("lost", asked)
+    if change.output or _is_output(change, path, known):
+        return made_again
+    if view.changes_sources and (change.directory or _can_be_taken_back(change, known)):
+        return _SOURCE
+    if change.directory or (change.kind is ChangeKind.NEW and known.ignored(change.path)):
+        return _DROPPED if change.directory else made_again
+    if change.kind is ChangeKind.NEW or (change.path in known.shared and not view.changes_sources):
+        asked = Holes(sources=True)
+    else:
+        asked = Holes(write=frozenset({root / _outermost(path, known)}))
+    return "lost", asked
+
+
+def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Holes:
+    """Return what has to be open for a path that steers programs or holds secrets; nothing for any other."""
+    if any(map(is_repository, path.parts)):
+        return Holes(repository=True)
+    for depth, part in enumerate(path.parts):
+        if is_protected(part):
+            first = path.parts[: depth + 1] if change.directory or depth + 1 == len(path.parts) else path.parts
+            return Holes(protected=frozenset({root.joinpath(*first)}))
+    if not change.directory and not change.output and is_sensitive(path.name):
+        return Holes(secrets=frozenset({root / path}))
+    return Holes()
+
+
+def _stays_inside(change: LayerChange, path: PurePosixPath, root: Path, known: ProjectFacts) -> bool:
+    """Whether a link leads to something in the project, or to a program outside that commands see.
+
+    Of ``..`` only those at the beginning are followed: what lies before another one may be a link itself.
+    """
+    if change.link is None:
+        return True
+    target = PurePosixPath(change.link)
+    parts = list(target.parts)
+    if target.is_absolute():
+        if ".." in parts:
+            return False
+        return Path(target).is_relative_to(root) or known.runs(Path(target))
+    up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    return ".." not in parts[up:] and up <= len(path.parts) - 1
+
+
+def _is_open(steering: Holes, holes: Holes, path: Path) -> bool:
+    opened = holes.protected | holes.secrets | holes.write
+    return not steering.repository and any(path.is_relative_to(place) for place in opened)
+
+
+def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
+    """Whether something is different that is made again by doing the same again."""
+    named = is_output_name(path.name, directory=change.directory)
+    if change.kind is ChangeKind.NEW:
+        return named or (change.regular and is_product(change.head))
+    if change.directory or not change.regular:
+        return False
+    if named and change.path not in known.shared:
+        return not known.tracked(change.path)
+    return change.kind is ChangeKind.CHANGED and is_product(change.head) and not known.tracked(change.path)
+
+
+def _can_be_taken_back(change: LayerChange, known: ProjectFacts) -> bool:
+    if change.kind is ChangeKind.NEW:
+        return True
+    return change.regular and change.size <= MAX_FILE_BYTES and change.path in known.shared
+
+
+def _outermost(path: PurePosixPath, known: ProjectFacts) -> PurePosixPath:
+    """Return the outermost directory around a path in which nothing is shared: what has to be opened as one."""
+    for parent in reversed(path.parents[:-1]):
+        inside = f"{parent.as_posix()}/"
+        if not any(name.startswith(inside) for name in known.shared):
+            return parent
+    return path
+
+
+def names_of(changes: Sequence[LayerChange], most: int = 5) -> str:
+    """Return some of the paths that changed, for a sentence."""
+    files = [change.path for change in changes if not change.directory] or [change.path for change in changes]
+    more = f" and {len(files) - most} more" if len(files) > most else ""
+    # A name is whatever a command called it: it may not go on as a line of ours.
+    return ", ".join(one_line(name) for name in files[:most]) + more

@@ -1,0 +1,171 @@
+"""A view as the list of what is put where, and how bubblewrap and sandbox-exec are told. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
+"""Where root, without any capability, changes settings of the kernel."""
+
+
+class MountKind(Enum):
+    """What a command finds at a place."""
+
+    READ = "read"
+    """What is there, read-only."""
+    WRITE = "write"
+    """What is there, to be changed."""
+    EMPTY = "empty"
+    """An empty directory of the command's own."""
+    PRIVATE = "private"
+    """Another directory, of this program's, to be changed."""
+    LAYER = "layer"
+    """What is there, and the command's changes over it."""
+    HIDDEN_FILE = "hidden file"
+    HIDDEN_DIRECTORY = "hidden directory"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """What is put at one place. ``source`` is where it comes from when not from the place itself.
+
+    For a layer ``source`` is the directory of its changes and ``work`` the kernel's beside it.
+    """
+
+    place: Path
+    put: MountKind
+    source: Path | None = None
+    work: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths are absolute and exist. ``empty`` is a file that stands for hidden ones, ``proc`` how ``/proc`` is made."""
+
+    cwd: Path
+    empty: Path
+    mounts: tuple[Mount, ...]
+
+    def ordered(self) -> list[Mount]:
+        """Return the mounts from outside in: what lies deeper is put there later, and counts."""
+        return sorted(self.mounts, key=lambda mount: len(mount.place.parts))
+
+
+class Proc(Enum):
+    """How a command comes by ``/proc``."""
+
+    OWN = "own"
+    OUTER = "outer"
+    """Containers don't let a new one be mounted: processes outside can be seen there, and not be looked into."""
+    NONE = "none"
+
+
+_PROC = {
+    Proc.OWN: ("--proc", "/proc"),
+    Proc.OUTER: ("--ro-bind", "/proc", "/proc"),
+    Proc.NONE: ("--dir", "/proc"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BubblewrapForm:
+    """How bubblewrap is called on this machine: what it was tried with is what it is used with."""
+
+    program: str
+    users: bool = True
+    """In a user namespace; without, this program is root with the right to mount."""
+    proc: Proc = Proc.OWN
+    root: bool = True
+    """This program is root, to whom the kernel's settings belong."""
+
+
+def bubblewrap_command(
+    form: BubblewrapForm, layout: Layout, command: Sequence[str], *, own_network: bool = True, info: int = -1
+) -> tuple[str, ...]:
+    """Return the command line that runs a command in bubblewrap.
+
+    Args:
+        form: how bubblewrap is called here.
+        layout: what is put where.
+        command: what to run.
+        own_network: it has a network of its own with nothing in it; without, that of whoever starts it.
+        info: the descriptor to which bubblewrap writes which process is the first inside; -1 for none.
+    """
+    mounts: list[str] = []
+    for mount in layout.ordered():
+        mounts += _words(mount, layout.empty)
+    proc = [*_PROC[form.proc]]
+    if form.proc is Proc.OWN and form.root:
+        proc += [word for path in KERNEL for word in ("--ro-bind-try", path, path)]
+    return (
+        form.program,
+        *(("--unshare-user",) if form.users else ()),
+        # Processes of its own only: others' environments hold keys.
+        "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        *(("--unshare-net",) if own_network else ()),
+        *(("--info-fd", str(info)) if info >= 0 else ()),
+        "--die-with-parent", "--cap-drop", "ALL",
+        "--dev", "/dev", *proc, *mounts,
+        "--chdir", str(layout.cwd), "--", *command,
+    )  # fmt: skip
+
+
+def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
+    place, source = str(mount.place), str(mount.source or mount.place)
+    words = {
+        MountKind.READ: ("--ro-bind-try", source, place),
+        MountKind.WRITE: ("--bind-try", source, place),
+        MountKind.EMPTY: ("--tmpfs", place),
+        MountKind.PRIVATE: ("--bind", source, place),
+        MountKind.LAYER: ("--overlay-src", place, "--overlay", source, str(mount.work), place),
+        MountKind.HIDDEN_FILE: ("--ro-bind", str(empty), place),
+        MountKind.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
+        MountKind.LINK: ("--symlink", source, place),
+    }
+    return words[mount.put]
+
+
+def seatbelt_command(program: str, layout: Layout, command: Sequence[str], port: int = 0) -> tuple[str, ...]:
+    """Return the command line that runs a command in sandbox-exec."""
+    return program, "-p", seatbelt_profile(layout, port), *command
+
+
+def seatbelt_profile(layout: Layout, port: int = 0) -> str:
+    """Return the profile for sandbox-exec; of its rules the last that fits counts.
+
+    Args:
+        layout: what may be read and changed; nothing else is.
+        port: of this machine, where the proxy listens; 0 for no network at all.
+    """
+    lines = [
+        "(version 1)",
+        "(allow default)",
+        "(deny file-read* file-write*)",
+        "(allow file-read-metadata)",
+        '(allow file-read* (literal "/"))',
+        '(allow file-write* (subpath "/dev"))',
+    ]
+    for mount in layout.ordered():
+        place = mount.source if mount.put is MountKind.PRIVATE and mount.source is not None else mount.place
+        match mount.put:
+            case MountKind.WRITE | MountKind.PRIVATE | MountKind.LAYER:
+                lines.append(_rule("allow", "file-read* file-write*", [place]))
+            case MountKind.READ:
+                lines += [_rule("allow", "file-read*", [place]), _rule("deny", "file-write*", [place])]
+            case MountKind.HIDDEN_FILE | MountKind.HIDDEN_DIRECTORY | MountKind.EMPTY:
+                lines.append(_rule("deny", "file-read* file-write*", [place]))
+            case MountKind.LINK:
+                pass
+    # Another process on the same Mac may not be asked to do what this one can't.
+    lines += ["(deny network*)", "(deny signal)", "(allow signal (target same-sandbox))"]
+    if port:
+        lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
+    return "\n".join(lines)
+
+
+def _rule(action: str, operation: str, paths: Iterable[Path]) -> str:
+    quoted = (str(path).replace("\\", "\\\\").replace('"', '\\"') for path in paths)
+    subpaths = " ".join(f'(subpath "{path}")' for path in quoted)
+    return f"({action} {operation} {subpaths})"

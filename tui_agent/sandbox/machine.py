@@ -1,0 +1,268 @@
+"""What of this machine a command sees beside the project: the system, toolchains, caches of its own. Looks at files.
+
+Everything is named here or by the environment; what is not does not exist for a command. A toolchain is shown in
+parts, because the directory of many holds its credentials too.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
+    "/sys/devices/system", "/sys/fs/cgroup",
+    "/var/lib/ca-certificates",
+    "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/wrappers",
+)  # fmt: skip
+"""Directories of the system that are shown on Linux; of those below ``/run`` only where NixOS keeps programs."""
+
+MACOS_SYSTEM = (
+    "/usr", "/bin", "/sbin", "/opt", "/nix", "/System", "/Library", "/Applications", "/dev",
+    "/private/etc", "/private/var/db/timezone", "/private/var/db/dyld", "/private/var/select",
+)  # fmt: skip
+
+ADMINISTERED = ("/etc", "/opt")
+"""Where files that not everybody may read are secrets of the system; they are hidden from root's commands too."""
+
+SETTINGS = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".tool-versions")
+"""Files of the home directory that tools can't do without; one that holds a secret is not shown."""
+
+_PREFIX = (
+    "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", "etc", "jmods", "conf", "legal",
+    "pyvenv.cfg", "condabin", "conda-meta", "envs", "pkgs", "x86_64-conda-linux-gnu", "aarch64-conda-linux-gnu",
+)  # fmt: skip
+"""What an installation of programs consists of, where nothing more is known of it than its ``bin``."""
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*t?")
+
+_WHOLE = (
+    "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT",
+    "MAVEN_HOME", "M2_HOME", "GRADLE_HOME", "HOMEBREW_PREFIX", "R_LIBS_USER", "PLAYWRIGHT_BROWSERS_PATH",
+)  # fmt: skip
+"""Variables that name a directory in which there is nothing but an installation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A directory below the home, or where ``variable`` says: what of it is ``shown``, and what is ``written`` to.
+
+    What is written goes to a private layer over the user's own files, which stay as they are. "" is all of it.
+    """
+
+    home: str
+    shown: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    variable: str = ""
+
+
+TOOLCHAINS = (
+    Toolchain(".local", ("bin", "lib", "libexec", "pipx", "state/nix")),
+    Toolchain("bin", ("",)),
+    Toolchain(".cargo", ("bin", "env", "config", "config.toml"), ("registry", "git"), "CARGO_HOME"),
+    Toolchain(".rustup", ("",), (), "RUSTUP_HOME"),
+    Toolchain(".pyenv", ("",), (), "PYENV_ROOT"),
+    Toolchain(".rbenv", ("",), (), "RBENV_ROOT"),
+    Toolchain(".nvm", ("",), (), "NVM_DIR"),
+    Toolchain(".fnm", ("",), (), "FNM_DIR"),
+    Toolchain(".local/share/fnm", ("",)),
+    Toolchain(".volta", ("",), (), "VOLTA_HOME"),
+    Toolchain(".asdf", ("",), (), "ASDF_DATA_DIR"),
+    Toolchain(".local/share/mise", ("",), (), "MISE_DATA_DIR"),
+    Toolchain(".sdkman", ("",), (), "SDKMAN_DIR"),
+    Toolchain(".rvm", ("",)),
+    Toolchain(".local/share/uv", ("python", "tools")),
+    Toolchain(".local/share/pipx", ("",), (), "PIPX_HOME"),
+    Toolchain(".local/share/pypoetry", ("venv",)),
+    Toolchain(".local/share/virtualenvs", ("",), (), "WORKON_HOME"),
+    Toolchain(".local/share/hatch", ("env", "pythons"), (), "HATCH_DATA_DIR"),
+    Toolchain(".local/share/pnpm", ("",), ("store",), "PNPM_HOME"),
+    Toolchain(".npm", (), ("_cacache",), "npm_config_cache"),
+    Toolchain(".npm-global", ("bin", "lib")),
+    Toolchain(".yarn", ("bin", "releases"), ("berry",)),
+    Toolchain(".bun", ("bin",), ("install",), "BUN_INSTALL"),
+    Toolchain(".deno", ("bin",), (), "DENO_INSTALL"),
+    Toolchain("go", ("bin",), ("pkg",), "GOPATH"),
+    Toolchain(".m2", ("wrapper",), ("repository",)),
+    Toolchain(".gradle", ("jdks",), ("caches", "wrapper", "native"), "GRADLE_USER_HOME"),
+    Toolchain(".ivy2", (), ("cache", "local")),
+    Toolchain(".sbt", (), ("boot",)),
+    Toolchain(".jdks", ("",)),
+    Toolchain(".dotnet", ("",), (), "DOTNET_ROOT"),
+    Toolchain(".nuget", (), ("packages",)),
+    Toolchain(".gem", ("ruby",)),
+    Toolchain(".ghcup", ("",)),
+    Toolchain(".cabal", ("bin",), ("packages", "store")),
+    Toolchain(".stack", ("programs",), ("snapshots", "pantry")),
+    Toolchain(".mix", ("archives", "elixir")),
+    Toolchain(".hex", (), ("packages",)),
+    Toolchain(".pub-cache", ("bin",), ("hosted", "git"), "PUB_CACHE"),
+    Toolchain(".composer", ("vendor",), ("cache",)),
+    Toolchain(".config/composer", ("vendor",), (), "COMPOSER_HOME"),
+    Toolchain(".julia", ("packages", "artifacts", "registries", "environments"), ("compiled",)),
+    Toolchain("perl5", ("bin", "lib")),
+    Toolchain(".opam", ("",), (), "OPAMROOT"),
+    Toolchain(".nix-profile", ("",)),
+    Toolchain(".ccache", (), ("",), "CCACHE_DIR"),
+    Toolchain(".cache/ms-playwright", ("",)),
+    Toolchain(".cache/puppeteer", ("",)),
+    Toolchain(".cache/Cypress", ("",)),
+    Toolchain(".cache/pypoetry", (), ("",)),
+    Toolchain(".cache/pre-commit", (), ("",), "PRE_COMMIT_HOME"),
+    Toolchain(".cache/coursier", (), ("",)),
+    Toolchain(".cache/deno", (), ("",), "DENO_DIR"),
+    Toolchain(".cache/go-build", (), ("",), "GOCACHE"),
+    Toolchain(".cache/pip", (), ("",), "PIP_CACHE_DIR"),
+    Toolchain(".cache/uv", (), ("",), "UV_CACHE_DIR"),
+    Toolchain(".cache/yarn", (), ("",), "YARN_CACHE_FOLDER"),
+    Toolchain(".cache/composer", (), ("",)),
+    Toolchain(".cache/ccache", (), ("",)),
+    Toolchain(".cache/sccache", (), ("",), "SCCACHE_DIR"),
+)  # fmt: skip
+"""The one table of what a home directory's toolchains are made of."""
+
+TOOLCHAIN_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
+"""What of the environment says where toolchains are."""
+
+DROPPED_VARIABLES = frozenset({
+    "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DISPLAY",
+    "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "CONTAINER_HOST", "TMUX", "TMUX_TMPDIR",
+})  # fmt: skip
+"""Name sockets that are not there inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is shown of the machine. Paths are as commands name them; ``hidden`` lie in what is shown."""
+
+    home: Path
+    system: tuple[Path, ...]
+    shown: tuple[Path, ...]
+    written: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+    cache: Path
+    """The user's cache directory, in whose place is one of the project's own."""
+
+
+def look_at_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
+    """Return what commands see of this machine; takes some milliseconds.
+
+    Args:
+        environ: the environment that commands get.
+        home: the user's home directory.
+        holds_secret: tells whether a file must not be shown.
+    """
+    system = tuple(path for name in SYSTEM if os.path.lexists(path := Path(name)))
+    shown: dict[Path, None] = {}
+    written: dict[Path, None] = {}
+    for place, toolchain in _toolchains(environ, home):
+        for names, kind in ((toolchain.shown, shown), (toolchain.written, written)):
+            for path in (place / name if name else place for name in names):
+                if path.is_dir() or (path.is_file() and not holds_secret(path)):
+                    kind[path] = None
+    known = [*system, *shown, *written]
+    for path in _named_by(environ, home):
+        if not any(path.is_relative_to(other) for other in known):
+            shown[path] = None
+    for name in SETTINGS:
+        if (path := home / name).is_file() and not holds_secret(path):
+            shown[path] = None
+    cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return Machine(home, system, tuple(shown), tuple(written), _unreadable(), cache)
+
+
+def base_of_environment(folder: Path) -> Iterator[Path]:
+    """Yield the installation that a virtual environment takes its Python from, in parts.
+
+    The environment may be the project's, and its link lead anywhere: what has no Python in it is no installation.
+    """
+    try:
+        program = (folder / "bin" / "python").resolve(strict=True)
+        libraries = any(program.parent.parent.glob("lib*/python*/os.py"))
+    except (OSError, RuntimeError):
+        return
+    if libraries and program.parent.name == "bin" and _PYTHON.fullmatch(program.name) and os.access(program, os.X_OK):
+        yield from _parts_of(program.parent)
+
+
+def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, Toolchain]]:
+    on_path = {
+        place
+        for entry in environ.get("PATH", "").split(os.pathsep)
+        if entry.startswith("/")
+        for place in (Path(entry), *Path(entry).parents)
+    }
+    for toolchain in TOOLCHAINS:
+        named = environ.get(toolchain.variable, "") if toolchain.variable else ""
+        places = {home / toolchain.home, *(Path(part) for part in named.split(os.pathsep) if part.startswith("/"))}
+        if toolchain.home.startswith("."):
+            # Another home's, whose programs are on the PATH: a shim is of no use without what it starts.
+            parts = Path(toolchain.home).parts
+            places |= {place for place in on_path if place.parts[-len(parts) :] == parts}
+        for place in sorted(places):
+            if not home.is_relative_to(place) and os.path.lexists(place):
+                yield place, toolchain
+
+
+def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Yield what the environment points to: installations as a whole, and of others what belongs to one."""
+    for variable in _WHOLE:
+        place = Path(environ.get(variable) or "/")
+        if place.is_absolute() and place.is_dir() and not _is_broad(place, home):
+            yield place
+            yield from base_of_environment(place)
+    for entry in environ.get("PATH", "").split(os.pathsep):
+        place = Path(entry)
+        if place.is_absolute() and place.is_dir() and not _is_broad(place, home):
+            yield place
+            if place.name in {"bin", "sbin", "condabin"} and not _is_broad(place.parent, home):
+                yield from _parts_of(place)
+
+
+def _parts_of(programs: Path) -> Iterator[Path]:
+    """Yield the parts of the installation to which a directory of programs belongs; of a repository just that."""
+    prefix = programs.parent
+    names = ("bin",) if os.path.lexists(prefix / ".git") else _PREFIX
+    yield from (path for name in names if os.path.lexists(path := prefix / name))
+
+
+def _is_broad(place: Path, home: Path) -> bool:
+    """Whether a directory is more than an installation: the home directory, what it is in, what holds such."""
+    return home.is_relative_to(place) or place in {home / ".local", home / ".config", home / ".local/share"}
+
+
+@lru_cache(maxsize=1)
+def _unreadable() -> tuple[Path, ...]:
+    """Return the files and directories of the system's settings that this user may read, and not everybody."""
+    found: list[Path] = []
+    pending = [name for name in ADMINISTERED if os.path.isdir(name)]  # noqa: PTH112 - scandir's own names
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as rows:
+                for row in rows:
+                    mode = row.stat(follow_symlinks=False).st_mode
+                    if stat.S_ISLNK(mode):
+                        continue
+                    wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
+                    if mode & wanted != wanted:
+                        if os.access(row.path, os.R_OK):
+                            found.append(Path(row.path))
+                    elif stat.S_ISDIR(mode) and row.path.startswith("/etc/"):
+                        pending.append(row.path)
+        except OSError:
+            continue
+    return tuple(found)
+
+
+def real_paths(paths: Iterable[Path]) -> list[Path]:
+    """Return where existing paths lead, each once; what can't be looked at is left out."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        try:
+            found[path.resolve(strict=True)] = None
+        except (OSError, RuntimeError):
+            continue
+    return list(found)

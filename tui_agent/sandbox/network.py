@@ -1,0 +1,333 @@
+"""The network of a session's commands: one of their own, with nothing in it but a proxy of this program.
+
+All commands of a session share it, so that one finds the server another has started. It belongs to no process: a
+helper makes it, opens a listening socket in it and hands both over. Connections to that socket are served here, in
+this program's own network: it is the only way out, and every host is asked about. Addresses of this machine and of
+private networks are never reached: the address that was looked up is checked, and that one is connected to.
+"""
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import fcntl
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from tui_agent.sandbox.view import EVERY_HOST, AllowHost
+from tui_agent.web.addresses import is_public
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 10
+HEAD_SECONDS = 30
+"""Seconds a client may take to say where it wants to."""
+
+CONNECT_SECONDS = 30
+_MAX_HEAD = 64 * 1024
+_CHUNK = 64 * 1024
+
+_OWNER_OF_NETWORK = 0xB701
+"""``NS_GET_USERNS`` of Linux' ``ioctl_ns(2)``: the user namespace that a network belongs to."""
+
+_HELPER = """
+import socket
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen(256)
+network = open("/proc/self/ns/net")
+socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.fileno()])
+"""
+
+LookUp = Callable[[str, int], Awaitable[list[str]]]
+"""Looks up the addresses of a host."""
+
+
+@dataclass(slots=True)
+class Gateway:
+    """What one command may reach. ``refused`` are the hosts it wanted to and may not, each with why."""
+
+    hosts: frozenset[str] = frozenset()
+    allow_host: AllowHost | None = None
+    refused: dict[str, str] = field(default_factory=dict)
+    _answers: dict[str, asyncio.Future[bool]] = field(default_factory=dict)
+
+    async def allows(self, host: str, port: int) -> bool:
+        """Whether a host may be reached; asks once for each."""
+        if EVERY_HOST in self.hosts or host in self.hosts:
+            return True
+        if self.allow_host is None:
+            return False
+        answer = self._answers.get(host)
+        if answer is None:
+            answer = self._answers[host] = asyncio.ensure_future(_answered(self.allow_host(host, port)))
+        return await asyncio.shield(answer)
+
+
+async def _answered(question: Awaitable[bool]) -> bool:
+    return await question
+
+
+class RefusedError(Exception):
+    """A connection is not made; the message says why."""
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """Return the addresses of a host.
+
+    Raises:
+        OSError: it has none.
+    """
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(row[4][0]) for row in found))
+
+
+class Proxy:
+    """An HTTP proxy (``CONNECT`` and plain) for commands, told apart by the password each is given."""
+
+    def __init__(self, look: LookUp = look_up, reaches: Callable[[str], bool] | None = None) -> None:
+        """Make it; ``reaches`` tells whether an address may be connected to, by default any public one."""
+        self._look = look
+        self._reaches = reaches or _is_public
+        self._gateways: dict[str, Gateway] = {}
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Take connections from a listening socket from now on."""
+        listener.settimeout(0)
+        self.port = listener.getsockname()[1]
+        self._server = await asyncio.start_server(self._serve, sock=listener, limit=_MAX_HEAD)
+
+    def open(self, gateway: Gateway) -> str:
+        """Let a command through; returns the address of the proxy for it."""
+        password = secrets.token_hex(16)
+        self._gateways[password] = gateway
+        return f"http://command:{password}@127.0.0.1:{self.port}"
+
+    def close(self, gateway: Gateway) -> None:
+        """Let a command through no more."""
+        self._gateways = {password: known for password, known in self._gateways.items() if known is not gateway}
+
+    async def aclose(self) -> None:
+        """Stop serving; connections end."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._answer(reader, writer))
+        self._connections.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._connections.discard(task)
+            writer.close()
+        # Who is gone, or speaks no HTTP, can't be told anything.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.debug("a connection to the proxy ended: %r", error)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(HEAD_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+        first, *rows = head.decode("latin-1").split("\r\n")
+        method, target, _version = first.split(" ", 2)
+        fields = [row.partition(":") for row in rows if row]
+        gateway = self._gateways.get(_password(fields))
+        if gateway is None:
+            await _say(writer, "407 Proxy Authentication Required", "Use the proxy that HTTP_PROXY names.")
+            return
+        host, port, path = _target(method, target)
+        try:
+            address = await self._address(gateway, host, port)
+            async with asyncio.timeout(CONNECT_SECONDS):
+                far_reader, far_writer = await asyncio.open_connection(address, port)
+        except RefusedError as error:
+            gateway.refused.setdefault(host, str(error))
+            await _say(writer, "403 Forbidden", str(error))
+            return
+        except (OSError, TimeoutError) as error:
+            await _say(writer, "502 Bad Gateway", f"{host} could not be reached ({error}).")
+            return
+        try:
+            if method == "CONNECT":
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                kept = [f"{name}:{value}" for name, _, value in fields if name.lower() not in _OWN_FIELDS]
+                lines = [f"{method} {path} HTTP/1.1", *kept, "Connection: close"]
+                far_writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+            await _both_ways((reader, writer), (far_reader, far_writer))
+        finally:
+            far_writer.close()
+
+    async def _address(self, gateway: Gateway, host: str, port: int) -> str:
+        """Return the address to connect to.
+
+        A name is looked up only when it may be reached: asking for it tells its servers something already.
+
+        Raises:
+            RefusedError: it may not be reached.
+            OSError: the host has no address.
+        """
+        private = f"The sandbox lets no command reach {host}: it is in this machine or a private network."
+        literal = _is_literal(host)
+        if host == "localhost" or host.endswith(".localhost") or (literal and not self._reaches(host)):
+            raise RefusedError(private)
+        if not await gateway.allows(host, port):
+            raise RefusedError(f"The sandbox does not let this command reach {host}. Only the user can allow it.")
+        addresses = [host] if literal else await self._look(host, port)
+        public = [address for address in addresses if self._reaches(address)]
+        if not public or len(public) < len(addresses):
+            raise RefusedError(private)
+        return public[0]
+
+
+_OWN_FIELDS = frozenset({"proxy-authorization", "proxy-connection", "connection", "keep-alive"})
+
+
+def _password(fields: list[tuple[str, str, str]]) -> str:
+    for name, _, value in fields:
+        if name.lower() == "proxy-authorization":
+            with contextlib.suppress(binascii.Error, ValueError):
+                return base64.b64decode(value.strip().partition(" ")[2]).decode().partition(":")[2]
+    return ""
+
+
+def _target(method: str, target: str) -> tuple[str, int, str]:
+    """Return host, port and path of a request; raises ValueError where there are none."""
+    parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
+    if method != "CONNECT" and parts.scheme != "http":
+        raise ValueError(target)
+    host = (parts.hostname or "").rstrip(".")
+    if not host or not host.isascii():
+        raise ValueError(target)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return host, parts.port or (443 if method == "CONNECT" else 80), path
+
+
+def _is_literal(host: str) -> bool:
+    # What inet_aton takes for an address is one for the system's look-up too: 127.1, 0x7f000001.
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return is_public(ipaddress.ip_address(address.partition("%")[0]))
+    except ValueError:
+        return False
+
+
+async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
+    body = f"{text}\n".encode()
+    more = "Proxy-Authenticate: Basic\r\n" if status.startswith("407") else ""
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n{more}Connection: close"
+    writer.write(f"{head}\r\n\r\n".encode() + body)
+    await writer.drain()
+
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _both_ways(near: Stream, far: Stream) -> None:
+    """Pass bytes on in both directions until both have ended."""
+    ways = [asyncio.ensure_future(_pass_on(near[0], far[1])), asyncio.ensure_future(_pass_on(far[0], near[1]))]
+    try:
+        # When the far side has said all, nobody waits for more.
+        await ways[1]
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.wait(ways)
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while chunk := await reader.read(_CHUNK):
+            writer.write(chunk)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+
+
+@dataclass(slots=True)
+class OwnNetwork:
+    """The descriptors of a network without anything in it, and of a socket that listens there."""
+
+    listener: socket.socket
+    network: int
+    users: int
+    """The user namespace that the network belongs to; -1 where it is this program's own."""
+    program: str
+    """``nsenter``, which starts a command in another network."""
+
+    def joining(self) -> tuple[str, ...]:
+        """Return the words before a command that put it into this network."""
+        users = (f"--user=/proc/self/fd/{self.users}", "--preserve-credentials") if self.users >= 0 else ()
+        return (self.program, *users, f"--net=/proc/self/fd/{self.network}", "--")
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a command that joins must inherit."""
+        return (self.network, *((self.users,) if self.users >= 0 else ()))
+
+    def close(self) -> None:
+        """Let go of it; it goes on as long as a command is in it."""
+        self.listener.close()
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
+async def make_network(command: tuple[str, ...], *, users: bool, joining: str) -> OwnNetwork:
+    """Have a helper make a network.
+
+    Args:
+        command: runs what follows in a new network: bubblewrap with nothing hidden.
+        users: the network belongs to a user namespace of its own.
+        joining: the program that starts commands in it.
+
+    Raises:
+        OSError: it can't be made here.
+    """
+    here, there = socket.socketpair()
+    with here:
+        with there:
+            process = await asyncio.create_subprocess_exec(
+                *command, sys.executable, "-I", "-S", "-c", _HELPER,
+                stdin=there.fileno(), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+        try:
+            _data, found, _flags, _address = await asyncio.to_thread(_receive, here)
+        finally:
+            await process.wait()
+    if len(found) != 2:
+        raise OSError("the helper that makes a network did not start")
+    listener, network = socket.socket(fileno=found[0]), found[1]
+    owner = fcntl.ioctl(network, _OWNER_OF_NETWORK) if users else -1
+    return OwnNetwork(listener, network, owner, joining)
+
+
+def _receive(here: socket.socket) -> tuple[bytes, list[int], int, object]:
+    here.settimeout(START_SECONDS)
+    return socket.recv_fds(here, 1, 2)
+
+
+def proxy_environment(address: str) -> Mapping[str, str]:
+    """Return the variables by which programs find the proxy; what runs in the same network needs none."""
+    here = "localhost,127.0.0.1,::1"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+    return dict.fromkeys(names, address) | {"NO_PROXY": here, "no_proxy": here, "NODE_USE_ENV_PROXY": "1"}

@@ -1,0 +1,327 @@
+"""Plans the view of one command: what is put where. Looks at files."""
+
+import asyncio
+import fnmatch
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_agent.files.ignore import walk_files
+from tui_agent.files.ripgrep import NoRipgrepError, list_files
+from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.sandbox.finding import SandboxKind, system_mounts
+from tui_agent.sandbox.keeping import MAX_FILE_BYTES, NEVER_KEPT
+from tui_agent.sandbox.layer import Layer
+from tui_agent.sandbox.layout import Layout, Mount, MountKind
+from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.sandbox.survey import STEERING, Survey, is_output_name, is_repository
+from tui_agent.sandbox.view import View, Writes
+
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
+OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
+"""Places of which commands have their own, and nothing of the user's is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFolders:
+    """Where this program keeps what commands get in place of what is there.
+
+    ``place`` is the session's, ``cache`` the project's caches, ``caches`` where layers over the user's own are kept.
+    """
+
+    place: Path
+    cache: Path | None = None
+    caches: Path | None = None
+
+    @property
+    def empty(self) -> Path:
+        """A file that stands for hidden ones."""
+        return self.place / "empty"
+
+    @property
+    def home(self) -> Path:
+        """A home directory, where nothing can be put in the place of the user's."""
+        return self.place / "home"
+
+    def temporary(self, place: Path) -> Path:
+        """Return what is put in the place of a directory for temporary files."""
+        return self.place / place.as_posix().strip("/").replace("/", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRequest:
+    """What a command is to be given. With a ``layer`` it works on that, otherwise on the project itself.
+
+    ``linked`` are directories of output in which files have names outside of it too: what is written to one would be
+    written there. They get a layer that is thrown away, or are read-only where there can be none.
+    """
+
+    root: Path
+    cwd: Path
+    view: View
+    layer: Layer | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    linked: Mapping[Path, Layer | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPlan:
+    """Everything that goes into the view of a command."""
+
+    wish: ViewRequest
+    seen: Survey
+    machine: Machine
+    settings: SandboxSettings
+    room: SandboxFolders
+    kind: SandboxKind
+    private: tuple[Path, ...] = ()
+    """Directories of this program."""
+
+    def layout(self) -> Layout:
+        """Return what is put where."""
+        mounts = [*self._of_machine(), *self._of_settings(), *self._of_project(), *self._of_holes()]
+        shown = [mount.place for mount in mounts if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}]
+        mounts += [
+            Mount(private, MountKind.EMPTY)
+            for private in self.private
+            if any(private.is_relative_to(place) for place in shown) and private.is_dir()
+        ]
+        return Layout(self.wish.cwd, self.room.empty, tuple({mount.place: mount for mount in mounts}.values()))
+
+    def hidden(self) -> tuple[Path, ...]:
+        """Return the project's files that are empty because they hold secrets."""
+        view, root = self.wish.view, self.wish.root
+        opened = view.holes.secrets | view.holes.write
+        patterns = [text for text in self.settings.read if not text.startswith(("/", "~", "$"))]
+        found: dict[Path, None] = {}
+        for path in self.seen.secrets:
+            name = path.relative_to(root).as_posix()
+            if path in opened or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+                continue
+            real = path.resolve() if path.is_symlink() else path
+            if real.is_file() and real.is_relative_to(root) and real not in opened:
+                found[real] = None
+        return tuple(found)
+
+    # -- the machine ----------------------------------------------------------------------------------------------
+
+    def _of_machine(self) -> Iterator[Mount]:
+        machine, root = self.machine, self.wish.root
+        mac = self.kind == "sandbox-exec"
+        yield from system_mounts(MACOS_SYSTEM) if mac else system_mounts(tuple(map(str, machine.system)))
+        for path in machine.hidden:
+            yield Mount(path, MountKind.HIDDEN_DIRECTORY if path.is_dir() else MountKind.HIDDEN_FILE)
+        for place in TEMPORARY:
+            yield Mount(place, MountKind.PRIVATE, self.room.temporary(place))
+        if not mac:
+            yield Mount(Path("/run"), MountKind.EMPTY)
+        if self.kind != "bubblewrap":
+            yield Mount(machine.home, MountKind.PRIVATE, self.room.home)
+        elif machine.home != Path("/") and not machine.home.is_relative_to(root):
+            yield Mount(machine.home, MountKind.EMPTY)
+        if self.room.cache is not None and not machine.cache.is_relative_to(root):
+            yield Mount(machine.cache, MountKind.PRIVATE, self.room.cache / "cache")
+        for path in machine.shown:
+            yield Mount(path, MountKind.READ, path.resolve())
+        for path in machine.written:
+            yield self._cache(path)
+
+    def _cache(self, path: Path) -> Mount:
+        """Return a cache of the user's, changed on a layer where there can be one."""
+        if self.wish.layer is None or self.room.caches is None:
+            return Mount(path, MountKind.READ, path.resolve())
+        place = self.room.caches / hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+        upper, work = place / "upper", place / "work"
+        for directory in (upper, work):
+            directory.mkdir(parents=True, exist_ok=True)
+        return Mount(path, MountKind.LAYER, upper, work)
+
+    def _of_settings(self) -> Iterator[Mount]:
+        for path in expanded(self.settings.read, self.machine.home):
+            yield Mount(path, MountKind.READ, path.resolve())
+        for path in expanded(self.settings.write, self.machine.home):
+            yield Mount(path, MountKind.WRITE, path.resolve())
+
+    # -- the project ----------------------------------------------------------------------------------------------
+
+    def _of_project(self) -> Iterator[Mount]:
+        root, view, layer = self.wish.root, self.wish.view, self.wish.layer
+        if layer is not None:
+            yield Mount(root, MountKind.LAYER, layer.upper, layer.work)
+            yield from (Mount(place, MountKind.READ) for place in _mounted_below(root))
+        else:
+            yield Mount(root, MountKind.WRITE if view.changes_sources else MountKind.READ)
+        kept = self._kept()
+        if layer is None and view.changes_sources:
+            # Renamed with everything in it a directory would take the protection along, and leave its place free.
+            around = {parent for path in kept for parent in path.parents if parent.is_relative_to(root)}
+            yield from (Mount(parent, MountKind.WRITE) for parent in around)
+        if layer is None and (view.writes is not Writes.NOTHING or view.changes_sources):
+            yield from map(self._output, (path for path in self.seen.outputs if path.name not in NEVER_KEPT))
+        yield from (Mount(path, MountKind.READ) for path in kept)
+        yield from self._repositories()
+        if self.machine.home.is_relative_to(root):
+            yield from self._dots_of_home()
+        chosen = self.wish.environment.get("VIRTUAL_ENV")
+        for folder in (*self.seen.environments, *([Path(chosen)] if chosen else [])):
+            for part in base_of_environment(folder):
+                if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
+                    yield Mount(part, MountKind.READ)
+
+    def _output(self, path: Path) -> Mount:
+        """Return a directory of output that a command works on itself."""
+        if path not in self.wish.linked:
+            return Mount(path, MountKind.WRITE)
+        layer = self.wish.linked[path]
+        return Mount(path, MountKind.READ) if layer is None else Mount(path, MountKind.LAYER, layer.upper, layer.work)
+
+    def _of_holes(self) -> Iterator[Mount]:
+        holes = self.wish.view.holes
+        yield from (Mount(path, MountKind.HIDDEN_FILE) for path in self.hidden())
+        if self.wish.layer is None:
+            yield from (Mount(path, MountKind.WRITE) for path in holes.protected if path.exists())
+        yield from (Mount(path, MountKind.READ) for path in holes.read if path.exists())
+        yield from (Mount(path, MountKind.WRITE) for path in holes.write if path.exists())
+
+    def _kept(self) -> list[Path]:
+        """Return what stays as it is in a project that a command works on itself."""
+        if self.wish.layer is not None:
+            return []
+        holes = self.wish.view.holes
+        opened = holes.protected | holes.write
+        kept = [*self.seen.protected]
+        if self.wish.view.changes_sources:
+            kept += unrestorable(self.seen)
+            kept += () if holes.repository else self.seen.repositories
+        return [
+            path for path in kept if not path.is_symlink() and not any(path.is_relative_to(place) for place in opened)
+        ]
+
+    def _repositories(self) -> Iterator[Mount]:
+        """Yield repositories: read-only, or to be written to but for what steers them."""
+        for repository in (*self.seen.repositories, *self.seen.elsewhere):
+            if repository.is_symlink():
+                continue
+            if not self.wish.view.holes.repository or not repository.is_dir():
+                yield Mount(repository, MountKind.READ)
+                continue
+            steering = list(_steering_in(repository))
+            around = {parent for path in steering for parent in path.parents if parent.is_relative_to(repository)}
+            yield from (Mount(parent, MountKind.WRITE) for parent in {repository, *around})
+            yield from (Mount(path, MountKind.READ) for path in steering)
+        for settings in self._settings_with_secrets():
+            yield Mount(settings, MountKind.READ, self._without_secrets(settings))
+
+    def _settings_with_secrets(self) -> Iterator[Path]:
+        """Yield settings of repositories in which somebody wrote a password: git can't do without the rest of them."""
+        for repository in (*self.seen.repositories, *self.seen.elsewhere):
+            inner = repository / "modules"
+            found = [repository / "config", *(inner.rglob("config") if inner.is_dir() else ())]
+            yield from (path for path in found if path.is_file() and not path.is_symlink() and file_holds_secret(path))
+
+    def _without_secrets(self, settings: Path) -> Path:
+        """Return a copy of a file that says where secrets were."""
+        from tui_agent.secret_detector import remove_secrets
+
+        text = settings.read_bytes().decode("utf-8", "replace")
+        copy = self.room.place / f"settings-{hashlib.sha256(os.fsencode(settings)).hexdigest()[:12]}"
+        copy.write_text(remove_secrets(text))
+        return copy
+
+    def _dots_of_home(self) -> Iterator[Mount]:
+        """Yield the settings of programs in a home directory that is the project, or in it."""
+        shown = {*self.machine.shown, *self.machine.written}
+        with os.scandir(self.machine.home) as rows:
+            for row in rows:
+                path = Path(row.path)
+                if row.name.startswith(".") and path not in shown and not is_repository(row.name):
+                    yield Mount(path, MountKind.EMPTY if row.is_dir(follow_symlinks=False) else MountKind.HIDDEN_FILE)
+
+
+def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
+    """Yield the paths that settings name and that are there; names of files of the project are something else."""
+    for text in texts:
+        if text.startswith(("/", "~", "$")):
+            path = home / text[2:] if text.startswith("~/") else Path(os.path.expandvars(text)).expanduser()
+            if path.is_absolute() and path.exists():
+                yield path
+
+
+def unrestorable(seen: Survey) -> list[Path]:
+    """Return what is in a project and no checkpoint takes back: ignored data, files that are too large."""
+    shared = frozenset(asyncio.run(shared_files(seen.root)))
+    directories = {parent for name in shared for parent in _parents(name)}
+    found: list[Path] = []
+    pending = [str(seen.root)]
+    while pending:
+        with os.scandir(pending.pop()) as rows:
+            for row in rows:
+                path = Path(row.path)
+                if is_repository(row.name) or path in seen.outputs or row.is_symlink():
+                    continue
+                name = path.relative_to(seen.root).as_posix()
+                if row.is_dir(follow_symlinks=False) and name in directories:
+                    pending.append(row.path)
+                elif _is_lost(row, is_shared=name in shared):
+                    found.append(path)
+    return found
+
+
+def _is_lost(row: "os.DirEntry[str]", *, is_shared: bool) -> bool:
+    """Whether nobody could bring something back."""
+    if row.is_dir(follow_symlinks=False):
+        return any(files for _place, _directories, files in os.walk(row.path))
+    if is_shared:
+        return row.stat(follow_symlinks=False).st_size > MAX_FILE_BYTES
+    return not is_output_name(row.name, directory=False)
+
+
+async def shared_files(root: Path) -> list[str]:
+    """Return the files that a checkpoint looks at, relative to the project: those that are not ignored."""
+    names: list[str] = []
+
+    def sink(found: list[bytes]) -> None:
+        names.extend(map(os.fsdecode, found))
+
+    try:
+        await list_files(root, sink)
+    except NoRipgrepError:
+        walked = await asyncio.to_thread(lambda: list(walk_files(root, limit=200_000)))
+        return [path.relative_to(root).as_posix() for path in walked]
+    return names
+
+
+def _parents(name: str) -> Iterator[str]:
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def _steering_in(repository: Path) -> Iterator[Path]:
+    """Yield what in a repository, and in those of its submodules and worktrees, says what git runs and obeys."""
+    for directory, directories, files in os.walk(repository):
+        here = Path(directory)
+        if here.name in {"objects", "refs", "logs"}:
+            if here.name == "objects" and (here / "info" / "alternates").is_file():
+                yield here / "info" / "alternates"
+            directories.clear()
+            continue
+        yield from (here / name for name in files if name in STEERING)
+        if "hooks" in directories:
+            yield here / "hooks"
+            directories.remove("hooks")
+
+
+def _mounted_below(root: Path) -> Iterator[Path]:
+    """Yield other file systems in a project: a layer over it does not show what is in them."""
+    try:
+        rows = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return
+    for row in rows:
+        place = Path(row.split(" ")[4].encode().decode("unicode_escape"))
+        if place != root and place.is_relative_to(root):
+            yield place

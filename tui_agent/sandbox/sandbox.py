@@ -1,0 +1,745 @@
+"""The sandbox of a session: lays out the view of each command, and takes up what it did when it has ended."""
+
+import asyncio
+import contextlib
+import fcntl
+import fnmatch
+import hashlib
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+
+from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.own_git import run_git
+from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.processes.own_programs import find_program
+from tui_agent.sandbox import landlock
+from tui_agent.sandbox.evidence import lacking, named
+from tui_agent.sandbox.finding import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
+from tui_agent.sandbox.keeping import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
+from tui_agent.sandbox.layer import MAX_CHANGES, Layer, Outputs, changes_in, discard, keep, make_layer
+from tui_agent.sandbox.layout import BubblewrapForm, Layout, Mount, MountKind, bubblewrap_command, seatbelt_command
+from tui_agent.sandbox.machine import (
+    DROPPED_VARIABLES,
+    TOOLCHAIN_VARIABLES,
+    TOOLCHAINS,
+    Machine,
+    look_at_machine,
+)
+from tui_agent.sandbox.network import Gateway, OwnNetwork, Proxy, make_network, proxy_environment
+from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, ViewRequest, shared_files
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.sandbox.survey import (
+    OUTPUT_DIRECTORIES,
+    Survey,
+    is_output_name,
+    is_protected,
+    is_repository,
+    linked_outside,
+    survey,
+)
+from tui_agent.sandbox.view import AllowHost, Holes, View, Writes
+
+log = logging.getLogger(__name__)
+
+UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
+
+_INFO_BYTES = 4_096
+
+_PREFIX = "tui-agent-sandbox-"
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
+MIN_MEMORY = 2 * 1024**3
+"""Bytes there must be free in memory for layers to be kept there."""
+
+MAX_MOUNTS = 400
+"""Places in a project that are treated in a way of their own; with more, nothing in it runs unasked."""
+
+_SETTLED = "PYTHONPYCACHEPREFIX"
+
+Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
+"""Records what happens to some files while it is entered."""
+
+
+class SandboxError(Exception):
+    """A command can't be given its view; the message says why."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """How a command is started in its view. ``descriptors`` must stay open in it."""
+
+    environment: dict[str, str]
+    view: View
+    seen: Survey
+    layout: Layout
+    hidden: tuple[Path, ...] = ()
+    layer: Layer | None = None
+    thrown_away: tuple[Layer, ...] = ()
+    """Layers of which nothing is kept."""
+    arguments: tuple[str, ...] = ()
+    descriptors: tuple[int, ...] = ()
+    gateway: Gateway = field(default_factory=Gateway)
+    owned: tuple[int, ...] = ()
+    """Descriptors that end with the launch."""
+    made: tuple[Path, ...] = ()
+    """What was made to have a place for something, and goes again when it is still empty."""
+    info: int = -1
+    """Where bubblewrap has written which process is the first inside."""
+
+    @property
+    def ends_whole(self) -> bool:
+        """Whether nothing of the command can stay behind."""
+        return self.info >= 0
+
+    async def gone(self) -> None:
+        """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
+        if self.info < 0:
+            return
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            first = int(json.loads(os.read(self.info, _INFO_BYTES))["child-pid"])
+            process = os.pidfd_open(first)
+            try:
+                await _readable(process)
+            finally:
+                os.close(process)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """What became of a command. ``note`` is for the model, "" when there is nothing to say."""
+
+    wanted: Holes | None = None
+    note: str = ""
+
+
+def _remove(place: Path, lock: int) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    os.close(lock)
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a descriptor can be read from."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
+
+class Sandbox:
+    """The sandbox of one session.
+
+    ``private`` are directories of this program that commands have no business in; no program of ``project`` is used.
+    """
+
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        private: Iterable[Path] = (),
+        cache: Path | None = None,
+        *,
+        home: Path | None = None,
+        project: Path | None = None,
+        find: Callable[[], SandboxState] | None = None,
+    ) -> None:
+        self.settings = settings
+        self._outside = project
+        self.proxy_reaches: Callable[[str], bool] | None = None
+        self._private = tuple(path.resolve() for path in private)
+        self._cache = cache
+        self._home = home or Path.home()
+        self._find = find or partial(find_sandbox, project)
+        self._told = False
+        self._surveys: dict[Path, Survey] = {}
+        self._machine: tuple[Mapping[str, str], Machine] | None = None
+        self._layer_parents: dict[Path, Path | None] = {}
+        self._lock = threading.Lock()
+        self._ready: dict[Path, asyncio.Task[None]] = {}
+        self._network: _Network | None = None
+        self._network_lock: asyncio.Lock | None = None
+
+    # -- what there is -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def state(self) -> SandboxState:
+        """Which sandbox is used. The first look takes some milliseconds: not on the event loop's thread."""
+        if self.settings.mode == "off":
+            return SandboxState(None, reason="it is switched off (sandbox = off)")
+        return self._find()
+
+    @property
+    def active(self) -> bool:
+        """Whether commands run in a sandbox, those excluded aside."""
+        return self.state.kind is not None
+
+    def covers(self, command: str) -> bool:
+        """Whether a command would run inside."""
+        plain = " ".join(command.split())
+        return self.active and not any(fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude)
+
+    def lacks(self, view: View, project: Path) -> str:
+        """Return why this sandbox can't give a command a view of a project; "" when it can. Looks at files."""
+        if self.active and self._survey(project).too_large:
+            return "the project has too many files to find the secrets among them"
+        if self.state.kind != "landlock":
+            return ""
+        if view.holes.repository:
+            return "Landlock can't open a repository without its hooks"
+        if view.holes.hosts:
+            return "Landlock can't open the network for single hosts"
+        return ""
+
+    def refusal(self) -> str:
+        """Return why no command may run: it is required and there is none; "" when one may."""
+        if self.settings.mode != "required" or self.active:
+            return ""
+        return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
+
+    def notice(self) -> str:
+        """Return once what is not protected where there is no sandbox, or not all of one, then nothing."""
+        if self._told or self.settings.mode == "off" or self.state.kind in {"bubblewrap", "sandbox-exec"}:
+            return ""
+        self._told = True
+        if self.state.kind == "landlock":
+            return f"Commands are held by Landlock only: {self.state.reason}. See: tui-agent doctor"
+        if self.settings.mode != "auto":
+            return ""
+        return f"Commands run without a sandbox: {self.state.reason}. {UNPROTECTED}"
+
+    def is_layered(self, project: Path, view: View) -> bool:
+        """Whether a command works on a layer over the project, which tells what it changed. Looks at files."""
+        return not view.holes.repository and self._layer_parent(project.resolve()) is not None
+
+    def shows(self, path: Path, project: Path) -> bool:
+        """Whether commands see something that is outside of the project. Looks at files."""
+        plan = self._plan(ViewRequest(project.resolve(), project.resolve(), View(), environment=os.environ))
+        shown = False
+        for mount in plan.layout().ordered():
+            if path.is_relative_to(mount.place):
+                shown = mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
+        return shown
+
+    def hides(self, path: Path, project: Path) -> bool:
+        """Whether a file of the project is empty for commands because it holds secrets. Looks at files."""
+        return path in self._plan(ViewRequest(project.resolve(), project.resolve(), View())).hidden()
+
+    def view_lines(self) -> list[str]:
+        """Return what commands see beside the project, for people."""
+        machine = self._machine_of(os.environ)
+        own = (machine.home, *TEMPORARY, Path("/run"))
+        rows = {
+            "read-only": map(str, machine.system),
+            "toolchains": self._short(machine.shown),
+            "caches, changed on a layer": self._short(machine.written),
+            "of its own, empty": self._short(own),
+            "opened by sandbox.read": self.settings.read,
+            "opened by sandbox.write": self.settings.write,
+        }
+        listed = {name: ", ".join(paths) for name, paths in rows.items()}
+        return [f"{name}: {paths}" for name, paths in listed.items() if paths]
+
+    # -- running a command ----------------------------------------------------------------------------------------
+
+    def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
+        """Look at the machine and the project now, in the background: the first command need not wait for it."""
+        if project not in self._ready and self.settings.mode != "off":
+            self._ready[project] = asyncio.get_running_loop().create_task(self._look(project, dict(environment)))
+
+    async def _look(self, project: Path, environment: dict[str, str]) -> None:
+        try:
+            if await asyncio.to_thread(lambda: self.active):
+                await self._own_network()
+                await asyncio.to_thread(self._known, project, environment)
+        except OSError as error:
+            log.warning("the sandbox could not get ready: %s", error)  # the first command tells what is wrong
+
+    def _known(self, project: Path, environment: Mapping[str, str]) -> None:
+        self._plan(ViewRequest(project.resolve(), project.resolve(), View(), environment=environment))
+        self.is_layered(project, View())
+
+    async def launch(  # noqa: PLR0913 - what a command is, and what it is given
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        project: Path,
+        view: View,
+        environment: Mapping[str, str],
+        *,
+        live: bool = False,
+        allow_host: AllowHost | None = None,
+    ) -> Launch:
+        """Lay out the view of a command; ``finish`` must be called when it has ended, however it did.
+
+        Args:
+            command: what to run.
+            cwd: where.
+            project: the directory that the view is about.
+            view: what it may change and reach.
+            environment: the environment it is to have.
+            live: it works on the project itself, not on a layer: for what goes on for long and follows changes.
+            allow_host: asks about hosts while the command runs; without, those of the view are all there are.
+
+        Raises:
+            SandboxError: it can't be done here.
+        """
+        if lack := await asyncio.to_thread(self.lacks, view, project):
+            raise SandboxError(f"{lack}.")
+        network = await self._own_network()
+        launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
+        launch.gateway = Gateway(view.holes.hosts, allow_host)
+        if network is not None:
+            launch.environment |= proxy_environment(network.proxy.open(launch.gateway))
+        try:
+            self._put_together(launch, command, network)
+        except BaseException:
+            await asyncio.to_thread(self._clear_up, launch)
+            raise
+        return launch
+
+    async def finish(
+        self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
+    ) -> CommandOutcome:
+        """Take up what a command did: what its view lets it change goes into the project, the rest is thrown away.
+
+        Args:
+            launch: what it was started with; every process of it has ended.
+            output: what it said, for finding out what it lacked.
+            exit_code: how it ended; None when it was stopped.
+            recorded: records what becomes of the files it changed.
+        """
+        if self._network is not None:
+            self._network.proxy.close(launch.gateway)
+        await launch.gone()
+        notes: list[str] = []
+        # A command that did without a host is not run again for it.
+        wanted = Holes(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
+        try:
+            if launch.layer is not None:
+                judged = await self._take_up(launch, launch.layer, recorded or _unrecorded)
+                wanted |= judged.wanted
+                notes += _notes_on(judged, launch.view)
+            else:
+                notes += await asyncio.to_thread(_tidied, launch)
+        finally:
+            await asyncio.to_thread(self._clear_up, launch)
+        notes += [f"[{reason}]" for reason in launch.gateway.refused.values()]
+        if exit_code != 0:
+            wanted |= await asyncio.to_thread(self._lacking, launch, output)
+        wanted = wanted.beyond(launch.view.holes)
+        return CommandOutcome(wanted or None, "\n".join(notes))
+
+    async def aclose(self) -> None:
+        """Let go of the network; commands that still run lose their way out."""
+        if self._ready:
+            await asyncio.wait(self._ready.values())
+        if self._network is not None:
+            network, self._network = self._network, None
+            await network.proxy.aclose()
+            network.close()
+
+    # -- the layout -----------------------------------------------------------------------------------------------
+
+    def _laid_out(self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool) -> Launch:
+        root = project.resolve()
+        layer = None if live or not self.is_layered(root, view) else self._made_layer(root)
+        made = tuple(self._made(root, view, layered=layer is not None))
+        owned, caches = self._caches(root, layer)
+        linked = {} if layer is not None else self._linked(root, view)
+        plan = self._plan(ViewRequest(root, cwd.resolve(), view, layer, environment, linked), caches)
+        inside = self._environment(environment, root)
+        launch = Launch(inside, view, plan.seen, plan.layout(), plan.hidden(), layer, owned=owned, made=made)
+        launch.thrown_away = tuple(filter(None, linked.values()))
+        if len(launch.layout.mounts) > MAX_MOUNTS:
+            self._clear_up(launch)
+            raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
+        return launch
+
+    def _linked(self, root: Path, view: View) -> dict[Path, Layer | None]:
+        """Return the outputs that reach outside by names of their files, with what is put over each."""
+        if view.writes is Writes.NOTHING and not view.changes_sources:
+            return {}
+        return {path: self._made_layer(root) for path in linked_outside(self._survey(root).outputs)}
+
+    def _plan(self, wish: ViewRequest, caches: Path | None = None) -> ViewPlan:
+        room = SandboxFolders(self._place, self._cache_of(wish.root), caches)
+        machine, seen = self._machine_of(wish.environment or os.environ), self._survey(wish.root)
+        return ViewPlan(wish, seen, machine, self.settings, room, self.state.kind or "bubblewrap", self._private)
+
+    def _made_layer(self, root: Path) -> Layer | None:
+        parent = self._layer_parent(root)
+        with contextlib.suppress(OSError):
+            return make_layer(root, parent) if parent is not None else None
+        return None
+
+    def _caches(self, root: Path, layer: Layer | None) -> tuple[tuple[int, ...], Path | None]:
+        """Return where layers over the user's caches are, and a lock on it: no two commands may share a layer.
+
+        The first has those that stay, others beside it get new ones that go with their own.
+        """
+        if layer is None:
+            return (), None
+        kept = self._memory or self._cache_of(root)
+        if kept is not None:
+            name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+            lock = os.open(kept / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+            else:
+                return (lock,), kept / name
+        return (), layer.place / "caches"
+
+    def _put_together(self, launch: Launch, command: Sequence[str], network: "_Network | None") -> None:
+        layout = launch.layout
+        match self.state.kind:
+            case "bubblewrap":
+                launch.info, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                launch.owned += (launch.info, told)
+                words = bubblewrap_command(self._form, layout, command, own_network=network is None, info=told)
+                own = network.own if network is not None else None
+                launch.arguments = (*own.joining(), *words) if own is not None else words
+                launch.descriptors = (told, *(own.descriptors if own is not None else ()))
+            case "sandbox-exec":
+                port = network.proxy.port if network is not None else 0
+                launch.arguments = seatbelt_command(self.state.program, layout, command, port)
+            case "landlock":
+                fixed = launch.view.writes is Writes.NOTHING and not launch.view.changes_sources
+                descriptor = landlock.specification(layout, fixed_modes=fixed)
+                launch.descriptors = (descriptor,)
+                launch.owned += (descriptor,)
+                launch.arguments = landlock.start_command(descriptor, command)
+            case None:
+                raise SandboxError(f"There is no sandbox: {self.state.reason}.")
+
+    def _made(self, root: Path, view: View, *, layered: bool) -> Iterator[Path]:
+        """Make, and yield, what has to be there to be opened: files outside, output directories of a live project."""
+        for path in view.holes.write:
+            if not os.path.lexists(path) and path.parent.is_dir() and not path.is_relative_to(root):
+                with contextlib.suppress(OSError):
+                    path.touch(exist_ok=False)
+                    yield path
+        if layered or view.writes is not Writes.OUTPUTS or view.changes_sources:
+            return
+        rules = IgnoreRules.above(root).entering(root)
+        for name in sorted(OUTPUT_DIRECTORIES - NEVER_KEPT):
+            path = root / name
+            if not os.path.lexists(path) and rules.ignored(str(path), directory=True):
+                with contextlib.suppress(OSError):
+                    path.mkdir()
+                    yield path
+
+    # -- what a command did ---------------------------------------------------------------------------------------
+
+    async def _take_up(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
+        changes = await asyncio.to_thread(changes_in, layer, _outputs_of(launch.seen))
+        if not changes:
+            return JudgedChanges()
+        if len(changes) > MAX_CHANGES:
+            return JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Holes(sources=True))
+        root = launch.seen.root
+        shared = frozenset(await shared_files(root)) if needs_knowledge(changes) else frozenset[str]()
+        judged = await asyncio.to_thread(judge, changes, launch.view, root, _Facts(root, shared, launch.layout).known())
+        await asyncio.to_thread(discard, layer, [change for change in judged.lost if change.inside])
+        if judged.outputs:
+            outputs = {id(change) for change in judged.outputs}
+            await asyncio.to_thread(keep, layer, changes, lambda change: id(change) in outputs)
+        if judged.sources:
+            sources = {id(change) for change in judged.sources}
+            paths = [root / change.path for change in judged.sources if not change.directory]
+            async with recorded(paths):
+                failed = await asyncio.to_thread(keep, layer, changes, lambda change: id(change) in sources)
+            judged.lost += [change for change in failed if not change.directory]
+        return judged
+
+    def _lacking(self, launch: Launch, output: str) -> Holes:
+        def shows(path: Path) -> bool:
+            return self.shows(path, launch.seen.root)
+
+        wanted = lacking(output, launch.layout.cwd, launch.view, launch.seen, shows)
+        return wanted or Holes(secrets=named(launch.hidden, launch.seen.root, output))
+
+    @staticmethod
+    def _clear_up(launch: Launch) -> None:
+        if launch.layer is not None:
+            launch.layer.remove()
+        for layer in launch.thrown_away:
+            layer.remove()
+        for descriptor in launch.owned:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        launch.owned = ()
+        for path in launch.made:
+            with contextlib.suppress(OSError):
+                if path.is_dir():
+                    path.rmdir()
+                elif path.stat().st_size == 0:
+                    path.unlink()
+
+    # -- what is known --------------------------------------------------------------------------------------------
+
+    def _survey(self, project: Path) -> Survey:
+        root = project.resolve()
+        known = self._surveys.get(root)
+        if known is None or not known.holds():
+            known = self._surveys[root] = survey(root, file_holds_secret)
+        return known
+
+    def _machine_of(self, environ: Mapping[str, str]) -> Machine:
+        telling = {name: environ[name] for name in TOOLCHAIN_VARIABLES if name in environ}
+        if self._machine is None or self._machine[0] != telling:
+            self._machine = (telling, look_at_machine(telling, self._home.resolve(), file_holds_secret))
+        return self._machine[1]
+
+    def _cache_of(self, root: Path) -> Path | None:
+        """Return a project's caches. They are its own: what one's tests put there no other's build takes out."""
+        if self._cache is None:
+            return None
+        place = self._cache / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        (place / "cache").mkdir(parents=True, exist_ok=True, mode=0o700)
+        return place
+
+    @property
+    def _form(self) -> BubblewrapForm:
+        return self.state.form or BubblewrapForm(self.state.program)
+
+    def _layer_parent(self, root: Path) -> Path | None:
+        """Return where layers over a project are kept; None where the system can't make them."""
+        if self.state.kind != "bubblewrap":
+            return None
+        with self._lock:
+            return self._tried_layers(root)
+
+    def _tried_layers(self, root: Path) -> Path | None:
+        if root not in self._layer_parents:
+            # In memory first: when a layer ends the kernel writes out everything that waits for the disk it is on.
+            candidates = [] if self._memory is None else [self._memory]
+            candidates += [self._place / "layers"] if self._cache is None else [self._cache / "layers"]
+            usable = (place for place in candidates if not place.resolve().is_relative_to(root))
+            self._layer_parents[root] = next((place for place in usable if self._layers_work(root, place)), None)
+        return self._layer_parents[root]
+
+    def _layers_work(self, root: Path, parent: Path) -> bool:
+        try:
+            layer = make_layer(root, parent)
+        except OSError:
+            return False
+        mounts = (*system_mounts(), Mount(root, MountKind.LAYER, layer.upper, layer.work))
+        command = bubblewrap_command(self._form, Layout(root, Path(os.devnull), mounts), ["true"])
+        try:
+            done = subprocess.run(
+                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=TRIAL_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        finally:
+            layer.remove()
+        return done.returncode == 0
+
+    @cached_property
+    def _memory(self) -> Path | None:
+        """A directory in memory, None where there is little room."""
+        try:
+            room = os.statvfs(_SHARED_MEMORY)
+            if room.f_bavail * room.f_frsize < MIN_MEMORY:
+                return None
+            return self._own_directory(_SHARED_MEMORY)
+        except OSError:
+            return None
+
+    def _own_directory(self, parent: Path) -> Path:
+        """Make a directory that goes with this session; those of sessions that were killed go now."""
+        for other in parent.glob(f"{_PREFIX}*"):
+            with contextlib.suppress(OSError), open(other / "lock", "rb") as theirs:  # noqa: PTH123 - a descriptor to lock
+                fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(other, ignore_errors=True)
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
+        lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        weakref.finalize(self, _remove, place, lock)
+        return place
+
+    @cached_property
+    def _place(self) -> Path:
+        place = self._own_directory(Path(tempfile.gettempdir()))
+        room = SandboxFolders(place)
+        for directory in (*map(room.temporary, TEMPORARY), room.home):
+            directory.mkdir()
+        (place / "empty").touch()
+        return place
+
+    def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
+        """Return the environment inside: without what names sockets outside, with caches that can be written to."""
+        found = {name: value for name, value in environ.items() if name not in DROPPED_VARIABLES}
+        found["GIT_OPTIONAL_LOCKS"] = "0"
+        if self.state.kind == "bubblewrap":
+            found["TMPDIR"] = "/tmp"  # noqa: S108 - the sandbox's own
+            cache = self._machine_of(environ).cache
+        else:
+            found["TMPDIR"] = str(self._place / "tmp")
+            private = self._cache_of(root)
+            cache = private / "cache" if private is not None else self._place / "tmp" / "cache"
+            found["XDG_CACHE_HOME"] = str(cache)
+            found |= self._at_home_elsewhere(environ)
+        # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
+        found.setdefault(_SETTLED, str(cache / "pycache"))
+        return found
+
+    def _at_home_elsewhere(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return variables for a home directory in another place, from which toolchains are found where they are."""
+        home = self._machine_of(environ).home
+        named = {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}
+        settings = {"GIT_CONFIG_GLOBAL": str(home / ".gitconfig")} if (home / ".gitconfig").is_file() else {}
+        return {**named, **settings, "HOME": str(SandboxFolders(self._place).home)}
+
+    def _short(self, paths: Iterable[Path]) -> list[str]:
+        return [
+            f"~/{p.relative_to(self._home)}" if p != self._home and p.is_relative_to(self._home) else str(p)
+            for p in paths
+        ]
+
+    async def _own_network(self) -> "_Network | None":
+        """Return the network that commands of this session share; None where there is none: they have nothing then."""
+        if self.state.kind not in {"bubblewrap", "sandbox-exec"}:
+            return None
+        loop = asyncio.get_running_loop()
+        if self._network is not None and self._network.loop is not loop:
+            self._network.close()
+            self._network = self._network_lock = None
+        if self._network_lock is None:
+            self._network_lock = asyncio.Lock()
+        async with self._network_lock:
+            if self._network is None:
+                self._network = await _Network.made(self.state, self.proxy_reaches, self._outside)
+        return self._network if self._network.own is not None or sys.platform == "darwin" else None
+
+
+@dataclass(slots=True)
+class _Network:
+    """The session's own network and the proxy in it. Without ``own`` there is none on this machine."""
+
+    proxy: Proxy
+    loop: asyncio.AbstractEventLoop
+    own: OwnNetwork | None = None
+
+    @classmethod
+    async def made(cls, state: SandboxState, reaches: Callable[[str], bool] | None, outside: Path | None) -> "_Network":
+        network = cls(Proxy(reaches=reaches), asyncio.get_running_loop())
+        if state.kind == "sandbox-exec":
+            import socket
+
+            listener = socket.socket()
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(256)
+            await network.proxy.serve(listener)
+            return network
+        form = state.form or BubblewrapForm(state.program)
+        joining = find_program("nsenter", outside)
+        if joining is None:
+            return network
+        users = ("--unshare-user",) if form.users else ()
+        command = (form.program, *users, "--unshare-net", "--die-with-parent", "--dev-bind", "/", "/", "--")
+        try:
+            own = await make_network(command, users=form.users, joining=joining)
+        except OSError:
+            return network
+        await network.proxy.serve(own.listener)
+        network.own = own
+        return network
+
+    def close(self) -> None:
+        if self.own is not None:
+            self.own.close()
+
+
+class _Facts:
+    """Answers about single paths of a project, looked up when asked."""
+
+    def __init__(self, root: Path, shared: frozenset[str], layout: Layout) -> None:
+        self._root = root
+        self._layout = layout
+        self._shared = shared
+        self._tracked: frozenset[str] | None = None
+        self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
+
+    def known(self) -> ProjectFacts:
+        return ProjectFacts(self._shared, self.tracked, self.ignored, self.runs)
+
+    def runs(self, path: Path) -> bool:
+        """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
+        real = Path(os.path.realpath(path))
+        put = None
+        for mount in self._layout.ordered():
+            if real.is_relative_to(mount.place):
+                put = mount.put
+        return put is MountKind.READ and real.is_file() and os.access(real, os.X_OK)
+
+    def tracked(self, path: str) -> bool:
+        if self._tracked is None:
+            listed = run_git(self._root, "ls-files", "-z")
+            self._tracked = frozenset(map(os.fsdecode, listed.split(b"\0"))) if listed else frozenset()
+        return path in self._tracked
+
+    def ignored(self, path: str) -> bool:
+        rules, prefix = self._rules[""], ""
+        *parents, name = path.split("/")
+        for part in parents:
+            below = f"{prefix}{part}"
+            if rules.ignored(str(self._root / below), directory=True):
+                return True
+            if below not in self._rules:
+                self._rules[below] = rules.entering(self._root / below)
+            rules, prefix = self._rules[below], f"{below}/"
+        return rules.ignored(str(self._root / f"{prefix}{name}"), directory=False)
+
+
+def _outputs_of(seen: Survey) -> Outputs:
+    there = frozenset(path.relative_to(seen.root).as_posix() for path in seen.outputs if path.name not in NEVER_KEPT)
+    return Outputs(
+        there,
+        lambda name: name not in NEVER_KEPT and is_output_name(name, directory=True),
+        lambda name: is_repository(name) or is_protected(name),
+    )
+
+
+def _tidied(launch: Launch) -> list[str]:
+    """Take away what a command left for git to obey outside, and name what else of the kind is new."""
+    notes = []
+    planted = launch.seen.root / ".git" / "commondir"
+    if not planted.parent.is_symlink() and (planted.is_symlink() or planted.is_file()):
+        planted.unlink(missing_ok=True)
+        notes.append("[.git/commondir was removed: it would have given the repository another configuration.]")
+    if launch.view.changes_sources:
+        after = survey(launch.seen.root, lambda _path: False)
+        new = {*after.protected, *after.repositories} - {*launch.seen.protected, *launch.seen.repositories}
+        if new := new - launch.view.holes.protected:
+            names = ", ".join(sorted(path.relative_to(launch.seen.root).as_posix() for path in new)[:5])
+            notes.append(f"[New, and other programs obey it: {names}. Tell the user to look at it.]")
+    return notes
+
+
+def _notes_on(judged: JudgedChanges, view: View) -> list[str]:
+    if not judged.lost:
+        return []
+    names = names_of(judged.lost)
+    if view.writes is Writes.NOTHING:
+        return [f"[Thrown away, the files are as they were: {names}.]"]
+    return [f"[Not kept, the files are as they were: {names}.]"]
+
+
+@asynccontextmanager
+async def _unrecorded(_paths: Sequence[Path]) -> AsyncIterator[None]:
+    yield

@@ -1,0 +1,324 @@
+"""The closed grammar of commands that only read: what runs unasked where no sandbox holds a command.
+
+A line is free when every character of it belongs to a token named here, every command is in `TABLE`, every switch is
+one that its row names, and every operand has the form its row gives. Nothing else is: no expansion, glob, redirection
+to a file, here-document, assignment or group. A path has to lie in the project, be no link, and hold no secret.
+Nothing widens the table.
+"""
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.files.sensitive import is_sensitive
+
+ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_CONFIG_COUNT": "3",
+    "GIT_CONFIG_KEY_0": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_0": "false",
+    "GIT_CONFIG_KEY_1": "core.hooksPath",
+    "GIT_CONFIG_VALUE_1": os.devnull,
+    "GIT_CONFIG_KEY_2": "diff.ignoreSubmodules",
+    "GIT_CONFIG_VALUE_2": "all",
+}
+"""What a free command gets beside its environment: git writes nothing, fetches nothing and looks into no submodule."""
+
+MAX_FILES = 20_000
+"""Files below a directory that are looked at before a search of it; with more it asks."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t]+)
+    | (?P<quiet>(?:[12]?>[ ]?/dev/null|2>&1)(?=[ \t\n;|]|$))
+    | (?P<end>\|\||&&|\||;|\n)
+    | (?P<word>(?:[A-Za-z0-9_@%+=:,./^-]|(?<=[A-Za-z0-9])~|'[^'\n]*'|"(?:[^"$`\\\n]|\\[^"$`\\\n])*")+)
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+_BUILTINS = frozenset({"cd", "command", "echo", "false", "pwd", "true"})
+
+_READABLE = re.compile(r"[\t\n -~]*")
+
+SimpleCommands = list[tuple[tuple[str, ...], str]]
+"""The simple commands of a line: the words their programs are given, and what separates them from the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPlace:
+    """Where a command runs. Both are real paths."""
+
+    project: Path
+    folder: Path
+
+    def inside(self, text: str) -> Path | None:
+        """Return where a path leads; None when that is out of the project, or there is a link on the way."""
+        written = os.path.join(self.folder, text)  # noqa: PTH118 - a path as a shell takes it
+        path = Path(os.path.normpath(written))
+        return path if os.path.realpath(written) == str(path) and path.is_relative_to(self.project) else None
+
+
+OperandForm = Callable[[str, CommandPlace], bool]
+"""Tells whether an operand has a form."""
+
+
+def _pattern(pattern: str) -> OperandForm:
+    return lambda text, _place: re.fullmatch(pattern, text, re.ASCII | re.DOTALL) is not None
+
+
+def is_listable(text: str, place: CommandPlace) -> bool:
+    """A place in the project, to be listed: not in the repository's own directory."""
+    path = None if text.startswith("-") or not text else place.inside(text)
+    return path is not None and ".git" not in _below(path, place)
+
+
+def _below(path: Path, place: CommandPlace) -> list[str]:
+    return [part.lower() for part in path.relative_to(place.project).parts]
+
+
+def _file(text: str, place: CommandPlace) -> bool:
+    """A file to be shown: a regular one that holds no secret, by its path or by what is in it, or a missing one."""
+    path = place.inside(text) if is_listable(text, place) else None
+    if path is None or any(map(is_sensitive, _below(path, place))) or file_holds_secret(path):
+        return False
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return not os.path.lexists(path)
+
+
+def _tree(text: str, place: CommandPlace) -> bool:
+    """A file, or a directory below which neither secrets nor repositories are."""
+    path = place.inside(text) if is_listable(text, place) else None
+    if path is None or not path.is_dir():
+        return _file(text, place)
+    return not any(map(is_sensitive, _below(path, place))) and _holds_no_secrets(path)
+
+
+def _holds_no_secrets(directory: Path) -> bool:
+    pending, count = [str(directory)], 0
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as rows:
+                for row in rows:
+                    count += 1
+                    if count > MAX_FILES or row.name.lower() == ".git" or is_sensitive(row.name):
+                        return False
+                    if row.is_dir(follow_symlinks=False):
+                        pending.append(row.path)
+        except OSError:
+            return False
+    return True
+
+
+_text = _pattern(r"[^-].*|")
+_anything = _pattern(r".*")
+_number = _pattern(r"\d{1,6}")
+_name = _pattern(r"[A-Za-z0-9][\w.+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramUsage:
+    """How a program may be used.
+
+    ``flags`` are letters that take nothing and may be joined (``-la``); ``valued`` letters take a value that matches,
+    joined or as the next word; ``long`` is a pattern of whole long switches. ``first`` are the forms of the operands
+    that come first, ``rest`` is the form of those that follow, None when there may be none.
+    """
+
+    flags: str = ""
+    valued: dict[str, str] = field(default_factory=dict)
+    long: str = r"(?!)"
+    first: tuple[OperandForm, ...] = ()
+    rest: OperandForm | None = None
+    count: bool = False
+    """``-20`` is a number of lines."""
+    recursive: str = ""
+    """The letter with which it searches everything below its operands, "*" for one that always does."""
+    literal: bool = False
+    """Words that begin with a dash are operands, too."""
+
+    def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
+        """Return whether a program may be given these words."""
+        found = self._operands(words)
+        if found is None:
+            return False
+        letters, operands = found
+        searches = self.recursive == "*" or (self.recursive != "" and self.recursive in letters)
+        # A pattern that was given by a switch is no operand.
+        first = () if "e" in letters and "e" in self.valued else self.first
+        rest = _tree if searches and self.rest is _file else self.rest
+        if len(operands) < len(first) or (rest is None and len(operands) > len(first)):
+            return False
+        others = operands[len(first) :] or (["."] if searches else [])
+        return all(form(text, place) for form, text in zip(first, operands, strict=False)) and all(
+            rest is not None and rest(text, place) for text in others
+        )
+
+    def _operands(self, words: Sequence[str]) -> tuple[str, list[str]] | None:
+        """Return the letters of the switches and the operands; None for a switch that is not named."""
+        letters, operands = "", list[str]()
+        rest = iter(words)
+        for word in rest:
+            if self.literal or not word.startswith("-"):
+                operands.append(word)
+            elif word == "--":
+                return letters, [*operands, *rest]
+            elif re.fullmatch(self.long, word, re.ASCII) or (self.count and re.fullmatch(r"-\d{1,6}", word, re.ASCII)):
+                continue
+            elif (found := self._letters(word[1:], rest)) is not None:
+                letters += found
+            else:
+                return None
+        return letters, operands
+
+    def _letters(self, text: str, following: Iterator[str]) -> str | None:
+        """Return the letters of joined switches; None when one is not named, or its value is none it takes."""
+        for at, letter in enumerate(text):
+            if letter in self.valued:
+                value = text[at + 1 :] or next(following, "")
+                return text[: at + 1] if re.fullmatch(self.valued[letter], value, re.ASCII | re.DOTALL) else None
+            if letter not in self.flags:
+                return None
+        return text or None
+
+
+_LINES = {"n": r"\d{1,9}", "c": r"\d{1,9}"}
+_CONTEXT = {"A": r"\d{1,4}", "B": r"\d{1,4}", "C": r"\d{1,4}", "m": r"\d{1,9}", "e": r".+"}
+_JQ = r"(?:\s|[|,]|\.(?:[A-Za-z_]\w*)?|\[(?:\d+|\"\w+\")?\]|\b(?:keys|length|type|not|first|last)\b)+"
+_SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
+_FIND = re.compile(
+    r"-(?:(?:i?name|i?path)=.*|(?:max|min)depth=\d+|type=[fdl]|size=[+-]?\d+[ckMG]?|m(?:time|min)=[+-]?\d+|"
+    r"(?:not|o|a|or|and|print|print0|empty|prune)=)",
+    re.ASCII | re.DOTALL,
+)
+_FIND_TAKES = re.compile(r"-(?:i?name|i?path|maxdepth|mindepth|type|size|mtime|mmin)")
+
+TABLE: dict[str, ProgramUsage] = {
+    "basename": ProgramUsage(first=(_text,), rest=_text),
+    "cat": ProgramUsage("nbsAETv", rest=_file),
+    "cmp": ProgramUsage("s", first=(_file, _file)),
+    "command": ProgramUsage(valued={"v": r"[\w.+-]+"}),
+    "cut": ProgramUsage("s", {"d": r".", "f": r"[\d,-]+", "c": r"[\d,-]+", "b": r"[\d,-]+"}, rest=_file),
+    "date": ProgramUsage("u", rest=_pattern(r"\+[\w%:/ .,-]+")),
+    "df": ProgramUsage("hTi", rest=is_listable),
+    "diff": ProgramUsage("uqsbwBi", {"U": r"\d{1,4}"}, first=(_file, _file)),
+    "dirname": ProgramUsage(first=(_text,), rest=_text),
+    "du": ProgramUsage("shackm", {"d": r"\d{1,2}"}, r"--max-depth=\d{1,2}", rest=is_listable),
+    "echo": ProgramUsage(rest=_anything, literal=True),
+    "false": ProgramUsage(),
+    "file": ProgramUsage("bi", rest=_file),
+    "grep": ProgramUsage("nivclLwxohHEFPIqsr", _CONTEXT, r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
+                  first=(_text,), rest=_file, recursive="r"),
+    "head": ProgramUsage("qv", _LINES, rest=_file, count=True),
+    "jq": ProgramUsage("rcSe", first=(_pattern(_JQ),), rest=_file),
+    "ls": ProgramUsage("laAhtrSR1dFipsgnG", long=r"--color=never", rest=is_listable),
+    "nl": ProgramUsage(valued={"b": "[atn]"}, rest=_file),
+    "nproc": ProgramUsage(),
+    "pwd": ProgramUsage("LP"),
+    "rg": ProgramUsage("nilcwFSsovxNIHU", _CONTEXT | {"t": r"[a-z]+"}, r"--color=never|--no-heading|--type=[a-z]+",
+                first=(_text,), rest=_file, recursive="*"),
+    "sed": ProgramUsage("nE", first=(_pattern(_SED),), rest=_file),
+    "sha256sum": ProgramUsage(first=(_file,), rest=_file),
+    "sleep": ProgramUsage(first=(_number,)),
+    "sort": ProgramUsage("nrufhVbg", {"k": r"[\d.,nrfhVbg]+", "t": r"."}, rest=_file),
+    "stat": ProgramUsage(valued={"c": r".*"}, first=(is_listable,), rest=is_listable),
+    "tail": ProgramUsage("qv", {"n": r"[+-]?\d{1,9}", "c": r"[+-]?\d{1,9}"}, rest=_file, count=True),
+    "tr": ProgramUsage("dsc", first=(_text,), rest=_text),
+    "tree": ProgramUsage("adf", {"L": r"\d{1,2}"}, rest=is_listable),
+    "true": ProgramUsage(),
+    "uname": ProgramUsage("asnrmpio"),
+    "uniq": ProgramUsage("cdui"),
+    "wc": ProgramUsage("lwcmL", rest=_file),
+    "which": ProgramUsage("a", first=(_name,), rest=_name),
+    "whoami": ProgramUsage(),
+}  # fmt: skip
+"""Every program that is free, beside ``cd``, ``find`` and ``git``, which have forms of their own."""
+
+
+def is_free(command: str, folder: Path, project: Path) -> bool:
+    """Return whether a command line only reads the project and shows no secret. Looks at files."""
+    line = read_line(command)
+    if not line:
+        return False
+    place = CommandPlace(Path(os.path.realpath(project)), Path(os.path.realpath(folder)))
+    if not place.folder.is_relative_to(place.project):
+        return False
+    ends = {end for _words, end in line}
+    before = ""
+    for words, end in line:
+        if words[0] == "cd":
+            path = place.inside(words[1]) if len(words) == 2 and is_listable(words[1], place) else None
+            # Nothing after it may run where it failed, and a pipe would leave the directory as it was.
+            if path is None or not path.is_dir() or not ends <= {"&&", "|", ""} or "|" in {before, end}:
+                return False
+            place = CommandPlace(place.project, path)
+        elif not _is_the_systems(words[0], place.project) or not _admits(words, place):
+            return False
+        before = end
+    return True
+
+
+def read_line(command: str) -> SimpleCommands | None:
+    """Return the simple commands of a line that is made of nothing but words, pipes and ends; None for any other.
+
+    What a shell would refuse, such as two ends in a row, may be taken: then nothing runs.
+    """
+    line: SimpleCommands = []
+    words: list[str] = []
+    at = 0
+    if not _READABLE.fullmatch(command):
+        return None
+    while at < len(command):
+        token = _TOKEN.match(command, at)
+        if token is None:
+            return None
+        at = token.end()
+        if token.lastgroup == "word":
+            words.append(_QUOTED.sub(lambda quoted: quoted[1] if quoted[1] is not None else quoted[2], token[0]))
+        elif token.lastgroup == "end" and words:
+            line.append((tuple(words), token[0]))
+            words = []
+    return [*line, (tuple(words), "")] if words else line
+
+
+def _admits(words: Sequence[str], place: CommandPlace) -> bool:
+    match words[0]:
+        case "find":
+            return _find(words[1:], place)
+        case "git":
+            from tui_agent.shell.reading_git import is_reading
+
+            return is_reading(words[1:], place)
+        case program:
+            return program in TABLE and TABLE[program].admits(words[1:], place)
+
+
+def _find(words: Sequence[str], place: CommandPlace) -> bool:
+    """``find``: places, then tests that are named; nothing that runs, writes or follows links."""
+    rest = list(words)
+    while rest and not rest[0].startswith("-"):
+        if not is_listable(rest.pop(0), place):
+            return False
+    tests = iter(rest)
+    return all(_FIND.fullmatch(f"{test}={next(tests, '') if _FIND_TAKES.fullmatch(test) else ''}") for test in tests)
+
+
+def _is_the_systems(program: str, project: Path) -> bool:
+    """Return whether a name stands for a program that the project did not bring along, or for none."""
+    if program in _BUILTINS:
+        return True
+    found = shutil.which(program)
+    if found is None:
+        return True
+    return os.path.isabs(found) and not Path(os.path.realpath(found)).is_relative_to(project)  # noqa: PTH117 - a text

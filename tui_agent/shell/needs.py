@@ -1,0 +1,276 @@
+"""What a command needs to be allowed: one need for each simple command in it, and for each place it reaches.
+
+A line of the closed grammar is ``harmless`` and runs unasked everywhere. What can't be understood is ``unclear``: no
+rule for a particular command covers it, only one that allows everything. A sandbox needs none of this to hold a
+command; there it is for rules, and for asking before what would only fail.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.files.sensitive import is_sensitive
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.shell.changes import changes_of
+from tui_agent.shell.families import escaped, family, run_by
+from tui_agent.shell.grammar import TABLE, is_free
+from tui_agent.shell.reader import read_script
+from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, listed
+
+MAX_NESTING = 5
+"""Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
+
+HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom"})
+SYSTEM_PROGRAMS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
+
+_CARRIERS = listed(
+    """
+    sudo doas env time timeout nice ionice nohup setsid stdbuf xargs find command builtin exec eval trap sh bash dash
+    zsh ksh ash busybox watch parallel flock strace ltrace chroot unshare taskset script coproc ssh
+    """
+)
+"""Programs that run others: a rule against a command means it however it is carried; one that allows it does not."""
+_QUIET_SETTINGS = re.compile(
+    r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
+    r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
+)
+"""Variables that change no more than how a program writes."""
+_PROGRAM = re.compile(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
+_PROSE = frozenset({"-m", "-am", "--message", "--body", "-b", "--title", "-t", "--notes", "--comment"})
+"""Options whose value is prose, whatever it is."""
+_SEPARATORS = re.compile(r"[=@:,]")
+_MOVED_FIRST = re.compile(r"\s*cd\s+[^\s;&|]+\s*&&")
+_NOT_A_CHAIN = re.compile(r"\|\||;|\n|(?<!&)&(?!&)")
+"""What may be at the beginning and must not be in a line for all that follows a ``cd`` to run where it leads."""
+_LONE_DASH = re.compile(r"(?<!\S)-(?!\S)")
+_SECONDS = re.compile(r"\d+(?:\.\d+)?[smh]?")
+
+
+def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
+    """Return everything a command line needs to be allowed, in the order written.
+
+    Looks up where paths lead, and below directories that would be searched; call it in a thread. Never raises for
+    anything a command may hold.
+    """
+    root, folder = Path(os.path.realpath(project)), Path(os.path.realpath(cwd))
+    script = read_script(command)
+    if not script.problems and is_free(command, folder, root):
+        return tuple(_need(simple, harmless=True) for simple in script.commands)
+    return tuple(dict.fromkeys(_CommandAnalyzer(command, *_grounds(script, command, root, folder)).judge(script)))
+
+
+@dataclass(frozen=True, slots=True)
+class _PathContext:
+    """Where a command runs. ``folders`` are the directories it may be in by the time it does."""
+
+    project: Path
+    folders: tuple[Path, ...]
+
+    def real(self, text: str) -> Iterator[Path]:
+        """Yield where a path leads from each of the directories, links followed."""
+        for folder in self.folders:
+            yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
+
+    def shown(self, real: Path) -> str:
+        """Return a path as rules know it: relative to the project inside of it."""
+        return real.relative_to(self.project).as_posix() if real.is_relative_to(self.project) else real.as_posix()
+
+
+def _grounds(script: ParsedLine, command: str, root: Path, folder: Path) -> tuple[_PathContext, _PathContext]:
+    """Return where ``cd`` runs, and where everything else does: in every place that one may lead to."""
+    found = [folder]
+    for simple in script.commands:
+        target = simple.words[1].value if len(simple.words) == 2 and simple.words[0].value == "cd" else None
+        if target is not None and not simple.words[1].glob:
+            found.append(Path(os.path.realpath(found[-1] / _home(target))))
+    sure = len(found) == 2 and _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
+    return _PathContext(root, tuple(dict.fromkeys(found))), _PathContext(
+        root, tuple(dict.fromkeys(found[1:] if sure else found))
+    )
+
+
+class _CommandAnalyzer:
+    """Judges one command line with everything nested in it."""
+
+    def __init__(self, command: str, moving: _PathContext, ground: _PathContext) -> None:
+        self._command = command
+        self._moving = moving
+        self._ground = ground
+
+    def judge(self, script: ParsedLine) -> Iterator[PermissionNeed]:
+        """Yield the needs of a script."""
+        for problem in script.problems:
+            yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=problem)
+        if script.problems:
+            return
+        for name, word in script.assignments:
+            if not _QUIET_SETTINGS.fullmatch(name):
+                text = f"{name}={word.source}"
+                yield PermissionNeed(Permission.BASH, text, text, "command", unclear=f"{name} may change what runs")
+        for redirect in script.redirects:
+            yield from self._redirect(redirect)
+        writes = any(redirect.writes and redirect.target.value not in HARMLESS_DEVICES for redirect in script.redirects)
+        for simple in script.commands:
+            if simple.words:
+                yield from self._simple(simple, writes=writes)
+
+    def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
+        """Yield what one command needs. With a file to write to, what it says is no longer without consequence."""
+        ground = self._moving if simple.words[0].value == "cd" else self._ground
+        text = simple.source.partition("<<")[0] if simple.fed else simple.source
+        # The grammar of the parser may lose a dash that stands alone; what it leaves is not all there is.
+        plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
+        free = plain and all(is_free(text, folder, ground.project) for folder in ground.folders)
+        yield _need(simple, harmless=free)
+        if not free:
+            yield from self._places(simple.words)
+
+    def _redirect(self, redirect: Redirect) -> Iterator[PermissionNeed]:
+        value = redirect.target.value
+        written = f"{redirect.operator} {redirect.target.source}"
+        if value is None or redirect.target.glob:
+            why = f"where {written} leads is known only when it runs"
+            yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
+        elif value.startswith(("/dev/tcp/", "/dev/udp/")):
+            why = "it opens a network connection"
+            yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
+        elif not redirect.writes:
+            yield from self._places((redirect.target,))
+        elif value not in HARMLESS_DEVICES:
+            text = _home(value) if redirect.target.tilde else value
+            for real in self._ground.real(text):
+                yield PermissionNeed(Permission.EDIT, self._ground.shown(real), written)
+                if not real.is_relative_to(self._ground.project):
+                    yield outside(real)
+
+    def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
+        """Yield what it takes to reach what words name: directories outside, files with secrets."""
+        for folder in self._ground.folders:
+            if not folder.is_relative_to(self._ground.project):
+                yield outside(folder)
+        for word in words:
+            for text in _path_texts(word):
+                yield from self._place(text)
+            if word.glob:
+                yield from self._matched(word.value or word.start)
+
+    def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
+        """Yield the secrets that a pattern for file names may stand for: its directory's, whatever it says of names."""
+        directory, _, name = re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")
+        for place in self._ground.real(directory or "."):
+            with contextlib.suppress(OSError):
+                for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - names are all that is wanted
+                    if not found.startswith(".") or name.startswith("."):
+                        yield PermissionNeed(Permission.READ, self._ground.shown(place / found))
+
+    def _place(self, text: str) -> Iterator[PermissionNeed]:
+        if text in HARMLESS_DEVICES or "\0" in text:
+            return
+        for real in self._ground.real(text):
+            if not real.is_relative_to(self._ground.project) and not str(real).startswith(SYSTEM_PROGRAMS):
+                yield outside(real)
+            named = is_sensitive(real) or is_sensitive(text)
+            if named or (real.is_relative_to(self._ground.project) and file_holds_secret(real)):
+                yield PermissionNeed(Permission.READ, self._ground.shown(real), secret=not named)
+
+
+def outside(real: Path) -> PermissionNeed:
+    """Return the need for a place outside of the project."""
+    directory = real if real.is_dir() else real.parent
+    return PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(real))
+
+
+def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
+    """Return the need to run one simple command."""
+    words = _uncarried(simple.words)
+    pattern, unclear = _pattern(words, simple), "" if harmless else _unclear(simple.words)
+    return PermissionNeed(
+        Permission.BASH,
+        pattern,
+        simple.source,
+        "command",
+        harmless=harmless,
+        unclear=unclear,
+        always="" if unclear else _always(words, simple, pattern),
+        changes=() if harmless else changes_of([word.value for word in words]),
+        aliases=tuple(dict.fromkeys((simple.source, *_aliases(simple.words)))),
+    )
+
+
+def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return a command without what only measures or limits it: ``time``, ``timeout 60``, ``nohup``."""
+    values = [word.value or "" for word in words[:3]]
+    if len(words) > 1 and values[0] in {"time", "nohup"} and not values[1].startswith("-"):
+        return _uncarried(words[1:])
+    if len(words) > 2 and values[0] == "timeout" and _SECONDS.fullmatch(values[1]):
+        return _uncarried(words[2:])
+    return words
+
+
+def _unclear(words: Sequence[Word]) -> str:
+    """Return why it can't be told what a command does, "" when it can."""
+    program = words[0].value
+    if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
+        return f"which program {words[0].source} is, is known only when it runs"
+    previous = ""
+    for word in words[1:]:
+        prose = previous in _PROSE and word.source.startswith('"') and word.source.endswith('"')
+        if word.value is None and not prose:
+            return f"what {word.source} stands for is known only when it runs"
+        previous = word.value or ""
+    return ""
+
+
+def _always(words: Sequence[Word], simple: SimpleCommand, pattern: str) -> str:
+    """Return what "always" allows: the family, or the very same command.
+
+    A program of the closed grammar is asked about for what it does this time.
+    """
+    plain = all(_QUIET_SETTINGS.fullmatch(name) for name, _word in simple.assignments) and words[0].value not in TABLE
+    offered = family(words) if plain else ""
+    return offered if offered.endswith(" *") or (offered and not simple.fed) else escaped(pattern)
+
+
+def _pattern(words: Sequence[Word], simple: SimpleCommand) -> str:
+    """Return what rules are matched against: settings that matter, the words, and what the command is fed."""
+    settings = [f"{name}={word.shown}" for name, word in simple.assignments if not _QUIET_SETTINGS.fullmatch(name)]
+    text = " ".join([*settings, *(word.shown for word in words)])
+    return f"{text} {simple.fed}" if simple.fed else text
+
+
+def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
+    """Yield other spellings of a command that a rule against it means too, with what it makes other programs run."""
+    shown = [word.shown for word in words]
+    program = shown[0].rpartition("/")[2]
+    yield " ".join([program, *shown[1:]])
+    yield " ".join(shown)
+    yield from run_by(shown)
+    if program == "git":
+        rest = shown[1:]
+        while rest and rest[0].startswith("-"):
+            rest = rest[2:] if rest[0] in {"-C", "-c"} else rest[1:]
+            yield " ".join(["git", *rest])
+    if program in _CARRIERS:
+        yield from (" ".join(shown[first:]) for first in range(1, len(shown)))
+        for script in (read_script(word.value) for word in words[1:] if word.value and depth < MAX_NESTING):
+            for simple in script.commands:
+                yield from _aliases(simple.words, depth + 1) if simple.words else ()
+
+
+def _path_texts(word: Word) -> list[str]:
+    """Return everything in a word that may be a path: itself, and what follows ``=``, ``@``, ``:`` or an option."""
+    text = word.start if word.value is None else word.value
+    if word.tilde:
+        text = _home(text)
+    found = [text, *_SEPARATORS.split(text)]
+    if re.match(r"-[A-Za-z][^-=]", text):
+        found.append(text[2:])
+    return [_home(part) for part in dict.fromkeys(found) if part]
+
+
+def _home(text: str) -> str:
+    return os.path.expanduser(text) if text.startswith("~") else text  # noqa: PTH111 - as the shell does

@@ -1,0 +1,273 @@
+"""Parses a command line with tree-sitter and lists its commands, redirections and assignments, for rules about them."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, has_glob, literal, unquoted
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_CHARS = 20_000
+"""Longer commands are not looked into."""
+
+_WALKED = frozenset(
+    {
+        "program", "list", "redirected_statement", "pipeline", "subshell", "compound_statement", "if_statement",
+        "elif_clause", "else_clause", "while_statement", "for_statement", "do_group", "case_statement", "case_item",
+        "negated_command", "function_definition", "command_substitution",
+    }
+)  # fmt: skip
+_WORDS = frozenset(
+    {
+        "word", "number", "raw_string", "string", "concatenation", "simple_expansion", "expansion",
+        "command_substitution", "command_name", "variable_name", "special_variable_name",
+    }
+)  # fmt: skip
+_GAP = re.compile(r"(?:[ \t]|\\\n)*")
+_JOINED = re.compile(r"(?:\\\n)*")
+_DASH_GAP = re.compile(r"[ \t]*(?:-[ \t]*)?")
+_LINE_GAP = re.compile(r"(?:\s|\\\n)*")
+_PLAIN = re.compile(r"(?:[^\s;&|<>()`$\"'\\]|\\.)+", re.DOTALL)
+_HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII)
+_SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
+
+
+def read_script(text: str) -> ParsedLine:
+    """Take a command line apart. Never raises; what it can't read is in ``problems``."""
+    script = ParsedLine()
+    if problem := _unreadable(text):
+        script.problems.append(problem)
+        return script
+    data = text.encode()
+    root = _parser().parse(data).root_node
+    if root.has_error:
+        script.problems.append("its syntax can't be read")
+        return script
+    reader = _Reader(script, data)
+    if not all(map(_LINE_GAP.fullmatch, (data[: root.start_byte].decode(), data[root.end_byte :].decode()))):
+        script.problems.append("part of it can't be read")
+    try:
+        reader.read(root)
+    except RecursionError:
+        script.problems.append("it is nested too deeply")
+    return script
+
+
+def _unreadable(text: str) -> str | None:
+    """Return why a text is not even parsed."""
+    if len(text) > MAX_CHARS:
+        return "it is too long to look into"
+    for character in text:
+        if " " <= character <= "~" or character in "\n\t":
+            continue
+        category = unicodedata.category(character)
+        if category in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
+            return f"it holds the hidden character U+{ord(character):04X}"
+        if unicodedata.normalize("NFKC", character).isascii():
+            return f"it holds {character} (U+{ord(character):04X}), which only looks like another character"
+    return None
+
+
+@lru_cache(maxsize=1)
+def _parser() -> "Parser":
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+class _Reader:
+    """Walks the tree once."""
+
+    def __init__(self, script: ParsedLine, data: bytes) -> None:
+        self._script = script
+        self._data = data
+
+    def read(self, node: "Node") -> None:
+        """Take in a statement and everything in it."""
+        match node.type:
+            case "command":
+                self._command(node)
+            case "declaration_command" | "unset_command":
+                self._declaration(node)
+            case "variable_assignment":
+                self._script.assignments.append(self._assignment(node))
+            case "variable_assignments":
+                self._script.assignments += map(self._assignment, node.named_children)
+            case "file_redirect":
+                self._redirect(node)
+            case "heredoc_redirect":
+                self._heredoc(node)
+            case "herestring_redirect":
+                self._word(node.named_children[-1])
+            case "comment":
+                before = self._data[: node.start_byte]
+                if "\n" in self._text(node) or not re.search(rb"(?:^|[^\\][ \t\n;])$", before):
+                    self._problem("its comments can't be read")
+            case kind if kind in _WALKED:
+                self._walk(node)
+            case kind if kind in _WORDS:
+                self._word(node)
+            case kind:
+                self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+
+    def _walk(self, node: "Node") -> None:
+        # The grammar drops a lone dash before a here-document; the commands that take one read it either way.
+        self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
+        if node.type == "for_statement":
+            name = next((self._text(child) for child in node.named_children if child.type == "variable_name"), "")
+            self._script.assignments.append((name, Word(name, None)))
+        for child in node.named_children:
+            self.read(child)
+
+    def _command(self, node: "Node") -> None:
+        self._gaps(node, _GAP)
+        words: list[Word] = []
+        assignments: list[tuple[str, Word]] = []
+        fed = self._fed(node)
+        for child in node.children:
+            match child.type:
+                case "variable_assignment":
+                    assignments.append(self._assignment(child))
+                case "command_name":
+                    words.append(self._word(child.children[0]))
+                case "herestring_redirect" | "file_redirect" | "heredoc_redirect":
+                    self.read(child)
+                case "==" | "=~" | "=" | "!=" | "[" | "]" | "<" | ">":
+                    words.append(literal(self._text(child)))
+                case kind if kind in _WORDS:
+                    words.append(self._word(child))
+                case kind:
+                    self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+        self._script.commands.append(SimpleCommand(tuple(words), self._text(node), tuple(assignments), fed))
+
+    def _declaration(self, node: "Node") -> None:
+        """``export A=1``: an assignment, and a command of that name with whatever else it is given."""
+        self._gaps(node, _GAP)
+        words = [literal(node.children[0].type)]
+        for child in node.children[1:]:
+            if child.type == "variable_assignment":
+                self._script.assignments.append(self._assignment(child))
+            else:
+                words.append(self._word(child))
+        self._script.commands.append(SimpleCommand(tuple(words), self._text(node)))
+
+    def _assignment(self, node: "Node") -> tuple[str, Word]:
+        name, *rest = node.named_children
+        if name.type == "subscript" or len(rest) > 1 or (rest and rest[0].type == "array"):
+            self._problem("it fills an array")
+            return self._text(name), literal("")
+        return self._text(name), self._word(rest[0]) if rest else literal("")
+
+    # -- redirections ---------------------------------------------------------------------------------------
+
+    def _redirect(self, node: "Node") -> None:
+        operator = "".join(child.type for child in node.children if not child.is_named)
+        targets = [self._word(child) for child in node.named_children if child.type != "file_descriptor"]
+        if operator in {">&-", "<&-"}:
+            return
+        if len(targets) != 1:
+            self._problem("it redirects in a way that can't be read")
+        elif operator not in {">&", "<&"} or not re.fullmatch(r"\d+-?|-", targets[0].source):
+            self._script.redirects.append(Redirect(operator, targets[0]))
+
+    def _heredoc(self, node: "Node") -> None:
+        """The here-document ends where the shell ends it: at the first line that is its name."""
+        self._gaps(node, _LINE_GAP)
+        texts = {child.type: self._text(child) for child in node.children}
+        found = _HEREDOC_NAME.fullmatch(texts.get("heredoc_start", ""))
+        body = texts.get("heredoc_body", "")
+        bare = [line.lstrip("\t") if "<<-" in texts else line for line in body.split("\n")]
+        if found is None or found["name"] in bare or texts.get("heredoc_end", "").strip("\t\n") != found["name"]:
+            self._problem("where its here-document ends can't be told")
+        elif not found["quote"] and _SUBSTITUTION.search(body):
+            self._problem("its here-document holds a substitution")
+        for child in node.named_children:
+            if child.type in _WORDS:
+                self._problem("its here-document is followed by words")
+            elif child.type not in {"heredoc_start", "heredoc_end", "heredoc_body", "file_descriptor"}:
+                # What follows on the line of ``<<EOF`` belongs to the here-document in the tree.
+                self.read(child)
+
+    def _fed(self, node: "Node") -> str:
+        """Return the here-documents and here-strings a command reads."""
+        own = [child for child in node.children if child.type == "herestring_redirect"]
+        parent = node.parent
+        while parent is not None and parent.type in {"redirected_statement", "pipeline", "list", "compound_statement"}:
+            own += [child for child in parent.children if child.type in {"heredoc_redirect", "herestring_redirect"}]
+            parent = parent.parent
+        return "\n".join(map(self._text, own))
+
+    # -- words ----------------------------------------------------------------------------------------------
+
+    def _word(self, node: "Node") -> Word:
+        """Return the word a node stands for; what nobody could tell from the text is unknown in it."""
+        source = self._text(node)
+        parts = list(self._parts(node))
+        known = next((at for at, (text, _glob) in enumerate(parts) if text is None), len(parts))
+        start = "".join(text or "" for text, _glob in parts[:known])
+        glob = any(glob for _text, glob in parts)
+        return Word(source, start if known == len(parts) else None, start, glob, source.startswith("~"))
+
+    def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
+        """Yield texts, None for what is unknown, and whether each holds a pattern for file names."""
+        text = self._text(node)
+        match node.type:
+            case "word" | "number" | "variable_name" | "special_variable_name":
+                if node.children or not _PLAIN.fullmatch(text) or "{" in text or "}" in text:
+                    self._problem("it holds a word that can't be read")
+                yield unquoted(text), has_glob(text)
+            case "raw_string":
+                yield text[1:-1], False
+            case "string":
+                yield from self._string(node)
+            case "concatenation" if text == "{}":
+                # It stands for a file's name in find and xargs; the shell leaves it alone.
+                yield text, False
+            case "concatenation" | "command_name":
+                self._gaps(node, _JOINED)
+                for child in node.children:
+                    yield from self._parts(child)
+            case "command_substitution":
+                self._walk(node)
+                yield None, False
+            case "simple_expansion" | "expansion" if re.fullmatch(r"\$(?:\w+|\{\w+\}|[?#!$])", text, re.ASCII):
+                yield ("0" if text in {"$?", "$#", "$!", "$$"} else None), False
+            case kind:
+                self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+                yield None, False
+
+    def _string(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
+        position = node.start_byte + 1
+        for child in node.children[1:-1]:
+            yield self._data[position : child.start_byte].decode(), False
+            position = child.end_byte
+            if child.type == "string_content" or not child.is_named:
+                content = self._text(child)
+                if _SUBSTITUTION.search(content):
+                    self._problem("its quotes hold a substitution that can't be read")
+                yield re.sub(r'\\([$`"\\])', r"\1", content.replace("\\\n", "")), False
+            else:
+                yield from self._parts(child)
+        yield self._data[position : node.end_byte - 1].decode(), False
+
+    def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
+        """What lies between the parts of a node is nothing but space: the parser left nothing out."""
+        position = node.start_byte
+        for child in node.children:
+            if not allowed.fullmatch(self._data[position : child.start_byte].decode()):
+                self._problem("part of it can't be read")
+            position = max(position, child.end_byte)
+        if not allowed.fullmatch(self._data[position : node.end_byte].decode()):
+            self._problem("part of it can't be read")
+
+    def _text(self, node: "Node") -> str:
+        return self._data[node.start_byte : node.end_byte].decode()
+
+    def _problem(self, problem: str) -> None:
+        if problem not in self._script.problems:
+            self._script.problems.append(problem)

@@ -1,0 +1,252 @@
+"""Whether what a project brings along may act: its settings, rules, commands, hooks and servers.
+
+Nothing of it is active before the user trusted the project. Trust is remembered for the directory and for the exact
+contents: whatever changes there afterwards has to be trusted again.
+"""
+
+import hashlib
+import json
+import os
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from tui_agent.files.atomic import write_atomically
+from tui_agent.files.inside import is_inside, read_inside
+
+FOLDER = ".tui-agent"
+CONFIG = "config.toml"
+SERVERS = ".mcp.json"
+PARENTS = (FOLDER, ".claude", ".agents")
+"""Directories in which commands, agents and hooks of a project are looked for."""
+ACTING = {"commands": "command", "agents": "agent", "hooks": "hook"}
+"""Folders below them whose files act, and what one of the files is called."""
+MAX_FILES = 2_000
+MAX_BYTES = 4_000_000
+"""A project with more than this in those places is not trusted at all."""
+
+TrustDecision = Literal["trusted", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustItem:
+    """One thing a project brings along: what kind it is, its name, and what it would do."""
+
+    kind: str
+    name: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToTrust:
+    """The project brings nothing along that could act."""
+
+    items: tuple[TrustItem, ...] = ()
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """The user trusts the project as it is now."""
+
+    items: tuple[TrustItem, ...]
+    digest: str
+    trusted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Untrusted:
+    """Nothing of it is active. ``refused``: the user said never. ``problem``: why it can't be trusted at all."""
+
+    items: tuple[TrustItem, ...]
+    digest: str
+    refused: bool = False
+    problem: str = ""
+    trusted: bool = False
+
+
+ProjectState = Trusted | Untrusted | NothingToTrust
+
+
+class TrustStore:
+    """What the user answered for which directory, in a file of the data directory."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+
+    def answer(self, project: Path, digest: str) -> TrustDecision | None:
+        """Return what was answered for a project with these contents. Never is for any contents."""
+        known = self._read().get(_key(project))
+        if not isinstance(known, dict):
+            return None
+        if known.get("answer") == "refused":
+            return "refused"
+        return "trusted" if known.get("answer") == "trusted" and known.get("digest") == digest else None
+
+    def remember(self, project: Path, digest: str, answer: TrustDecision) -> None:
+        """Keep an answer.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        known = self._read()
+        known[_key(project)] = {"answer": answer, "digest": digest, "at": int(self._clock())}
+        write_atomically(self._path, json.dumps(known, indent=1, ensure_ascii=False).encode(), mode=0o600)
+
+    def forget(self, project: Path) -> None:
+        """Forget the answer for a project, so that it is asked about again."""
+        known = self._read()
+        if known.pop(_key(project), None) is not None:
+            write_atomically(self._path, json.dumps(known, indent=1, ensure_ascii=False).encode(), mode=0o600)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            known = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+
+def project_state(
+    project: Path, store: TrustStore, *, cwd: Path | None = None, assume_trust: bool = False
+) -> ProjectState:
+    """Return what a project brings along and whether it may act.
+
+    Args:
+        project: the project's root.
+        store: what was answered before.
+        cwd: the working directory; the folders between it and the root count too.
+        assume_trust: trust it whatever was answered, as ``--trust`` does for one run.
+    """
+    files = list(islice(_files(project, cwd or project), MAX_FILES + 1))
+    if not files:
+        return NothingToTrust()
+    digest, problem = _digest(project, files)
+    items = tuple(_items(project, files))
+    if problem:
+        return Untrusted(items, digest, problem=problem)
+    answer = store.answer(project, digest)
+    if assume_trust or answer == "trusted":
+        return Trusted(items, digest)
+    return Untrusted(items, digest, refused=answer == "refused")
+
+
+def project_config(project: Path) -> Path:
+    """Return where a project's own settings are or would be."""
+    return project / FOLDER / CONFIG
+
+
+def _key(project: Path) -> str:
+    return os.path.realpath(project)
+
+
+def _files(project: Path, cwd: Path) -> Iterator[Path]:
+    """Yield every file that could act, in a fixed order."""
+    folders = [project]
+    if cwd != project and cwd.is_relative_to(project):
+        folders += [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project) and folder != project]
+    for folder in sorted(set(folders)):
+        if (folder / SERVERS).is_file() and is_inside(project, folder / SERVERS):
+            yield folder / SERVERS
+        for parent in PARENTS:
+            places = [folder / parent] if parent == FOLDER else [folder / parent / kind for kind in ACTING]
+            for place in places:
+                yield from _below(project, place)
+
+
+def _below(project: Path, place: Path) -> Iterator[Path]:
+    """Yield the files below a directory; what leads out of the project is left out, as it is read by nobody."""
+    for directory, names, files in os.walk(place, followlinks=True):
+        names.sort()
+        inside = is_inside(project, Path(directory))
+        if not inside or len(Path(directory).parts) - len(place.parts) > 8:
+            names.clear()
+        for name in sorted(files):
+            if inside and is_inside(project, Path(directory) / name):
+                yield Path(directory) / name
+
+
+def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
+    """Return a digest of names and contents, and why it could not be made."""
+    if len(files) > MAX_FILES:
+        return "", f"it brings more than {MAX_FILES:,} files along"
+    whole = hashlib.sha256()
+    size = 0
+    for path in files:
+        try:
+            data, _state = read_inside(project, path, MAX_BYTES + 1)
+        except OSError as error:
+            return "", f"{path.relative_to(project)} cannot be read: {error.strerror or error}"
+        size += len(data)
+        if size > MAX_BYTES:
+            return "", f"it brings more than {MAX_BYTES // 1_000_000} MB along"
+        name = path.relative_to(project).as_posix().encode("utf-8", "surrogateescape")
+        whole.update(b"%d %s %d " % (len(name), name, len(data)))
+        whole.update(data)
+    return whole.hexdigest(), ""
+
+
+def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
+    for path in files:
+        shown = path.relative_to(project).as_posix()
+        if path.name == SERVERS:
+            yield from _servers(project, path)
+        elif path.name == CONFIG and path.parent.name == FOLDER:
+            yield from _settings(project, path)
+        else:
+            kinds = [ACTING[part] for part in path.relative_to(project).parts if part in ACTING]
+            yield TrustItem(kinds[0] if kinds else "file", shown, _first_line(project, path) if kinds else "")
+
+
+def _settings(project: Path, path: Path) -> Iterator[TrustItem]:
+    try:
+        table = tomllib.loads(_text(project, path))
+    except (OSError, ValueError) as error:
+        yield TrustItem("setting", path.name, f"cannot be read: {error}")
+        return
+    for key, value in _leaves(table):
+        kind = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}.get(
+            key.split(".")[0], "setting"
+        )
+        yield TrustItem(kind, key, str(value))
+
+
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _servers(project: Path, path: Path) -> Iterator[TrustItem]:
+    try:
+        servers = json.loads(_text(project, path)).get("mcpServers", {})
+        rows = [(str(name), _command(server)) for name, server in servers.items()]
+    except (OSError, ValueError, AttributeError):
+        rows = [(path.name, "cannot be read")]
+    for name, text in rows:
+        yield TrustItem("MCP server", name, text)
+
+
+def _command(server: Mapping[str, Any]) -> str:
+    if server.get("url"):
+        return f"connects to {server['url']}"
+    return f"runs {' '.join(map(str, [server.get('command', ''), *server.get('args', [])]))}"
+
+
+def _text(project: Path, path: Path) -> str:
+    return read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
+
+
+def _first_line(project: Path, path: Path) -> str:
+    try:
+        lines = _text(project, path).splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return next((line.strip() for line in lines if line.strip() and line.strip() != "---"), "")

@@ -1,0 +1,139 @@
+"""Web addresses: reading them strictly, and telling the ones that lead into this machine or its network. Pure."""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from urllib.parse import quote, urljoin, urlsplit
+
+from tui_agent.errors import ToolError
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+MAX_URL_CHARS = 8_000
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_KEPT = "%/?#[]@!$&'()*+,;=:~-._"
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_METADATA = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
+"""Answer with secrets of the machine that asks (Azure, Oracle) though Python may take them for public."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebAddress:
+    """An http or https URL, taken apart once; ``host`` is lower case and ASCII. The fragment is left out."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    """Path and query as sent."""
+
+    @property
+    def netloc(self) -> str:
+        """Host and, where it isn't the scheme's own, port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        """The address in its one spelling."""
+        return f"{self.scheme}://{self.netloc}{self.target}"
+
+
+def read_address(text: str) -> WebAddress:
+    """Return what a URL means. One without a scheme gets https.
+
+    Raises:
+        ToolError: it is no http or https URL, names a user, or could be read in more than one way.
+    """
+    plain = text.strip()
+    if "://" not in plain and re.match(r"[\w.-]+(:\d+)?(/|$)", plain):
+        plain = f"https://{plain}"
+    if len(plain) > MAX_URL_CHARS:
+        raise ToolError(f"The URL has more than {MAX_URL_CHARS:,} characters.")
+    if _UNSAFE.search(plain):
+        raise ToolError("The URL holds a space, a backslash or a control character; encode it with %.")
+    try:
+        parts = urlsplit(plain)
+        port = parts.port
+    except ValueError as error:
+        raise ToolError(f"{plain[:200]} is not a URL: {error}.") from None
+    scheme = parts.scheme.lower()
+    if scheme not in _DEFAULT_PORTS:
+        raise ToolError("Only http and https URLs can be read; use the read tool for files.")
+    if "@" in parts.netloc:
+        raise ToolError("The URL names a user or password; leave them out.")
+    target = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
+    return WebAddress(scheme, _host(parts.hostname or ""), port or _DEFAULT_PORTS[scheme], target)
+
+
+def redirected(address: WebAddress, location: str) -> WebAddress:
+    """Return where a redirect leads.
+
+    Raises:
+        ToolError: it leads to something that is no http or https URL.
+    """
+    return read_address(urljoin(str(address), quote(location.strip(), safe=_KEPT)))
+
+
+def same_site(before: WebAddress, after: WebAddress) -> bool:
+    """Whether a redirect stays where the user allowed it: same host, with or without www, http to https at most."""
+    bare = before.host.removeprefix("www."), after.host.removeprefix("www.")
+    upgraded = replace(before, scheme="https", port=443) if before.port == 80 else before
+    ports = {(before.scheme, before.port), (upgraded.scheme, upgraded.port)}
+    return bare[0] == bare[1] and (after.scheme, after.port) in ports
+
+
+def is_public(address: IpAddress) -> bool:
+    """Whether an address is somewhere on the internet, seen through every way of writing one inside another."""
+    inner = _embedded(address)
+    if inner is not None:
+        return is_public(inner)
+    return address.is_global and not address.is_multicast and all(address not in network for network in _METADATA)
+
+
+def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
+    """Whether a connection to ``address`` may be made for ``host``; ``allowed`` names hosts and networks."""
+    if is_public(address):
+        return True
+    plain = _embedded(address) or address
+    return any(entry == host or _within(plain, entry) for entry in allowed)
+
+
+def _host(host: str) -> str:
+    if ":" in host:
+        try:
+            return ipaddress.IPv6Address(host).compressed
+        except ValueError:
+            raise ToolError(f"[{host}] is not an address.") from None
+    plain = host.rstrip(".").lower()
+    if not plain.isascii():
+        try:
+            plain = plain.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise ToolError(f"{host} is not a host name.") from None
+    if not plain or len(plain) > 253 or not all(_LABEL.fullmatch(label) for label in plain.split(".")):
+        raise ToolError(f"{host or 'The URL without a host'} is not a host name.")
+    return plain
+
+
+def _embedded(address: IpAddress) -> IpAddress | None:
+    """Return the IPv4 address that an IPv6 address stands for."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if address.teredo is not None:
+        return address.teredo[1]
+    return address.ipv4_mapped or address.sixtofour
+
+
+def _within(address: IpAddress, entry: str) -> bool:
+    try:
+        network = ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
+    return address.version == network.version and address in network

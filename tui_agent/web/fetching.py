@@ -1,0 +1,227 @@
+"""Getting one page from the web: every hop's address is checked, and the connection goes to the address checked."""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from tui_agent import __version__
+from tui_agent.errors import ToolError
+from tui_agent.web.addresses import IpAddress, WebAddress, is_allowed, redirected
+from tui_agent.web.settings import FetchSettings
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_REDIRECTS = 10
+CONNECT_SECONDS = 10
+_TRIED_ADDRESSES = 3
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SNIFFED = 4_096
+_PROXIED = ipaddress.ip_address("192.0.2.1")
+"""Stands for a host that only the proxy can find."""
+
+_HEADERS = {
+    "User-Agent": f"tui-agent/{__version__}",
+    "Accept": "text/markdown, text/html;q=0.9, application/json;q=0.9, text/plain;q=0.8, */*;q=0.1",
+    "Accept-Language": "en, *;q=0.5",
+    "Accept-Encoding": "gzip",
+    "Connection": "close",
+}
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Gives the addresses of a host."""
+
+
+class MovedError(Exception):
+    """A redirect leads where nobody has allowed to go."""
+
+    def __init__(self, address: WebAddress) -> None:
+        self.address = address
+        super().__init__(str(address))
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """An answer. ``body`` is decompressed and holds at most the limit; ``cut`` says that there was more.
+
+    A ``binary`` one has only its first bytes. ``length`` is what the server says its size is.
+    """
+
+    address: WebAddress
+    status: int
+    reason: str
+    content_type: str
+    charset: str | None
+    body: bytes
+    cut: bool
+    binary: bool
+    length: int | None
+
+
+async def system_resolve(host: str, port: int) -> Sequence[str]:
+    """Ask the system for a host's addresses."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(row[4][0]) for row in found))
+
+
+def system_proxy(address: WebAddress) -> str | None:
+    """Return the proxy the user's environment names for an address."""
+    import urllib.request
+
+    if urllib.request.proxy_bypass(address.host):
+        return None
+    proxy = urllib.request.getproxies().get(address.scheme)
+    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
+
+
+@dataclass(frozen=True, slots=True)
+class WebClient:
+    """The way to the web."""
+
+    settings: FetchSettings = FetchSettings()
+    resolve: Resolve = system_resolve
+    proxy: Callable[[WebAddress], str | None] = system_proxy
+
+    async def get(self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]) -> WebPage:
+        """Get a page; ``may_follow`` is asked about every redirect, with both ends.
+
+        Raises:
+            ToolError: it can't be had, or the way leads to an address that is not allowed.
+            MovedError: a redirect was not followed.
+        """
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._answer(address) as response:
+                location = response.headers.get("location")
+                if response.status_code not in _REDIRECTS or not location:
+                    return await self._page(address, response)
+            following = redirected(address, location)
+            if not may_follow(address, following):
+                raise MovedError(following)
+            address = following
+        raise ToolError(f"{address.host} redirects more than {MAX_REDIRECTS} times.")
+
+    async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
+        """Return the addresses to connect to; names are looked up once and what was checked is what is used."""
+        try:
+            found = await self.resolve(address.host, address.port)
+            targets = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
+        except (OSError, UnicodeError, ValueError):
+            targets = []
+        if not targets:
+            if proxied:
+                return [_PROXIED]
+            raise ToolError(f"The host {address.host} was not found.")
+        for target in targets:
+            if not is_allowed(target, address.host, self.settings.private):
+                raise ToolError(
+                    f"{address.host} is {target}, an address of this machine or its network, and not read. "
+                    "The user can allow it with the setting webfetch.private."
+                )
+        return targets
+
+    @contextlib.asynccontextmanager
+    async def _answer(self, address: WebAddress) -> AsyncIterator["httpx.Response"]:
+        import httpx
+
+        proxy = self.proxy(address)
+        targets = await self._targets(address, proxied=proxy is not None)
+        seconds = self.settings.timeout
+        async with httpx.AsyncClient(
+            verify=await asyncio.to_thread(_tls), proxy=proxy, trust_env=False,
+            timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+        ) as client:  # fmt: skip
+            hosts = [address.host] if proxy else [str(target) for target in targets[:_TRIED_ADDRESSES]]
+            try:
+                response = await _connected(client, address, hosts)
+            except httpx.HTTPError as error:
+                raise ToolError(f"{address.netloc} could not be read: {_why(error)}.") from error
+            try:
+                yield response
+            except httpx.HTTPError as error:
+                raise ToolError(f"{address.netloc} broke off: {_why(error)}.") from error
+            finally:
+                await response.aclose()
+
+    async def _page(self, address: WebAddress, response: "httpx.Response") -> WebPage:
+        body = bytearray()
+        limit = self.settings.max_bytes
+        decode = _decoder(response.headers.get("content-encoding", ""))
+        binary = cut = False
+        async for chunk in response.aiter_raw():
+            body += decode(chunk, limit + 1 - len(body))
+            binary = b"\0" in body[:_SNIFFED] and response.charset_encoding is None
+            cut = len(body) > limit
+            if binary or cut:
+                break
+        length = response.headers.get("content-length", "")
+        return WebPage(
+            address=address,
+            status=response.status_code,
+            reason=response.reason_phrase,
+            content_type=response.headers.get("content-type", "").partition(";")[0].strip().lower(),
+            charset=response.charset_encoding,
+            body=bytes(body[:limit]),
+            cut=cut,
+            binary=binary,
+            length=int(length) if length.isdecimal() else None,
+        )
+
+
+async def _connected(client: "httpx.AsyncClient", address: WebAddress, hosts: Sequence[str]) -> "httpx.Response":
+    """Send the request to the first host that takes the connection.
+
+    The URL names the address that was checked; the server is asked, and its certificate judged, by the name.
+    """
+    import httpx
+
+    headers = {**_HEADERS, "Host": address.netloc}
+    for host in hosts:
+        url = httpx.URL(scheme=address.scheme, host=host, port=address.port, raw_path=address.target.encode("ascii"))
+        request = client.build_request("GET", url, headers=headers, extensions={"sni_hostname": address.host})
+        try:
+            return await client.send(request, stream=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            if host == hosts[-1]:
+                raise
+    raise ToolError(f"The host {address.host} was not found.")
+
+
+@lru_cache(maxsize=1)
+def _tls() -> Any:
+    """Load the certificates once; it takes a moment."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
+    """Return what takes a chunk and the most bytes to give: a small download can't become a huge one.
+
+    Raises:
+        ToolError: the encoding is none that was asked for.
+    """
+    plain = encoding.strip().lower()
+    if plain in {"", "identity"}:
+        return lambda chunk, _room: chunk
+    if plain not in {"gzip", "x-gzip", "deflate"}:
+        raise ToolError(f"The page is sent as {plain[:40]}, which can't be read.")
+    unpack = zlib.decompressobj(wbits=47 if "gzip" in plain else 15)
+
+    def decode(chunk: bytes, room: int) -> bytes:
+        try:
+            return unpack.decompress(chunk, max(room, 1))
+        except zlib.error as error:
+            raise ToolError(f"The page's {plain} data is damaged: {error}.") from error
+
+    return decode
+
+
+def _why(error: Exception) -> str:
+    text = str(error).strip().rstrip(".")
+    return text or type(error).__name__

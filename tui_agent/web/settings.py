@@ -1,0 +1,32 @@
+"""Settings of reading web pages."""
+
+import ipaddress
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
+
+
+def _host_or_network(text: str) -> str:
+    plain = text.strip().lower()
+    try:
+        ipaddress.ip_network(plain, strict=False)
+    except ValueError:
+        if not _HOST.fullmatch(plain):
+            raise ValueError(f"“{text}” is neither a host name nor an address or network such as 10.0.0.0/8") from None
+    return plain
+
+
+class FetchSettings(BaseModel):
+    """``[webfetch]``: limits of the tool that reads web pages."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    timeout: float = Field(default=30, gt=0, le=300, description="Seconds a page may take altogether.")
+    max_bytes: int = Field(default=5_000_000, ge=10_000, le=50_000_000, description="Bytes read of one page.")
+    private: tuple[Annotated[str, AfterValidator(_host_or_network)], ...] = Field(
+        default=(),
+        description="Hosts, addresses and networks of this machine or network that pages may be read from.",
+    )
