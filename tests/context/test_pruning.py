@@ -171,6 +171,15 @@ def test_superseded_results_come_first():
     assert len(plan.targets) > 1
 
 
+def test_a_read_that_only_points_to_an_earlier_one_does_not_take_its_place():
+    build = PathBuilder()
+    build.user("go")
+    whole = build.run("read", {"path": "a.py"}, "whole")
+    build.run("read", {"path": "a.py"}, "[Unchanged]", metadata=ToolMetadata(path="a.py", known_from=whole.id))
+
+    assert superseded_results(resolve(build.path), tool_traits()) == {}
+
+
 def test_what_makes_a_result_stale():
     build = PathBuilder()
     build.user("go")

@@ -30,6 +30,7 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.view import resolve
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
@@ -46,7 +47,7 @@ from tui_agent.session.entries import (
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.reads import FileReads
-from tui_agent.tools.registry import find_tool
+from tui_agent.tools.registry import find_tool, tool_traits
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
@@ -281,11 +282,27 @@ class ToolRunner:
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,
             archive=self._archive,
+            in_view=self._reads_in_view if self._ports.settings.truncation.short_rereads else lambda _file: (),
             jobs=self.jobs,
             call_id=call.part.call_id,
             subagents=self.subagents,
             verdict=lambda need: self.gate.decide(need).action.value,
         )
+
+    def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
+        """Return the reads of a file that the model still sees as they were, newest first."""
+        view, traits = resolve(self._session.active_path()), tool_traits()
+        answered = view.answered()
+        return [
+            entry
+            for entry in reversed(view.entries)
+            if isinstance(entry, ToolResultEntry)
+            and entry.metadata.path == file
+            and traits[entry.tool].reads
+            and entry.status is ToolStatus.COMPLETED
+            and entry.id in answered
+            and view.is_open(entry.id)
+        ]
 
     # -- doom loops -----------------------------------------------------------------------------------------
 

@@ -222,6 +222,9 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
     """Return the results that a later one makes stale: read again, changed later, the same command run again."""
     stale = _Stale()
     for call, result in _answered_calls(view):
+        if result.metadata.known_from is not None:
+            stale.results.pop(result.metadata.known_from, None)
+            continue  # It rests on the earlier one instead of taking its place.
         traits, completed = tools[call.tool], result.status is ToolStatus.COMPLETED
         if traits.repeatable and (completed or traits.repeats_failures):
             stale.repeat(call, result)

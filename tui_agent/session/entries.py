@@ -161,6 +161,8 @@ class ToolMetadata(_Record):
     modified_files: tuple[str, ...] = ()
     session: str | None = None
     """The session a subagent worked in."""
+    known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
+    """The earlier result this one points to or tells the difference from, instead of saying all of it again."""
 
 
 class PinnedText(_Record):
