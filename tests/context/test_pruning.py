@@ -20,7 +20,7 @@ from tui_agent.context.pruning import (
 from tui_agent.context.request import ImageRef
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import resolve
-from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
+from tui_agent.session.entries import ImagePart, TextPart, ToolMetadata, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
 
 H = 400_000

@@ -15,7 +15,15 @@ from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
-from tui_agent.agent.doom_loop import DoomLoop, HeadlessAnswer, LoopRules, call_key, detect, headless
+from tui_agent.agent.doom_loop import (
+    DoomLoop,
+    HeadlessAnswer,
+    LoopRules,
+    Repetition,
+    call_key,
+    detect,
+    headless,
+)
 from tui_agent.agent.events import (
     Decision,
     Notice,
@@ -51,6 +59,10 @@ from tui_agent.tools.registry import find_tool, tool_traits
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
+
+ANSWER_PATTERN = "repeated answer"
+"""What permission rules call an answer that says the same again and again."""
+_REPEATED_ANSWER = PermissionNeed(Permission.DOOM_LOOP, ANSWER_PATTERN)
 
 
 class StopRunError(Exception):
@@ -94,6 +106,7 @@ class ToolRunner:
         self._archive = SessionArchive(self._session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
+        self._repetitions = 0
         self._mode = mode
         self.gate = Gate(ports, self._channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
@@ -313,7 +326,7 @@ class ToolRunner:
             StopRunError: the run is to end here.
         """
         path = self._session.active_path()
-        rules = LoopRules(frozenset(self._allowed_loops), self._is_readable)
+        rules = LoopRules(frozenset(self._allowed_loops), lambda tool: tool_traits()[tool].writes, self._is_readable)
         loop = detect(path, call.part.call_id, rules)
         if loop is None:
             return None
@@ -346,6 +359,43 @@ class ToolRunner:
         if answer.decision is Decision.DENY:
             return with_note(note, answer.note)
         return None
+
+    @property
+    def stops_repetition(self) -> bool:
+        """Whether an answer that says the same again and again is stopped."""
+        allowed = ANSWER_PATTERN in self._allowed_loops
+        return not allowed and self.gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
+
+    async def after_repetition(self, answer: AssistantEntry, found: Repetition) -> str:
+        """Ask about an answer that was stopped because it repeats itself; returns what to tell the model.
+
+        Raises:
+            StopRunError: the run is to end here.
+        """
+        if self.gate.decide(_REPEATED_ANSWER).action is Action.DENY:
+            self._repetitions += 1
+            if self._repetitions > 1:
+                raise StopRunError(f"Stopped: {found.reason}.")
+            self._channel.emit(Notice(f"Stopped the answer: {found.reason}.", "warning"))
+            return self._ports.prompt("repeating")
+        asked = PermissionRequest(
+            call_id=f"answer-{answer.id}",
+            tool="answer",
+            title=f"#{answer.id}, stopped",
+            needs=(_REPEATED_ANSWER,),
+            reason=found.reason,
+            rules=(f"allow doom_loop: {ANSWER_PATTERN}",),
+            loop=(found.unit, found.unit),
+            once="let it go on from there",
+        )
+        reply = await self._questions.ask(asked)
+        if reply.decision is Decision.STOP:
+            raise StopRunError(f"Stopped: {found.reason}.")
+        if reply.decision is Decision.DENY:
+            return with_note(self._ports.prompt("repeating").strip(), reply.note)
+        if reply.decision is Decision.SESSION:
+            self._allowed_loops.add(ANSWER_PATTERN)
+        return self._ports.prompt("continue")
 
     def _is_readable(self, tool: str, arguments: str) -> bool:
         try:
