@@ -88,7 +88,7 @@ class EditorFace:
         del entry_id
         return False
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Looks are the editor's."""
 
     def use_theme(self, name: str) -> bool:

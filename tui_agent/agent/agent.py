@@ -102,8 +102,8 @@ class Agent:
             ports.mcp,
             ports.put_blob,
             emit=channel.emit,
-            tell_anew=self._context.tell_of_tools,
-            count=lambda schema: ports.directory.counter(self.model).schema(schema),
+            tell_anew=self._context.announce_tools,
+            measures=lambda: (ports.directory.counter(self.model), ports.directory.limits(self.model).window),
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
@@ -284,13 +284,13 @@ class Agent:
         """Use another model from the next request on."""
         if model != self.model:
             self._runs.append(ModelChangeEntry(model=model), lambda: setattr(self._context, "model", model))
-            self._context.tell_of_effort()
+            self._context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
         """Have models think so much from the next request on; None: as the settings say."""
         if effort != self._context.chosen_effort:
             self._runs.append(EffortChangeEntry(effort=effort), lambda: setattr(self._context, "chosen_effort", effort))
-            self._context.tell_of_effort()
+            self._context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""

@@ -3,18 +3,20 @@
 Nothing here changes a session.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.budget import SwitchAhead
+from tui_agent.context.budget import RequestModel, SwitchAhead, Weights
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.context_map import ContextMap, context_map
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.room_made import ROOM_KINDS, RoomMade, room_made
+from tui_agent.context.standing import Standing, Standings, shares
 from tui_agent.context.templates import Templates
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 from tui_agent.session.path_queries import place_of_newest
 from tui_agent.session.session import Session
@@ -28,6 +30,8 @@ class ContextInspector:
         self._ports = ports
         self._context = context
         self._templates = Templates.load(ports.prompt)
+        self._standings = Standings()
+        self._shares: tuple[tuple[object, ...], Mapping[Standing, int]] | None = None
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
@@ -45,6 +49,26 @@ class ContextInspector:
             cached=cached,
             size=self._context.size(),
         )
+
+    def standings(self) -> Standings:
+        """Return how the model has each entry of the path."""
+        self._standings = self._standings.grown(self._session.active_path())
+        return self._standings
+
+    def shares(self) -> Mapping[Standing, int]:
+        """Return the tokens of the history by how the model has them, without what is simply sent."""
+        found, model = self.standings(), self._context.model
+        counter = self._ports.directory.counter(model)
+        known = (found.compaction, found.edited, model, counter.calibration)
+        if self._shares is None or self._shares[0] != known:
+            taken: dict[Standing, int] = {}
+            if found.compaction or found.edited:
+                view = resolve(self._session.active_path())
+                vision = self._ports.directory.limits(model).vision
+                taken = shares(view, found, Weights(view, counter, RequestModel(model, vision)))
+            told = {standing: counter.calibrated(tokens) for standing, tokens in taken.items()}
+            self._shares = known, told
+        return self._shares[1]
 
     def room_made(self) -> RoomMade:
         """Return how often the path was compacted and pruned so far."""

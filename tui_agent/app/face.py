@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.services import OpenRequest, UiSettings
+    from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -35,11 +35,20 @@ class Choice(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class TextLine(Question[str]):
-    """One line of text. ``confirm`` is what Enter does, in a word."""
+    """One line of text. ``confirm`` is what Enter does, in a word; what is ``hidden`` is never shown or kept."""
 
     question: str
     text: str = ""
     confirm: str = "keep"
+    details: str = ""
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice(Question[str]):
+    """A provider to enter a key of, by its id."""
+
+    rows: Sequence[LoginRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +190,7 @@ class Face(Protocol):
         """Show title, leaf, model, mode, size and cost as they are now."""
         ...
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern looks and keys."""
         ...
 
@@ -242,9 +251,12 @@ class Face(Protocol):
         ...
 
     def restore_message(self, text: str) -> None:
-        """Put the message of an undone turn into the prompt; ``withdraw_message`` takes it out again."""
+        """Put a message that was taken back into the prompt, in place of the one before; "" only takes that out.
+
+        What the user wrote stays there, after it. ``withdraw_message`` takes it out again.
+        """
         ...
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        """Leave in the prompt, of messages that were taken back, only ``text``."""
         ...

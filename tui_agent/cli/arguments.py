@@ -8,7 +8,7 @@ from tui_agent import __version__
 from tui_agent.session.effort import Effort
 
 MODES = ("build", "auto-edit", "plan", "yolo")
-SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor", "acp")
+SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "login", "logout", "config", "doctor", "acp")
 USUAL_ACTIONS = {"sessions": "list", "config": "get"}
 """What a subcommand does when it is told nothing."""
 LIKENESS = 0.75
@@ -22,6 +22,7 @@ commands:
   tui-agent context [ID]                       what the model would see, block by block, or --request
   tui-agent compact [ID]                       summarise a session's history, or --preview it
   tui-agent models                             the models that can be used, and which have keys
+  tui-agent login|logout [PROVIDER]            enter a provider's key, or remove it
   tui-agent config path|get|set|unset          settings
   tui-agent acp                                the agent for editors, over standard input and output
   tui-agent doctor                             what is set up, where it came from, what is missing
@@ -168,6 +169,13 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     models.add_argument("--all", action="store_true", help="also those without a key")
     models.add_argument("--json", action="store_true")
 
+    login = commands.add_parser("login", help="enter a provider's key; it is tried at once")
+    login.add_argument("provider", nargs="?", default="", help="its id or name; without one they are listed")
+    login.add_argument("--env", metavar="NAME", help="the variable that holds the key, instead of the key itself")
+    login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
+    logout = commands.add_parser("logout", help="remove a key that was entered")
+    logout.add_argument("provider", nargs="?", default="")
+
     config = commands.add_parser("config", help="settings")
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
     steps.add_parser("path", help="where the file is")
@@ -180,7 +188,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
 
     commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
     _add_acp(commands)
-    for sub in (sessions, tree, context, compact, models, config, commands.choices["doctor"]):
+    for sub in (sessions, tree, context, compact, models, login, logout, config, commands.choices["doctor"]):
         sub.set_defaults(debug=False)
     return parser
 
@@ -214,12 +222,14 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
-    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, or all of it as JSON lines")
+    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines, or Pi's own")
     export.add_argument("id", metavar="ID[#N]", help="the session; #N: the branch that leads to entry N")
-    export.add_argument("--format", choices=("markdown", "html", "json"), help="default: what -o ends in, or markdown")
+    export.add_argument(
+        "--format", choices=("markdown", "html", "json", "pi"), help="default: what -o ends in, or markdown"
+    )
     which = export.add_mutually_exclusive_group()
     which.add_argument("--branch", action="store_true", help="the current branch only (default of markdown and html)")
-    which.add_argument("--all", action="store_true", help="every branch (default of json)")
+    which.add_argument("--all", action="store_true", help="every branch (default of json and pi)")
     export.add_argument("--redact", action="store_true", help="without secrets and names of home directories")
     export.add_argument("-o", "--output", type=Path, metavar="FILE", help="a file or directory; default: print it")
     export.add_argument("--force", action="store_true", help="replace the file")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, RequestModel, Weights, head_parts, measure, within
 from tui_agent.context.settings import ContextSettings
+from tui_agent.context.standing import Standing, Standings, standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
@@ -22,7 +23,7 @@ class ContextBlock:
     ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head. ``age_entries`` and ``age_steps``
     are how many entries, and answers of the model, came after it. ``hidden`` is what it would take more if it were
     restored. ``following`` is everything from its start on: what the provider reads anew when the block is changed
-    while its cache is warm.
+    while its cache is warm. ``standing`` is how the model has it.
     """
 
     label: str
@@ -37,6 +38,7 @@ class ContextBlock:
     cached: bool = False
     hidden: int = 0
     following: int = 0
+    standing: Standing = Standing.SENT
 
     @property
     def is_head(self) -> bool:
@@ -55,6 +57,15 @@ class ContextMap:
     def estimate(self) -> int:
         """Sum of all blocks: the estimate of the whole request."""
         return sum(block.tokens for block in self.blocks)
+
+    @property
+    def shares(self) -> dict[Standing, int]:
+        """Tokens of the history by how the model has them."""
+        found: dict[Standing, int] = {}
+        for block in self.blocks:
+            if not block.is_head:
+                found[block.standing] = found.get(block.standing, 0) + block.tokens
+        return found
 
     @property
     def drift(self) -> int:
@@ -79,7 +90,8 @@ def context_map(
     asked = within(limits, settings)
     view = resolve(path)
     weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
-    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter)]
+    found = standings(path, view)
+    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter, found)]
     blocks = _sized(rows, cached)
     return ContextMap(blocks=blocks, size=size or measure(path, limits, settings, counter))
 
@@ -99,7 +111,7 @@ def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> It
 
 
 def _history_rows(
-    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter
+    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter, found: Standings
 ) -> Iterator[tuple[ContextBlock, float]]:
     ages = _ages(path)
     calls = _calls(view)
@@ -119,6 +131,7 @@ def _history_rows(
             kind=entry.kind,
             origin=(entry.id,),
             state=state,
+            standing=found.of(entry.id, entry.kind),
             tool=entry.tool if isinstance(entry, ToolResultEntry) else None,
             path=_path(entry, calls),
             age_entries=age_entries,

@@ -353,13 +353,13 @@ class Session:
         """Hold the session whoever holds it; the other one is told with its next change."""
         self._access.take_over()
 
-    def look_for_take_over(self) -> bool:
+    def check_for_take_over(self) -> bool:
         """Return whether another one took the session over: one row is read.
 
         Raises:
             SessionNotFound: the session was deleted for good.
         """
-        return self._access.look_for_take_over()
+        return self._access.check_for_take_over()
 
     def release(self) -> None:
         """Let others hold the session. A draft of this object counts as left over from now on."""

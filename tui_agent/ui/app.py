@@ -78,6 +78,7 @@ class TuiAgentApp(GuardedApp[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
         Binding("ctrl+c", "help_quit", show=False, system=True),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     @dataclass
@@ -109,7 +110,7 @@ class TuiAgentApp(GuardedApp[int]):
         terminal.know_enter_keys()
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
-        self.main = MainScreen(self.look_like)
+        self.main = MainScreen(self.apply_ui_settings)
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
@@ -130,9 +131,9 @@ class TuiAgentApp(GuardedApp[int]):
         self._terminals_theme = self._guessed
         self._chosen: str | None = ""
         self._follows_terminal = False
-        self.look_like(settings or UiSettings())
+        self.apply_ui_settings(settings or UiSettings())
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern every screen; a theme chosen meanwhile stays until they name another."""
         self.animation_level = "none" if settings.reduced_motion else self._animations
         if settings.theme == self._chosen:
@@ -155,12 +156,13 @@ class TuiAgentApp(GuardedApp[int]):
         """Paint first, then bring in the rest."""
         self._write(terminal.PUSH_TITLE)
         self.watch(self, "sub_title", self._title_changed)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
         if self._follows_terminal and not self.no_color and background.may_ask():
             self._write(background.QUESTION)
-        self._bring_in()
+        self._install_services()
 
     def on_background_known(self, message: background.BackgroundKnown) -> None:
         """Look like the terminal does, unless the user chose a theme meanwhile."""
@@ -171,7 +173,7 @@ class TuiAgentApp(GuardedApp[int]):
             self.run_worker(partial(self._memory.keep, light=message.light), thread=True, group="memory")
 
     @work(group="start")
-    async def _bring_in(self) -> None:
+    async def _install_services(self) -> None:
         """Import and build what was not needed for the first paint, then show what was asked for."""
         await self._read_styles()
         try:
@@ -237,10 +239,20 @@ class TuiAgentApp(GuardedApp[int]):
                     self.main.desk.begin("model", model)
                 case WelcomeChoice("models"):
                     self.main.desk.begin("model")
+                case WelcomeChoice("login"):
+                    self._log_in()
                 case _:
                     pass
 
         self.push_screen(WelcomeScreen(self.main.desk.services), chosen)
+
+    @work(group="login")
+    async def _log_in(self) -> None:
+        """Log in from the welcome; whoever goes back is back there."""
+        desk = self.main.desk
+        await desk.begin("login")
+        if desk.agent is not None and not desk.agent.model:
+            self.show_welcome()
 
     def on_resize(self, event: events.Resize) -> None:
         """Paint everything when the terminal was resized there and back in a moment.
@@ -279,6 +291,22 @@ class TuiAgentApp(GuardedApp[int]):
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
+
+    def action_suspend_process(self) -> None:
+        """Stop until the shell brings the program back."""
+        if not isinstance(self._driver, TerminalDriver):
+            return
+        self._write(terminal.POP_TITLE)
+        stopped = self._driver.suspend_to_shell()
+        self._write(terminal.PUSH_TITLE)
+        self._resumed()
+        if not stopped:
+            self.notify("Nothing could bring it back: it was not started by a shell.", severity="warning", markup=False)
+
+    def _resumed(self, _app: object = None) -> None:
+        """Draw everything: the terminal shows what others left."""
+        self._title_changed(self.sub_title)
+        self.refresh(layout=True)
 
     def _write(self, sequence: str) -> None:
         if self._driver is not None and not self.is_headless:

@@ -55,7 +55,7 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             main.refresh_facts()
         case PermissionAsked(request=request):
             view.question.ask(request)
-            view.tell_of_question()
+            view.announce_question()
             main.refresh_bindings()
         case PermissionSettled(call_id=call_id):
             view.question.settle(call_id)
@@ -95,12 +95,12 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
     view.leave_question()
     main.show_running()
     main.refresh_facts()
-    view.look_at_cache()
-    main.look_at_files()
+    view.check_cache()
+    main.watch_files()
     match event.reason:
         case "error" if main.desk.take_over.look():
             pass
-        case "error" if not _told_in_conversation(view, event.error):
+        case "error" if not _is_shown_in_transcript(view, event.error):
             main.say(event.error or "The request failed.", "error", RETRY)
         case "step_limit":
             main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
@@ -110,7 +110,7 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
             pass
 
 
-def _told_in_conversation(view: "SessionView", error: str | None) -> bool:
+def _is_shown_in_transcript(view: "SessionView", error: str | None) -> bool:
     """Whether the conversation ends with an answer that failed for this reason, and says so with the key to retry."""
     session = view.agent.session if view.agent is not None else None
     if session is None or session.leaf is None:

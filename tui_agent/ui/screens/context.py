@@ -140,7 +140,7 @@ class ContextScreen(PageScreen[None]):
             return
         ahead = self._agent.inspector
         shown = ahead.map()
-        self.gauge.reading = GaugeReading(shown.size)
+        self.gauge.reading = GaugeReading(shown.size, shares=shown.shares)
         sent = ahead.last_request is not None
         facts = [*context_words.drift_words(shown)]
         facts.append(context_words.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent))

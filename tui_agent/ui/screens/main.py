@@ -49,7 +49,7 @@ HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
 
-def _look_as_it_is(_settings: UiSettings) -> None:
+def _keep_appearance(_settings: UiSettings) -> None:
     """Nobody follows the settings."""
 
 
@@ -91,11 +91,11 @@ class MainScreen(Guarded, Screen[None]):
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
 
-    def __init__(self, look_like: Callable[[UiSettings], None] = _look_as_it_is) -> None:
-        """Make the screen; ``look_like`` has the application take the settings that concern every screen."""
+    def __init__(self, apply_ui_settings: Callable[[UiSettings], None] = _keep_appearance) -> None:
+        """Make the screen; ``apply_ui_settings`` has the application take the settings that concern every screen."""
         super().__init__()
-        self._app_look = look_like
-        self.desk = Desk(self, self._agent_spoke)
+        self._app_look = apply_ui_settings
+        self.desk = Desk(self, self._on_agent_event)
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
@@ -121,7 +121,7 @@ class MainScreen(Guarded, Screen[None]):
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.desk.attach(services)
-        self.look_like(services.settings)
+        self.apply_ui_settings(services.settings)
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
             self.desk.warnings.add(self.clock(), warning)
@@ -202,7 +202,7 @@ class MainScreen(Guarded, Screen[None]):
         self.header.note = " · ".join(filter(None, notes))
         self.refresh_facts()
         self.show_running()
-        self.look_at_files()
+        self.watch_files()
         self.unsent.opened(agent)
         if self.view is not None:
             self.view.show_opened(agent)
@@ -223,7 +223,7 @@ class MainScreen(Guarded, Screen[None]):
         self.gauge.reading = gauge_reading(agent, self.clock())
         self.app.sub_title = one_line(info.title, 60)
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Look and behave as the interface's settings say."""
         self._app_look(settings)
         self._keymap = use_keys(self, settings.keys)
@@ -298,11 +298,12 @@ class MainScreen(Guarded, Screen[None]):
         self.prompt.focus()
 
     def restore_message(self, text: str) -> None:
-        """Put the message of an undone turn into the prompt."""
+        """Put a message that was taken back into the prompt."""
         self.prompt.restore(text)
+        self.prompt.focus()
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        """Leave in the prompt, of messages that were taken back, only ``text``."""
         self.prompt.withdraw(text)
 
     async def on_unmount(self) -> None:
@@ -324,7 +325,7 @@ class MainScreen(Guarded, Screen[None]):
         self.notice.clear()
 
     @work(exclusive=True, group="branch")
-    async def look_at_files(self) -> None:
+    async def watch_files(self) -> None:
         """See what the branch is now; the list of files may have changed too."""
         self._files.forget()
         self.header.branch = await self.desk.services.branch(self.desk.cwd) or ""
@@ -344,7 +345,7 @@ class MainScreen(Guarded, Screen[None]):
         """Go back to writing."""
         self.prompt.focus()
 
-    def _agent_spoke(self, event: AgentEvent) -> None:
+    def _on_agent_event(self, event: AgentEvent) -> None:
         if self.view is not None:
             self.view.inbox.put(event)
 
@@ -353,7 +354,7 @@ class MainScreen(Guarded, Screen[None]):
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
         self.unsent.changed()
-        self.desk.take_over.look_as_writing_begins(has_draft=bool(self.prompt.text))
+        self.desk.take_over.check_before_typing(has_draft=bool(self.prompt.text))
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
@@ -385,7 +386,7 @@ class MainScreen(Guarded, Screen[None]):
     @on(Prompt.Changed)
     def _cache_may_be_cold(self) -> None:
         if self.view is not None:
-            self.view.look_at_cache()
+            self.view.check_cache()
 
     # -- commands ---------------------------------------------------------------------------------------------
 

@@ -126,7 +126,7 @@ class TreeMoves:
         """Go back to the conversation, with what is to be edited in the prompt."""
         self._desk.undone.clear()
         self._screen.dismiss()
-        self._desk.face.put_back(prompt_text(plan.prompt))
+        self._desk.face.restore_message(prompt_text(plan.prompt))
 
     # -- merging and forking ----------------------------------------------------------------------------------
 
@@ -189,6 +189,7 @@ class TreeMoves:
         async def go() -> bool:
             leaf = await change()
             self._desk.undone.clear()
+            self._desk.face.withdraw_message("")
             self._screen.reload(at=leaf)
             return True
 

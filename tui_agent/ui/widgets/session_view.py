@@ -12,7 +12,7 @@ from textual.message import Message
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
-from tui_agent.app.cold_cache import ColdCache, tell_missed
+from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.format import plural
 from tui_agent.app.run_state import RunState
 from tui_agent.app.services import AppServices, OpenRequest
@@ -93,8 +93,8 @@ class SessionView(Guarded, Container):
         if agent.question is not None:
             self.question.ask(agent.question)
         self._cold_cache.forget()
-        self.look_at_cache()
-        self._tell_damage(agent)
+        self.check_cache()
+        self._report_damage(agent)
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
@@ -125,7 +125,7 @@ class SessionView(Guarded, Container):
         else:
             self.hints.withdraw()
 
-    def _tell_damage(self, agent: Agent) -> None:
+    def _report_damage(self, agent: Agent) -> None:
         """Say how much of a session whose file was damaged is there; what is not read yet is not looked at."""
         if lost := agent.session.damaged:
             stored = agent.session.info.entry_count
@@ -136,14 +136,14 @@ class SessionView(Guarded, Container):
                 "warning",
             )
 
-    def look_at_cache(self) -> None:
+    def check_cache(self) -> None:
         """Say when the next request is going to be read anew."""
         self._cold_cache.look()
 
     # -- what the agent says ----------------------------------------------------------------------------------
 
     @on(AgentEvents)
-    def _agent_spoke(self, message: AgentEvents) -> None:
+    def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
         for event in message.inbox.take():
             apply(self._main, self, event)
@@ -156,7 +156,7 @@ class SessionView(Guarded, Container):
             self.hints.withdraw()
             self._main.prompt.placeholder = PLACEHOLDER
         elif isinstance(event, CacheMissed):
-            tell_missed(self._desk, event)
+            warn_of_missed_cache(self._desk, event)
 
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
@@ -168,17 +168,17 @@ class SessionView(Guarded, Container):
             self._desk.take_over.look()
 
     def _screen_changed(self, _screen: object) -> None:
-        self.call_later(self.tell_of_question)
+        self.call_later(self.announce_question)
         if self.app.screen is self._main:
             self.question.come_back()
 
-    def tell_of_question(self) -> None:
+    def announce_question(self) -> None:
         """Have a screen over the conversation say that a question waits under it."""
         show_question(self._main, self.question.request)
 
     def leave_question(self) -> None:
         """Go back to the prompt when no question is left."""
-        self.tell_of_question()
+        self.announce_question()
         if self.question.request is None and self.question.has_focus_within:
             self._main.prompt.focus()
         self._main.refresh_bindings()

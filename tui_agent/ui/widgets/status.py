@@ -103,8 +103,10 @@ class StatusLine(Guarded, Widget):
         if screen.is_attached and screen is self.screen:
             self.hints = hints_of([item.binding for item in screen.active_bindings.values() if item.enabled])
 
-    def watch_state(self, state: RunState) -> None:
-        """Run the timer exactly while something goes on."""
+    def watch_state(self, old: RunState, state: RunState) -> None:
+        """Run the timer exactly while something goes on, and offer the key that stops it."""
+        if old.active != state.active and self.is_mounted:
+            self.screen.refresh_bindings()
         if not state.active and self._timer is not None:
             self._timer.stop()
             self._timer = None

@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.standing_marks import GLYPHS, style_of
 from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.ui.widgets.context_map.arrange import (
     HEAD,
@@ -136,7 +137,7 @@ class BlockList(LineList):
     def heading(self, width: int) -> Sequence[StyledSpan]:
         """Return the names of the columns."""
         age = "  age" if width >= MIN_WIDTH_FOR_AGE else ""
-        return [(f" {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
+        return [(f"  {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         """Return a block, or the heading over a group."""
@@ -153,7 +154,7 @@ class BlockList(LineList):
         total = self.shown.estimate if self.shown else 1
         mark = "▸" if group.folded else "▾"
         left: list[StyledSpan] = [
-            (f" {tokens(group.tokens):>7}  ", "strong"),
+            (f"  {tokens(group.tokens):>7}  ", "strong"),
             (bar(group.tokens / max(1, total), self._bar_width(width)), "bar"),
             (f"  {mark} {sanitize.line(group.name)}", "strong"),
             (f"  {plural(len(group.places), 'block')}", "faint"),
@@ -164,6 +165,7 @@ class BlockList(LineList):
         address = f"#{block.origin[0]}" if block.kind not in {"system", "tool_schema"} and block.origin else "·"
         quiet = block.state in {"masked", "dropped", "pruned"}
         left: list[StyledSpan] = [
+            (GLYPHS[block.standing], style_of(block.standing)),
             (f" {tokens(block.tokens):>7}  ", "faint" if quiet else "text"),
             (bar(block.tokens / self._largest, self._bar_width(width)), "bar"),
         ]

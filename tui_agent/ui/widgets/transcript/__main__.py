@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import Footer
 
+from tui_agent.context.standing import Standing, Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
@@ -46,7 +47,7 @@ class TranscriptDemo(App[None]):
         """Show the entries."""
         transcript = self.query_one(Transcript)
         transcript.set_entries(self._entries)
-        transcript.set_states({3: "pruned"})
+        transcript.set_standings(Standings(known={3: Standing.CLEARED}, edited=frozenset({3})))
         transcript.focus()
 
     def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:

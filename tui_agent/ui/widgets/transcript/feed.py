@@ -5,19 +5,23 @@ Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cos
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import Final
 
-from tui_agent.session.entries import AssistantEntry, Entry, ShellEntry, ToolCallPart, ToolMetadata, ToolResultEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+)
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, ReasoningBlock
 from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block, tool_status
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
 from tui_agent.ui.widgets.transcript.model import TranscriptModel
-from tui_agent.ui.widgets.transcript.source import LIVE
-
-LIVE_ID: Final = 1 << 62
-"""The id of the answer being streamed: behind every entry."""
+from tui_agent.ui.widgets.transcript.source import LIVE, LIVE_ID
 
 
 class LiveFeed:
@@ -162,7 +166,7 @@ class LiveFeed:
             self._append_before_live(entry)
 
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, BuildContext(states=self._model.states, live=True))
+        blocks = blocks_of(entry, BuildContext(live=True))
         live, self._live = self._live, None
         if live is not None:
             _adopt(blocks, live.blocks)
@@ -177,11 +181,15 @@ class LiveFeed:
         self.changed.add(index)
 
     def _append_before_live(self, entry: Entry) -> None:
-        around = BuildContext(states=self._model.states, turns=self._model.turns_before)
+        around = BuildContext()
         if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
             self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
             self._model.pin(place, pinned=False)
             self.changed.add(place)
+            return
+        if isinstance(entry, CompactionEntry):
+            self._push(entry.id, entry.kind, Item(entry.id, entry.kind, []))
+            self.changed.add(self._model.add_rule(entry))
             return
         self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
 
@@ -214,7 +222,6 @@ class LiveFeed:
         index = self._push(result.id, result.kind, None)
         owner, card = known
         card.set_result(result)
-        card.set_state(self._model.states.get(result.id, ""))
         item = self._model.item(owner)
         item.results = (*item.results, index)
         self.changed.add(owner)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Protocol
 
+from tui_agent.context.standing import Standing, together
 from tui_agent.session.entries import kinds
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -49,6 +50,11 @@ class GroupBlock(FoldingBlock):
             if card.running:
                 card.tick(now, moving=moving)
 
+    @property
+    def standing(self) -> Standing | None:
+        """How the model has its calls together."""
+        return together(card.standing for card in self.members if card.standing is not None)
+
     def take(self, members: Sequence[CardBlock], places: frozenset[int]) -> None:
         """Stand for these calls."""
         self.members, self.places = tuple(members), places
@@ -78,7 +84,7 @@ class GroupBlock(FoldingBlock):
         if running is not None and running.elapsed:
             facts.append((running.elapsed, "muted"))
         if hidden := sum("restore" in card.actions for card in self.members):
-            facts.append((f"{hidden} not in context", "status-warning"))
+            facts.append((f"{hidden} {Standing.CLEARED.value}", "standing-told"))
         facts.append((count_text(len(self.members), "call"), "muted"))
         yield head_line(left, facts, ((f"  {self.chevron}", "muted act:toggle"),), width)
 

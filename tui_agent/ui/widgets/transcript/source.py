@@ -23,6 +23,9 @@ class EntrySource(Protocol):
 LIVE: Final = "live"
 """The kind of the answer that is being streamed and of other items that are no entries."""
 
+LIVE_ID: Final = 1 << 62
+"""The id of the answer being streamed: behind every entry."""
+
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 """Kinds of entries that nothing is shown of."""
 

@@ -1,6 +1,6 @@
 """The conversation pane: entries and what the agent does, with keys and mouse. See :mod:`.viewport` for the drawing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
@@ -9,9 +9,10 @@ from textual.reactive import var
 from textual.timer import Timer
 
 from tui_agent.agent.events import AgentEvent
+from tui_agent.context.standing import Standings, standings
 from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.ui.widgets.transcript.cards import CardBlock
-from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live, states_of
+from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position
@@ -74,14 +75,14 @@ class Transcript(BlockPane, can_focus=True):
             self.model.running = self._agent.running
             source = SessionSource(self._agent.session)
             self.set_entries(source)
-            self.set_states(states_of(self._agent.session, source.headers))
+            self.set_standings(standings(self._agent.session.active_path()))
             show_live(self, self._agent.live)
 
-    def look_at_states(self) -> None:
-        """Show what the model sees of the agent's entries now."""
+    def refresh_standings(self) -> None:
+        """Show how the model has the agent's entries now."""
         if self._agent is not None:
-            session = self._agent.session
-            self.set_states(states_of(session, session.path_outline()))
+            before = self.model.standings or Standings()
+            self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None) -> None:
         """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown."""
@@ -101,9 +102,11 @@ class Transcript(BlockPane, can_focus=True):
             return None
         return self.model.ids[self.top.index], self.top.line
 
-    def set_states(self, states: Mapping[int, str]) -> None:
-        """Tell what the model sees of entries, by id: ``pruned``, ``masked``, ``dropped`` or ``pinned``."""
-        for index in self.model.set_states(states):
+    def set_standings(self, found: Standings | None) -> None:
+        """Tell how the model has the entries."""
+        if found is self.model.standings:
+            return
+        for index in self.model.set_standings(found):
             self.model.remeasure(index)
         self.settle()
 
@@ -281,10 +284,13 @@ class Transcript(BlockPane, can_focus=True):
         index = self.model.index_of(entry_id)
         if index is None:
             return False
+        if (rule := self.model.rule_of(entry_id)) is not None:
+            index = rule
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
-        cards = [block for block in blocks if isinstance(block, CardBlock) and block.result_id == entry_id]
-        target = cards[0] if cards else next(iter(self.model.item(index).shown or blocks), None)
+        told = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
+        own = [block for block in self.model.item(index).shown if block.entry is None or block.entry[1] != "compaction"]
+        target = told[0] if told else next(iter(own or blocks), None)
         if target is not None and target.hidden and isinstance(target.within, GroupBlock):
             target.within.cycle()
             self.model.refold(target.within)
