@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
     from tui_agent.app.services import OpenRequest, UiSettings
+    from tui_agent.app.spending import Spending
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -84,6 +85,13 @@ class Report(Page):
     def text(self) -> str:
         """The lines as Markdown, for where there is no screen."""
         return "\n".join(f"**{line}**" if isinstance(line, Heading) else line for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class CostPage(Report):
+    """What a session has cost, as lines and as what can be plotted."""
+
+    found: Spending
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from tui_agent import __version__
 from tui_agent.session.effort import Effort
 
 MODES = ("build", "auto-edit", "plan", "yolo")
-SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "config", "doctor", "acp")
+SUBCOMMANDS = ("sessions", "tree", "context", "compact", "cost", "models", "config", "doctor", "acp")
 USUAL_ACTIONS = {"sessions": "list", "config": "get"}
 """What a subcommand does when it is told nothing."""
 LIKENESS = 0.75
@@ -163,6 +163,10 @@ def _subcommand_parser() -> argparse.ArgumentParser:
         sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, effort=None, trust=False, max_steps=None)
         sub.set_defaults(no_session=False, demo=False, print=None)
 
+    cost = commands.add_parser("cost", help="what a session has cost, all branches")
+    cost.add_argument("id", nargs="?", default="", help=LAST)
+    cost.add_argument("--json", action="store_true")
+
     models = commands.add_parser("models", help="models that can be used")
     models.add_argument("filter", nargs="?", default="", help="part of a name")
     models.add_argument("--all", action="store_true", help="also those without a key")
@@ -180,7 +184,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
 
     commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
     _add_acp(commands)
-    for sub in (sessions, tree, context, compact, models, config, commands.choices["doctor"]):
+    for sub in (sessions, tree, context, compact, cost, models, config, commands.choices["doctor"]):
         sub.set_defaults(debug=False)
     return parser
 

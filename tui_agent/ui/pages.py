@@ -47,6 +47,10 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
     desk = main.desk
     agent = desk.agent
     match page:
+        case face.CostPage():
+            from tui_agent.ui.screens.cost import CostScreen
+
+            return CostScreen(page.title, _content(page), page.found, lambda entry: desk.show(face.TreePage(entry)))
         case face.Report():
             from tui_agent.ui.screens.report import ReportScreen
 
