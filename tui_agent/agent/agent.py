@@ -103,7 +103,7 @@ class Agent:
             ports.put_blob,
             emit=channel.emit,
             tell_anew=self._context.announce_tools,
-            count=lambda schema: ports.directory.counter(self.model).schema(schema),
+            measures=lambda: (ports.directory.counter(self.model), ports.directory.limits(self.model).window),
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.services import OpenRequest, UiSettings
+    from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
     from tui_agent.app.spending import Spending
 
 Severity = Literal["information", "warning", "error"]
@@ -36,11 +36,20 @@ class Choice(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class TextLine(Question[str]):
-    """One line of text. ``confirm`` is what Enter does, in a word."""
+    """One line of text. ``confirm`` is what Enter does, in a word; what is ``hidden`` is never shown or kept."""
 
     question: str
     text: str = ""
     confirm: str = "keep"
+    details: str = ""
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice(Question[str]):
+    """A provider to enter a key of, by its id."""
+
+    rows: Sequence[LoginRow]
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,15 +49,18 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     main.status.state = next_state(main.status.state, event, main.clock())
     match event:
         case RunStarted():
+            main.attention.run_started()
             main.leave_warnings()
             main.show_running()
         case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown() | HeadKnown():
             main.refresh_facts()
         case PermissionAsked(request=request):
+            main.attention.asked(request)
             view.question.ask(request)
             view.announce_question()
             main.refresh_bindings()
         case PermissionSettled(call_id=call_id):
+            main.attention.settled()
             view.question.settle(call_id)
             view.leave_question()
         case QueueChanged():
@@ -91,6 +94,7 @@ def _noticed(main: "MainScreen", notice: Notice) -> None:
 
 
 def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None:
+    main.attention.run_ended(event)
     view.question.clear()
     view.leave_question()
     main.show_running()

@@ -25,7 +25,11 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
         case face.TextLine():
             from tui_agent.ui.screens.line import LineScreen
 
-            return LineScreen(question.question, question.text, keeps=question.confirm)
+            return LineScreen(question)
+        case face.ProviderChoice():
+            from tui_agent.ui.screens.providers import ProviderPicker
+
+            return ProviderPicker(question.rows)
         case face.ModelChoice():
             from tui_agent.ui.screens.models import ModelPicker
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.content import PutBlob
 from tui_agent.agent.mcp.hub import McpHub
-from tui_agent.agent.mcp.records import McpPrompt, McpResource, McpServerStatus
+from tui_agent.agent.mcp.records import LogLevel, McpPrompt, McpResource, McpServerStatus, McpTemplate
 from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.session.entries import ToolSchema, UserPart
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.session.entries import UserPart
 
 RELOADED = "The model is told of the servers' tools anew with the next request; what the provider had cached is lost."
 
@@ -15,8 +16,8 @@ RELOADED = "The model is told of the servers' tools anew with the next request; 
 class SessionMcp:
     """Servers for one session.
 
-    ``emit`` hears what the user should know, ``tell_anew`` renders the next head anew, ``count`` gives the tokens of a
-    tool's schema.
+    ``emit`` hears what the user should know, ``tell_anew`` renders the next head anew, ``measures`` gives what counts
+    tokens for the model and its window.
     """
 
     def __init__(
@@ -25,10 +26,10 @@ class SessionMcp:
         put_blob: PutBlob,
         emit: Callable[[Notice], None],
         tell_anew: Callable[[], None],
-        count: Callable[[ToolSchema], int],
+        measures: Callable[[], tuple[TokenCounter, int]],
     ) -> None:
         self._hub = hub
-        self._count = count
+        self._measures = measures
         self._put_blob = put_blob
         self._emit = emit
         self._tell_anew = tell_anew
@@ -40,7 +41,8 @@ class SessionMcp:
 
     def status(self) -> tuple[McpServerStatus, ...]:
         """Return the state of every server, in the order they are configured."""
-        return self._hub.status(self._count)
+        counter, window = self._measures()
+        return self._hub.status(counter.schema, window=window, count_text=counter.text)
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call ``watcher`` whenever ``status`` may be different; the returned function ends that."""
@@ -99,6 +101,18 @@ class SessionMcp:
             McpError: it cannot be had.
         """
         return await self._hub.resource(mention, self._put_blob)
+
+    def templates(self) -> tuple[McpTemplate, ...]:
+        """Return the templates of resources that can be mentioned once their gaps are filled in."""
+        return self._hub.templates()
+
+    async def set_log_level(self, server: str, level: LogLevel) -> None:
+        """Ask a server for messages from a level on.
+
+        Raises:
+            McpError: there is no such server.
+        """
+        await self._hub.set_log_level(server, level)
 
     def close(self) -> None:
         """Hear no more of the servers; they go on for others."""
