@@ -128,8 +128,9 @@ class ContextPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class CompactPage(Page):
-    """A compaction that is looked at and edited before it counts."""
+    """A compaction that is looked at and edited before it counts. ``boundary`` is where what is summarised ends."""
 
+    boundary: int | None = None
     title: str = "The compaction preview"
 
 

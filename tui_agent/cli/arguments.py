@@ -9,7 +9,8 @@ from tui_agent.session.effort import Effort
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
-    "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "doctor", "acp", "completion",
+    "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config",
+    "doctor", "acp", "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get"}
 """What a subcommand does when it is told nothing."""
@@ -183,16 +184,14 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     compact.add_argument("id", nargs="?", default="", help=LAST)
     compact.add_argument("-m", "--model", metavar="NAME", help="for another model")
     compact.add_argument("--focus", metavar="TEXT", help="what the summary should keep above all")
+    compact.add_argument("--up-to", type=_positive, metavar="N", help="summarise what is before entry N, no more")
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
     compact.add_argument("--json", action="store_true", help="with --preview")
     for sub in (context, compact):
         sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, effort=None, trust=False, max_steps=None)
         sub.set_defaults(no_session=False, demo=False, print=None)
 
-    cost = commands.add_parser("cost", help="what a session has cost, all branches")
-    cost.add_argument("id", nargs="?", default="", help=LAST)
-    cost.add_argument("--json", action="store_true")
-
+    cost = _add_cost(commands)
     models = commands.add_parser("models", help="models that can be used")
     models.add_argument("filter", nargs="?", default="", help="part of a name")
     models.add_argument("--all", action="store_true", help="also those without a key")
@@ -234,6 +233,13 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
     for sub in plain:
         sub.set_defaults(debug=False)
+
+
+def _add_cost(commands: "argparse._SubParsersAction[_Parser]") -> argparse.ArgumentParser:
+    cost = commands.add_parser("cost", help="what a session has cost, all branches")
+    cost.add_argument("id", nargs="?", default="", help=LAST)
+    cost.add_argument("--json", action="store_true")
+    return cost
 
 
 def _add_sessions(sessions: argparse.ArgumentParser) -> None:

@@ -84,7 +84,7 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
         case face.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 
-            return CompactScreen(agent)
+            return CompactScreen(agent, desk.services.price, page.boundary)
         case face.McpPage():
             from tui_agent.ui.screens.mcp import McpScreen
 

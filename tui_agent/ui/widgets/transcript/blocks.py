@@ -12,7 +12,7 @@ from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells, crop_runs, runs_width, wrap
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit"]
+ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 """What a block can ask the app to do."""
 
 _LABELS: Final = {"retry": "ctrl+r retry"}
