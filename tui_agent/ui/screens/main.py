@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import Output, Page, Question, Remedy
+from tui_agent.app.face import FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
@@ -46,6 +46,9 @@ T = TypeVar("T")
 
 WARNED = 20
 """Seconds a warning of the start is shown, unless one clicks it away."""
+TWICE_WITHIN = 1.5
+"""Seconds between two presses of Escape that are meant as one."""
+AGAIN = "Escape again: go back to an earlier message."
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
@@ -78,6 +81,7 @@ class MainScreen(Guarded, Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", key_display="esc"),
+        Binding("escape", "rewind", "rewind", show=False),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
@@ -105,6 +109,7 @@ class MainScreen(Guarded, Screen[None]):
         """The interface's settings as they are now."""
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
+        self._escaped = float("-inf")
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
@@ -187,6 +192,10 @@ class MainScreen(Guarded, Screen[None]):
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
+        if isinstance(page, FindPage):
+            if self.view is not None:
+                self.view.find_bar.begin(page.query)
+            return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
             self.app.push_screen(pages.screen_of(page, self))
@@ -300,7 +309,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def set_draft(self, text: str) -> None:
         """Put a text into the prompt in place of what is there."""
-        self.prompt.set_draft(text)
+        self.prompt.replace_draft(text)
 
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt to be edited, before what is written there."""
@@ -412,6 +421,22 @@ class MainScreen(Guarded, Screen[None]):
         if self.agent is not None:
             self.agent.interrupt()
 
+    def action_rewind(self) -> None:
+        """Offer to go back to an earlier message, at the second press."""
+        now, before = self.clock(), self._escaped
+        self._escaped = now
+        if now - before <= TWICE_WITHIN:
+            self._forget_escape()
+            self.desk.begin("rewind")
+        elif self.agent is not None and self.agent.session.leaf is not None:
+            self.say(AGAIN)
+            self.set_timer(TWICE_WITHIN, self._forget_escape)
+
+    def _forget_escape(self) -> None:
+        self._escaped = float("-inf")
+        if self.notice.message == AGAIN:
+            self.notice.clear()
+
     def action_choose_how(self) -> None:
         """Ask how to go on with a session that another program took over."""
         self.desk.soon(self.desk.take_over.ask())
@@ -429,6 +454,8 @@ class MainScreen(Guarded, Screen[None]):
                 return agent is not None and (agent.running or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
+            case "rewind":
+                return agent is not None and not agent.running and self.prompt.has_focus and not self.prompt.text
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
