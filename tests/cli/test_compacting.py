@@ -28,7 +28,8 @@ async def test_the_numbers_are_those_of_the_entry_and_the_way_back_leads_before_
 
 
 async def test_it_ends_where_it_is_told_to(tmp_path: Path) -> None:
-    client = ScriptedClient(lambda request: Reply("Fine. " + "word " * 900 if request.tools else "## Goal\nWords."))
+    summary = "## Goal\nFind out why the redirect loses its query string, and write a test that holds it."
+    client = ScriptedClient(lambda request: Reply("Fine. " + "word " * 900 if request.tools else summary))
     harness = make_agent(tmp_path, client, window=20_000)
     for number in range(4):
         await harness.say(f"Question {number}")
