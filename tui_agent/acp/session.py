@@ -102,6 +102,14 @@ class EditorSession:
         self._ended.append(ended)
         agent.submit((*prepared.parts, *prompt.attached))
         result = await ended
+        while (deciding := self.desk.deciding) is not None:
+            # A plan that is approved goes on in the same turn.
+            self.desk.deciding = None
+            await deciding
+            if agent.running:
+                ended = asyncio.get_running_loop().create_future()
+                self._ended.append(ended)
+                result = await ended
         await self.settle()
         if result.reason == "error":
             raise RequestError(-32603, result.error or "The run failed.")

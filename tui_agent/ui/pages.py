@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
+def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
     """Return the screen that asks a question; it is dismissed with the answer."""
     services = main.desk.services
     match question:
+        case face.Choice(beneath=True):
+            from tui_agent.ui.screens.choice import ChoiceBeneath
+
+            return ChoiceBeneath(main, question)
         case face.Choice():
             from tui_agent.ui.screens.choice import ChoiceScreen
 
