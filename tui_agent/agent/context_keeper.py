@@ -265,7 +265,8 @@ class ContextKeeper:
         if outcome.problem and not outcome.cancelled and held is not HoldReason.OFF:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
-            raise ContextFullError(f"{error.message} {outcome.problem}")
+            said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."
+            raise ContextFullError(f"{said} {outcome.problem}", compacted=held is None)
         self.ensure_head()
 
     def after_refusal(self, error: ModelError) -> bool:
@@ -372,7 +373,7 @@ class ContextKeeper:
         if held is not HoldReason.OFF and not outcome.cancelled:
             problem = (await self._compact_by_rule(trigger, problem)).problem
         if problem is not None:
-            raise ContextFullError(f"{describe_full(self.size())} {problem}")
+            raise ContextFullError(f"{describe_full(self.size())} {problem}", compacted=held is None)
 
     async def _compact_by_rule(self, trigger: "Trigger", problem: str) -> "CompactionOutcome":
         """Compact without a model, because otherwise the work would stop."""

@@ -115,17 +115,15 @@ class Head:
         place = SessionPlace(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
         spec: AgentSpec | None = knowledge.primary(mode)
         tools = self.tools(model, mode)
+        window, counter = ports.directory.limits(model).window, ports.directory.counter(model)
+        known = knowledge.sections(window, counter.text, subagents=any(tool.traits.starts_agents for tool in tools))
         return render_head(
             _with_prompt(spec, ports.prompt),
             tools,
             place,
             model=model,
             mode=mode,
-            sections=knowledge.sections(
-                ports.directory.limits(model).window,
-                ports.directory.counter(model).text,
-                subagents=any(tool.traits.starts_agents for tool in tools),
-            ),
+            sections=(*known, *ports.mcp.sections(window, counter.text)),
         )
 
     def _announce_changes(self, head: SystemEntry) -> None:

@@ -17,6 +17,7 @@ from tui_agent.app import (
     copying,
     effort_commands,
     knowledge_commands,
+    login_commands,
     permission_commands,
     planning,
     prompt_history,
@@ -113,6 +114,22 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("label", "label where you are, to find it in /tree", session_commands.label, "Label", argument="[TEXT]"),
     Command("model", "use another model", session_commands.model, "Model", key="f2", argument="[ID]"),
+    Command(
+        "login",
+        "enter a provider's key",
+        login_commands.login,
+        "Log in",
+        argument="[PROVIDER]",
+        needs_screen=True,
+    ),
+    Command(
+        "logout",
+        "remove a key that was entered with /login",
+        login_commands.logout,
+        "Log out",
+        argument="[PROVIDER]",
+        needs_screen=True,
+    ),
     Command(
         "effort", "choose how much the model thinks", effort_commands.effort, "Effort", key="f9", argument="[LEVEL]"
     ),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.differing import ChangedFile
-    from tui_agent.app.services import OpenRequest, UiSettings
+    from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -62,10 +62,28 @@ class Pick(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class TextLine(Question[str]):
-    """One line of text. ``confirm`` is what Enter does, in a word."""
+    """One line of text. ``confirm`` is what Enter does, in a word; what is ``hidden`` is never shown or kept."""
 
     question: str
     text: str = ""
+    confirm: str = "keep"
+    details: str = ""
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice(Question[str]):
+    """A provider to enter a key of, by its id."""
+
+    rows: Sequence[LoginRow]
+
+
+@dataclass(frozen=True, slots=True)
+class LongText(Question[str]):
+    """A text of many lines to be changed. ``confirm`` is what keeping it does, in a word."""
+
+    question: str
+    text: str
     confirm: str = "keep"
 
 

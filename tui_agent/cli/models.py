@@ -12,13 +12,14 @@ from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.discovery import ServerReply, refresh, servers
 from tui_agent.model.keys import Keys
+from tui_agent.model.logins import Logins
 
 
 def run_models(arguments: Namespace) -> int:
     """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first."""
     config = load_config().config
     catalog = catalog_of(config)
-    keys = Keys(os.environ, providers=config.providers, models=config.models)
+    keys = Keys(os.environ, providers=config.providers, models=config.models, logins=Logins())
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
     outcomes = asyncio.run(refresh(asked, catalog.served))
     for outcome in outcomes:

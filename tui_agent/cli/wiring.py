@@ -37,6 +37,7 @@ from tui_agent.context.view import resolve
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.retry import RetryPolicy
@@ -78,6 +79,8 @@ class Wiring:
         start_logging(debug=arguments.debug)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.extensions = Extensions(self.trusts, headless=self.headless)
+        self.logins = Logins()
+        self.logins.warm()
         self._configure()
         self.chosen: AgentSpec | None = self._choose_agent()
         """The agent of the user's that was named instead of a mode."""
@@ -135,7 +138,7 @@ class Wiring:
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
-        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
+        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers, logins=self.logins)
         self.router = router
         self.directory = CatalogDirectory(
             self.catalog,

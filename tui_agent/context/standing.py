@@ -74,10 +74,10 @@ class Standings:
         appended = path[self._length :]
         if not appended:
             return self
-        if any(entry.edits_view or entry.sets_state for entry in appended):
-            return standings(path)
         start = place_of_newest(path[: self._length], AssistantEntry)
         tail = path[self._length if start is None else start :]
+        if any(entry.edits_view or entry.sets_state for entry in tail):
+            return standings(path)
         since = {entry.id for entry in tail}
         known = {entry_id: found for entry_id, found in self.known.items() if entry_id not in since}
         known.update(_exceptions(resolve(tail)))

@@ -24,7 +24,15 @@ from tui_agent.session.errors import (
 )
 from tui_agent.session.ids import Clock, IdSource, now, uuid7
 from tui_agent.session.locks import LivenessLocks
-from tui_agent.session.records import EntryHeader, Holder, SearchHit, SessionInfo, SessionTotals, TypedText
+from tui_agent.session.records import (
+    EntryHeader,
+    Holder,
+    RequestRecord,
+    SearchHit,
+    SessionInfo,
+    SessionTotals,
+    TypedText,
+)
 from tui_agent.session.rows import storable
 from tui_agent.session.unsent import Unsent
 
@@ -178,6 +186,14 @@ class Store:
         number = self.number(session_id)
         with self.reader() as connection:
             return finding.totals(connection, number)
+
+    def subagent_requests(self, session_id: str) -> list[RequestRecord]:
+        """Return what the requests of a session's subagents say; takes a moment when they worked long."""
+        with self.reader() as connection:
+            numbers = connection.execute(
+                "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''", (session_id,)
+            ).fetchall()
+            return [record for number, last in numbers for record in entry_table.requests(connection, number, 1, last)]
 
     def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; "" takes it away.

@@ -33,7 +33,15 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  
         case face.TextLine():
             from tui_agent.ui.screens.line import LineScreen
 
-            return LineScreen(question.question, question.text, keeps=question.confirm)
+            return LineScreen(question)
+        case face.LongText():
+            from tui_agent.ui.screens.long_text import LongTextScreen
+
+            return LongTextScreen(question.question, question.text, keeps=question.confirm)
+        case face.ProviderChoice():
+            from tui_agent.ui.screens.providers import ProviderPicker
+
+            return ProviderPicker(question.rows)
         case face.ModelChoice():
             from tui_agent.ui.screens.models import ModelPicker
 
@@ -84,7 +92,7 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
         case face.ContextPage():
             from tui_agent.ui.screens.context import ContextScreen
 
-            return ContextScreen(agent, desk.services.reread_cost)
+            return ContextScreen(agent, desk.services.reread_cost, lambda entry: desk.show(face.TreePage(entry)))
         case face.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 

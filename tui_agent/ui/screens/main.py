@@ -21,9 +21,10 @@ from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
-from tui_agent.app.services import OpenRequest
+from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
+from tui_agent.ui.attention import Attention
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
@@ -38,7 +39,7 @@ from tui_agent.ui.widgets.status import StatusLine
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
-    from tui_agent.app.services import AppServices, UiSettings
+    from tui_agent.app.services import AppServices
     from tui_agent.ui.widgets.session_view import SessionView
 
 T = TypeVar("T")
@@ -104,6 +105,10 @@ class MainScreen(Guarded, Screen[None]):
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
         self._keymap: Mapping[str, str] = {}
+        self.settings = UiSettings()
+        """The interface's settings as they are now."""
+        self.attention = Attention(self)
+        """Calls the user back who looks elsewhere."""
         self._escaped = float("-inf")
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
@@ -213,6 +218,7 @@ class MainScreen(Guarded, Screen[None]):
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
+        self.attention.forget()
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
         notes = [
@@ -241,10 +247,16 @@ class MainScreen(Guarded, Screen[None]):
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
-        self.app.sub_title = one_line(info.title, 60)
+        self.show_title()
+
+    def show_title(self) -> None:
+        """Have the terminal's title say what goes on, and in which session."""
+        title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""
+        self.app.sub_title = f"{self.attention.sign}{title}".strip()
 
     def apply_ui_settings(self, settings: UiSettings) -> None:
         """Look and behave as the interface's settings say."""
+        self.settings = settings
         self._app_look(settings)
         self._keymap = use_keys(self, settings.keys)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
@@ -374,6 +386,7 @@ class MainScreen(Guarded, Screen[None]):
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
         self.unsent.changed()
+        self.attention.looked()
         self.desk.take_over.check_before_typing(has_draft=bool(self.prompt.text))
 
     @on(Prompt.Sent)

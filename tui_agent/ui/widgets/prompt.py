@@ -43,6 +43,9 @@ class Prompt(Guarded, TextArea):
         Binding("escape", "close_completion", "close list", show=False),
         Binding("ctrl+e", "edit_outside", "editor", show=False),
         Binding("ctrl+d", "delete_or_quit", "delete or quit", show=False),
+        # A text area undoes with it; a program in a shell stops.
+        Binding("ctrl+z", "app.suspend_process", "suspend", show=False),
+        Binding("ctrl+underscore,ctrl+slash", "undo", "undo writing", show=False),
         # A text area selects a line with it.
         Binding("f6", "screen.command('redo')", "redo", show=False),
         Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),

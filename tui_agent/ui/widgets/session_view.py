@@ -14,7 +14,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.format import plural
-from tui_agent.app.run_state import RunState
+from tui_agent.app.run_state import RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.ui.edge import Guarded
@@ -93,6 +93,7 @@ class SessionView(Guarded, Container):
         self.panel.open(agent)
         self._greet(agent)
         self._main.status.state = RunState()
+        self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
@@ -162,8 +163,18 @@ class SessionView(Guarded, Container):
         elif isinstance(event, CacheMissed):
             warn_of_missed_cache(self._desk, event)
 
+    def show_activity(self, state: RunState) -> None:
+        """Say at the end of the conversation what goes on."""
+        clock = self._main.clock
+        told = (lambda written: describe_run(state, clock(), written)) if state.active else None
+        self.transcript.show_activity(told)
+
+    def _following_changed(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
+        self._main.status.told_elsewhere = following
+
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
+        self.watch(self.transcript, "following", self._following_changed)
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
         self.watch(self.app, "app_focus", self._focus_changed, init=False)
 

@@ -23,7 +23,7 @@ from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, Lis
 class TranscriptDemo(App[None]):
     """One transcript and a footer."""
 
-    CSS_PATH = style_path("transcript.tcss")
+    CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stream", "Stream"),
         Binding("c", "call", "Call"),

@@ -103,7 +103,8 @@ class TranscriptModel:
         place = self._rule_place(entry)
         self._rules.setdefault(place, []).append(entry)
         if (item := self._cache.get(place)) is not None:
-            item.blocks[0:0] = self._rules_at(place)[-1:]
+            own = [block for block in item.blocks if block.entry is None or block.entry[1] != entry.kind]
+            item.blocks[:] = [*self._rules_at(place), *own]
         return place
 
     def _rule_place(self, entry: CompactionEntry) -> int:
@@ -112,15 +113,19 @@ class TranscriptModel:
         start = own if entry.first_kept_id is None else bisect_left(self.ids, entry.first_kept_id)
         if start >= len(self.ids) or self.ids[start] != entry.first_kept_id:
             return own
+        if start and self.kinds[start - 1] == "compaction":
+            # An edited summary takes the place of the one before it, which had left nothing.
+            start -= 1
         return next((at for at in range(start, own) if self.kinds[at] not in _BESIDE), own)
 
     def rule_of(self, entry_id: int) -> int | None:
         """Return the place of the item before which a compaction has its rule."""
-        return next((at for at, rules in self._rules.items() if any(rule.id == entry_id for rule in rules)), None)
+        return next((at for at, rules in self._rules.items() if any(one.id == entry_id for one in rules)), None)
 
     def _rules_at(self, place: int) -> list[Block]:
+        """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
         around = BuildContext(summarised=self.summarised_by)
-        return [block for entry in self._rules.get(place, ()) for block in blocks_of(entry, around)]
+        return [block for entry in self._rules.get(place, ())[-1:] for block in blocks_of(entry, around)]
 
     def resize(self, width: int) -> None:
         """Lay out for another width; heights are estimates again until their items are looked at."""

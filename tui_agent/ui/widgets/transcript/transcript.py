@@ -11,7 +11,7 @@ from textual.timer import Timer
 from tui_agent.agent.events import AgentEvent
 from tui_agent.context.standing import Standings, standings
 from tui_agent.session.entries import Entry, ToolMetadata
-from tui_agent.ui.widgets.transcript.blocks import Block, Fold
+from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
@@ -58,6 +58,7 @@ class Transcript(BlockPane, can_focus=True):
         self._clock = clock
         self._agent: AgentPort | None = None
         self._source: EntrySource | None = None
+        self._activity: Callable[[int], str] | None = None
         self._flush_timer: Timer | None = None
         self._next_flush = 0.0
         self._spinner: Timer | None = None
@@ -78,6 +79,7 @@ class Transcript(BlockPane, can_focus=True):
             self.set_entries(source)
             self.set_standings(standings(self._agent.session.active_path()))
             show_live(self, self._agent.live)
+            self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
         """Show how the model has the agent's entries now."""
@@ -110,6 +112,13 @@ class Transcript(BlockPane, can_focus=True):
         for index in self.model.set_standings(found):
             self.model.remeasure(index)
         self.settle()
+
+    def show_activity(self, tell: Callable[[int], str] | None) -> None:
+        """Say at the end what goes on, in the words of ``tell``, which gets the characters written in the run."""
+        self._activity = tell
+        feed = self._feed
+        feed.show_activity(None if tell is None else ActivityBlock(lambda: tell(feed.written)))
+        self._show_changes()
 
     def apply(self, event: AgentEvent) -> None:
         """Show an event of the agent."""
@@ -164,6 +173,11 @@ class Transcript(BlockPane, can_focus=True):
         """Show that a call ended."""
         self._feed.tool_finished(call_id, status, metadata, seconds)
         self._show_changes()
+
+    def begin_run(self) -> None:
+        """The agent begins to work."""
+        self.model.running = True
+        self._feed.written = 0
 
     def run_ended(self) -> None:
         """Nothing runs any more."""
@@ -242,14 +256,19 @@ class Transcript(BlockPane, can_focus=True):
     def _moving(self) -> bool:
         return self.app.animation_level != "none"
 
-    def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock]]:
-        if not any(True for _ in self._feed.running()):
+    def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock | ActivityBlock]]:
+        if not self._is_working():
             return []
         return [
             (y, row.block)
             for y, row in enumerate(self.visible_rows())
-            if isinstance(row.block, CardBlock | GroupBlock) and row.block.running and row.block_line == 0
+            if isinstance(row.block, CardBlock | GroupBlock | ActivityBlock)
+            and row.block.running
+            and row.block_line == 0
         ]
+
+    def _is_working(self) -> bool:
+        return self._feed.active or any(True for _ in self._feed.running())
 
     def _spin(self) -> None:
         rows = self._spinning_rows()
@@ -264,7 +283,7 @@ class Transcript(BlockPane, can_focus=True):
     def settle(self) -> None:
         """Place what is visible; a running call may have come into view."""
         super().settle()
-        if self._spinner is None and any(True for _ in self._feed.running()):
+        if self._spinner is None and self._is_working():
             self._run_spinner()
 
     # -- search
