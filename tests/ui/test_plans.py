@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.real_stage import RealStage, real_stage
+from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.context.request import ModelRequest
@@ -13,7 +13,6 @@ from tui_agent.session.entries import CompactionEntry, FilePart, UserEntry
 from tui_agent.ui.screens.choice import ChoiceBeneath
 
 PLAN = "# Plan\n\n1. Change `a.py`.\n2. Run the tests."
-SUMMARY = "## Goal\n\nDo it.\n"
 
 
 def staged(tmp_path: Path, *replies: Reply) -> RealStage:
