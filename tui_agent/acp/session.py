@@ -22,6 +22,7 @@ from tui_agent.agent.events import (
     PermissionSettled,
     RunEnded,
 )
+from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.desk import Desk
@@ -227,10 +228,11 @@ def options_of(request: PermissionRequest) -> list[PermissionOption]:
     """Return the answers an editor offers: as in the full-screen program, with the rule that "always" makes."""
     options = [PermissionOption(option_id=Decision.ONCE.value, name="Allow once", kind="allow_once")]
     if request.rules:
-        name = f"Allow always in this session: {', '.join(request.rules)}"
+        told = ", ".join(map(in_words, request.rules))
+        name = f"Always in this session: {told}"
         options.append(PermissionOption(option_id=Decision.SESSION.value, name=name[:300], kind="allow_always"))
         if not request.loop:
-            name = f"Allow always in this project: {', '.join(request.rules)}"
+            name = f"Always, in later sessions too: {told}"
             options.append(PermissionOption(option_id=Decision.PROJECT.value, name=name[:300], kind="allow_always"))
     options.append(PermissionOption(option_id=Decision.DENY.value, name="Refuse", kind="reject_once"))
     if request.loop:
