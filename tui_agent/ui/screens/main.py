@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import FindPage, Output, Page, Question, Remedy
+from tui_agent.app.face import EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
@@ -181,6 +181,8 @@ class MainScreen(Guarded, Screen[None]):
 
     async def ask(self, question: Question[T]) -> T | None:
         """Show a question over whatever is on the screen, and return its answer."""
+        if isinstance(question, EditedText):
+            return await self._edit(question)  # type: ignore[return-value]  # it is answered by a text
         answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
         def answered(result: T | None) -> None:
@@ -189,6 +191,15 @@ class MainScreen(Guarded, Screen[None]):
 
         self.app.push_screen(pages.screen_for(question, self), answered)
         return await answer
+
+    async def _edit(self, question: EditedText) -> str | None:
+        from tui_agent.ui.lending import EditorError, edit_outside
+
+        try:
+            return await edit_outside(self.app, question.text, question.name)
+        except EditorError as error:
+            self.say(str(error), "warning")
+            return None
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
