@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import Stage, make_stage, until
-from tui_agent.app.copying import USAGE, last_code
+from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.reports import todo_lines
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry

@@ -23,7 +23,7 @@ from tui_agent.agent.events import (
     RunEnded,
 )
 from tui_agent.agent.preparing import prepare
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
@@ -111,7 +111,7 @@ class EditorSession:
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
         """Run a command of the program's own; None when it is none, but a message or a command of the user's."""
-        command = find(intent.name, COMMANDS)
+        command = find(intent.name, command_table())
         if command is None:
             return None
         cancels = self._cancels

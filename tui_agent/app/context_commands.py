@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, CompactPage, ContextPage, SettingsPage
 
 if TYPE_CHECKING:
@@ -117,3 +118,36 @@ async def restore(desk: Desk, entry_id: int) -> None:
         desk.say(f"#{hidden[0]} will be in the context again from the next request.")
     else:
         desk.say(f"{plural(len(hidden), 'output')} will be in the context again from the next request.")
+
+
+COMMANDS = (
+    Command("compact", "summarise the history now", compact, "Compact", key="f4", argument="[FOCUS]", place=170),
+    Command("prune", "replace old tool outputs by placeholders", prune, "Prune", place=180),
+    Command(
+        "context",
+        "show what fills the context window",
+        context,
+        "Context window",
+        key="ctrl+g",
+        needs_screen=True,
+        place=190,
+    ),
+    Command(
+        "panel",
+        "show or hide tree, to-dos, files and jobs",
+        panel,
+        "Side panel",
+        key="ctrl+b",
+        needs_screen=True,
+        place=240,
+    ),
+    Command(
+        "settings",
+        "show and change every setting",
+        settings,
+        "Settings",
+        argument="[reload]",
+        needs_screen=True,
+        place=290,
+    ),
+)

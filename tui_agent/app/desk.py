@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.app.services import AppServices
-    from tui_agent.app.undo import Undone
+    from tui_agent.app.undo_commands import Undone
     from tui_agent.session.errors import SessionHeld
 
 T = TypeVar("T")

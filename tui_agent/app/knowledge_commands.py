@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, McpPage, Report
 from tui_agent.app.format import one_line
 
@@ -70,3 +71,21 @@ async def mcp(desk: Desk, argument: str) -> None:
 async def init(desk: Desk, argument: str) -> None:
     """Have the model look at the project and write AGENTS.md."""
     await own_command("init", desk, argument)
+
+
+COMMANDS = (
+    Command("skills", "list the skills the agent can load", skills, "Skills", place=200),
+    Command(
+        "mcp",
+        "show MCP servers: state, tools, log, login",
+        mcp,
+        "MCP servers",
+        argument="[reload]",
+        needs_screen=True,
+        place=210,
+    ),
+    Command("agent", "switch to another agent", agent, "Agent", argument="[NAME]", place=220),
+    Command(
+        "init", "write AGENTS.md from looking at the project", init, "Write AGENTS.md", argument="[HINT]", place=230
+    ),
+)

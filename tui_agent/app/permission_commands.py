@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import PermissionsPage
 
 if TYPE_CHECKING:
@@ -30,3 +31,16 @@ async def permissions(desk: Desk, _argument: str) -> None:
     """Show every rule with its origin; a rule that is picked can be removed."""
     if desk.agent is not None:
         desk.show(PermissionsPage())
+
+
+COMMANDS = (
+    Command("mode", "choose what runs without asking", mode, "Mode", key="shift+tab", argument="[NAME]", place=120),
+    Command(
+        "permissions",
+        "show what is allowed, asked and denied, and why",
+        permissions,
+        "Permissions",
+        needs_screen=True,
+        place=130,
+    ),
+)

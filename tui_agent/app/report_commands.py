@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Heading, Report
 
 if TYPE_CHECKING:
@@ -60,3 +61,12 @@ async def doctor(desk: Desk, _argument: str) -> None:
     desk.face.warnings_read()
     shown = [line if isinstance(line, Heading) else visible(line) for line in lines]
     desk.show(Report("Doctor", shown or ["There is nothing to report."]))
+
+
+COMMANDS = (
+    Command("cost", "show tokens and dollars spent", cost, "Cost", place=250),
+    Command("todo", "show the model's plan: what is done, what is next", todo, "To-do list", place=260),
+    Command("help", "show commands and keys", show_help, "Help", key="f1", hint="help", place=300),
+    Command("keys", "show the keys, and the names to change them by", keys, "Keys", needs_screen=True, place=310),
+    Command("doctor", "check the setup and show warnings", doctor, "Doctor", place=320),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, ModelChoice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
 from tui_agent.app.format import one_line
 from tui_agent.app.services import OpenHow, OpenRequest
@@ -108,7 +109,7 @@ async def retry(desk: Desk, _argument: str) -> None:
 
 async def block_action(desk: Desk, action: str, entry_id: int) -> None:
     """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
-    from tui_agent.app import context_commands, undo
+    from tui_agent.app import context_commands, undo_commands
 
     if desk.agent is None:
         return
@@ -119,7 +120,7 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
             await retry(desk, "")
         case "undo":
             if (agent := desk.idle_agent) is not None:
-                await undo.step_back(desk, agent.session.entry(entry_id))
+                await undo_commands.step_back(desk, agent.session.entry(entry_id))
         case "jump":
             await context_commands.jump(desk, entry_id)
         case "restore":
@@ -130,7 +131,7 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
 
 def open_output(desk: Desk, entry: Entry) -> None:
     """Show all of a tool's or a command's output."""
-    from tui_agent.app.copying import text_of
+    from tui_agent.app.copy_commands import text_of
     from tui_agent.session.entries import ShellEntry, ToolResultEntry
 
     if isinstance(entry, ShellEntry):
@@ -155,3 +156,29 @@ async def leave(desk: Desk, _argument: str) -> None:
         if await desk.ask(Choice(question, [("quit", "Quit"), ("stay", "Stay")])) != "quit":
             return
     desk.face.leave()
+
+
+COMMANDS = (
+    Command("new", "begin a new session", new, "New session", key="ctrl+n", needs_screen=True, place=10),
+    Command(
+        "sessions",
+        "open another session",
+        sessions,
+        "Sessions",
+        key="ctrl+s",
+        argument="[ID]",
+        aliases=("resume",),
+        needs_screen=True,
+        place=20,
+    ),
+    Command(
+        "tree", "show all branches of this session", tree, "Session tree", key="ctrl+t", needs_screen=True, place=30
+    ),
+    Command("fork", "continue in a copy of this session", fork, "Fork session", place=50),
+    Command("rename", "give this session a title", rename, "Rename session", argument="[TITLE]", place=60),
+    Command("label", "label where you are, to find it in /tree", label, "Label", argument="[TEXT]", place=90),
+    Command("model", "use another model", model, "Model", key="f2", argument="[ID]", place=100),
+    Command("retry", "send the last request again", retry, "Retry", key="ctrl+r", place=160),
+    Command("theme", "change the colours", theme, "Theme", argument="[NAME]", needs_screen=True, place=280),
+    Command("quit", "quit the program", leave, "Quit", aliases=("exit",), needs_screen=True, place=330),
+)

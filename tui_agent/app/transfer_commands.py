@@ -6,6 +6,7 @@ import asyncio
 import shlex
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Report, Severity
 from tui_agent.app.format import one_line, short_path, visible
 
@@ -111,3 +112,19 @@ def _place(desk: Desk, text: str) -> Path:
 
     base = desk.cwd if desk.cwd.is_dir() else desk.services.cwd
     return base / Path(text).expanduser()
+
+
+COMMANDS = (
+    Command(
+        "export", "write this session to a file: md, html, jsonl", export, "Export session", argument="[FILE]", place=70
+    ),
+    Command(
+        "import",
+        "import sessions, including those of other agents",
+        import_,
+        "Import sessions",
+        argument="[FILE]",
+        needs_screen=True,
+        place=80,
+    ),
+)

@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
@@ -63,7 +63,7 @@ def key_bindings() -> list[Binding]:
             show=bool(command.hint),
             id=command.name,
         )
-        for command in COMMANDS
+        for command in command_table()
         if command.key
     ]
 
@@ -418,7 +418,7 @@ class MainScreen(Guarded, Screen[None]):
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
-                return find(str(parameters[0]), COMMANDS) is not None
+                return find(str(parameters[0]), command_table()) is not None
             case _:
                 return super().check_action(action, parameters)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.files_along import move_with_files
 
 if TYPE_CHECKING:
@@ -141,3 +142,9 @@ async def redo(desk: Desk, _argument: str) -> None:
         return True
 
     await move_with_files(desk, agent, done.leaf, go, pair=(done.leaf, here))
+
+
+COMMANDS = (
+    Command("undo", "undo the last turn, move, compaction or prune", undo, "Undo", key="f5", place=140),
+    Command("redo", "undo the last /undo", redo, "Redo", key="f6", place=150),
+)
