@@ -8,7 +8,7 @@ from typing import Literal
 
 from benchmarks.fidelity.traces import COUNTER
 from tui_agent.context.digest import digest
-from tui_agent.context.estimate import Asked, estimate_path
+from tui_agent.context.estimate import RequestModel, estimate_path
 from tui_agent.context.ladder import provisional
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import Message
@@ -156,7 +156,7 @@ class Policy(ABC):
 
     def measured(self, path: Sequence[Entry]) -> int:
         """Return the tokens of a path's history."""
-        return estimate_path(path, replace(COUNTER, templates=self.templates), Asked(_MODEL)).history
+        return estimate_path(path, replace(COUNTER, templates=self.templates), RequestModel(_MODEL)).history
 
     def summary(self, entries: Sequence[Entry], first_kept_id: int | None) -> CompactionEntry:
         """Return a compaction as a rival makes it: the common summary, which knows no addresses."""

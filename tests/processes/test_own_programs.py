@@ -159,7 +159,7 @@ async def test_looking_at_a_repository_runs_nothing_of_it(
 ) -> None:
     prepare(attack)
     attack.touch()
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
     attack.trace.unlink(missing_ok=True)
     assert await branch(attack.project) == "main*"
     shelf = Shelf(attack.project, lambda _digest: None)

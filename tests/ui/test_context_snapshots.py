@@ -17,7 +17,7 @@ from tui_agent.resources import prompt
 from tui_agent.session.entries import Usage
 from tui_agent.setting_rows import setting_rows
 from tui_agent.tools.registry import builtin_tools
-from tui_agent.ui.screens.compact import Phase
+from tui_agent.ui.screens.compact import CompactPhase
 
 SMALL, NARROW, LARGE, WIDE = (80, 24), (60, 20), (120, 40), (200, 60)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
@@ -47,7 +47,7 @@ async def _compact(stage: RealStage, pilot: Any) -> None:
 
 async def _summary(stage: RealStage, pilot: Any) -> None:
     await pilot.press("f4", "enter")
-    await until(lambda: stage.screen.phase is Phase.EDIT, pilot)
+    await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
     await until(lambda: stage.screen.line.display, pilot)
 
 

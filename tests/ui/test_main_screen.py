@@ -25,7 +25,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.app.commands import command_table, commands_of
-from tui_agent.app.services import AppServices, OpenHow, OpenRequest, Start
+from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
@@ -204,9 +204,9 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(
     stage = make_stage(tmp_path)
     gate = asyncio.Event()
 
-    async def load() -> tuple[AppServices, Start]:
+    async def load() -> tuple[AppServices, FirstView]:
         await gate.wait()
-        return stage.services, Start()
+        return stage.services, FirstView()
 
     app = TuiAgentApp(load, settings=STILL)
     async with app.run_test() as pilot:
@@ -258,7 +258,7 @@ async def test_what_is_sent_when_nothing_can_be_saved_any_more_stays_in_the_prom
 
 
 async def test_ports_that_cannot_be_had_end_the_program_with_their_reason(tmp_path: Path) -> None:
-    async def load() -> tuple[AppServices, Start]:
+    async def load() -> tuple[AppServices, FirstView]:
         raise StoreFull("There is no room left on the disk.")
 
     app = TuiAgentApp(load, settings=STILL)
@@ -281,7 +281,7 @@ def test_nothing_about_sessions_is_imported_before_the_first_paint() -> None:
 
 
 async def test_it_starts_with_a_prompt_of_the_command_line(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(prompt="do it"))
+    stage = make_stage(tmp_path, start=FirstView(prompt="do it"))
     async with stage.run() as pilot:
         await until(lambda: stage.agents and stage.agent.sent, pilot)
         assert stage.agent.sent == [("do it", False)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.checkpoints.rewind import FileRewind, Surroundings
+from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.costs import Costs
 from tui_agent.agent.events import (
@@ -52,7 +52,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import Outcome
+    from tui_agent.agent.compactor import CompactionOutcome
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.navigator import Navigator
@@ -90,7 +90,7 @@ class Agent:
         self.files = FileRewind(
             session,
             ports,
-            Surroundings(
+            RewindContext(
                 append=lambda entry: self._runs.append(entry),  # noqa: PLW0108 - made later
                 leftovers=self._tools.aclose,
                 jobs=lambda: self.jobs.running,
@@ -309,7 +309,7 @@ class Agent:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
 
-    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> "Outcome":
+    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
         The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.

@@ -11,7 +11,7 @@ from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Notice
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.system_prompt import Place, render_head
+from tui_agent.agent.system_prompt import SessionPlace, render_head
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, SystemEntry
@@ -112,7 +112,7 @@ class Head:
 
     def _made(self, model: str, mode: str) -> SystemEntry:
         ports, knowledge = self._ports, self._ports.knowledge
-        place = Place(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
+        place = SessionPlace(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
         spec: AgentSpec | None = knowledge.primary(mode)
         tools = self.tools(model, mode)
         return render_head(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.exporting import ExportOrder
-    from tui_agent.model.naming import Verdict
+    from tui_agent.model.naming import NameVerdict
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
@@ -92,7 +92,7 @@ class UiSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
+class SettingsReread:
     """The settings were read anew: the interface's, and the keys of all that changed since they were read last."""
 
     ui: UiSettings
@@ -158,7 +158,7 @@ def _keep_nothing(_key: str, _value: object) -> None:
     """Settings are not kept."""
 
 
-def _nothing_to_read() -> Reread | None:
+def _nothing_to_read() -> SettingsReread | None:
     """There is no file."""
     return None
 
@@ -191,7 +191,7 @@ async def _ask_nobody(_model: str | None = None) -> Sequence[str]:
     return ()
 
 
-def _no_verdict(_model: str) -> Verdict | None:
+def _no_verdict(_model: str) -> NameVerdict | None:
     """Every name will do."""
     return None
 
@@ -239,7 +239,7 @@ class AppServices:
     """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
     settings_rows: Callable[[], Sequence[SettingRow]] = _no_settings
     """Every setting as it is in the file and the environment now."""
-    reread_settings: Callable[[], Reread | None] = _nothing_to_read
+    reread_settings: Callable[[], SettingsReread | None] = _nothing_to_read
     """Reads the settings anew and has the open session's agent follow them; what can't be read is a ``ConfigError``."""
     warnings: Sequence[str] = ()
     """What is odd about the settings and arguments, to be told at the start."""
@@ -252,7 +252,7 @@ class AppServices:
     """The catalog; called in a thread."""
     ask_servers: Callable[[str | None], Awaitable[Sequence[str]]] = _ask_nobody
     """Asks the servers of the settings, or that of one model, what they have; returns how it went, a line each."""
-    judge_model: Callable[[str], Verdict | None] = _no_verdict
+    judge_model: Callable[[str], NameVerdict | None] = _no_verdict
     """What can be said of a model's name; called in a thread."""
     reread_cost: Callable[[str, int], float | None] = _no_cost
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
@@ -283,7 +283,7 @@ class AppServices:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class FirstView:
     """What the application shows first.
 
     ``prompt`` is sent at once when ``screen`` is "main". "welcome" and "sessions" lie over the main screen.

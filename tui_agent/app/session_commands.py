@@ -74,12 +74,12 @@ async def choose_model(desk: Desk, name: str) -> bool:
     Returns whether the model changed.
     """
     from tui_agent.app.model_switch import use_model
-    from tui_agent.model.naming import Standing
+    from tui_agent.model.naming import NameStanding
 
     verdict = await asyncio.to_thread(desk.services.judge_model, name)
-    if verdict is None or verdict.standing is Standing.KNOWN:
+    if verdict is None or verdict.standing is NameStanding.KNOWN:
         return await use_model(desk, name)
-    if verdict.standing is Standing.IMPOSSIBLE or desk.agent is None:
+    if verdict.standing is NameStanding.IMPOSSIBLE or desk.agent is None:
         desk.say(f"{verdict.sentence} Nothing was changed.", "warning")
         return False
     answers = [(known, f"Use {known}") for known in verdict.similar]

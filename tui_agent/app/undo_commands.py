@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoResult:
     """What ``/undo`` did: the leaf it left, what that is called, the message it put into the prompt.
 
     ``undid_move`` says that it undid a move instead of making one.
@@ -48,7 +48,7 @@ async def undo(desk: Desk, _argument: str) -> None:
 
         async def undo_move() -> bool:
             await agent.navigator.undo()
-            _tell_undone(desk, Undone(leaf, name_of_move(*pair), undid_move=True))
+            _tell_undone(desk, UndoResult(leaf, name_of_move(*pair), undid_move=True))
             return True
 
         await move_with_files(desk, agent, pair[0], undo_move, pair=pair)
@@ -103,11 +103,11 @@ async def step_back(desk: Desk, entry: Entry) -> bool:
     leaf = agent.session.leaf
     text = typed_text(entry.parts) if isinstance(entry, UserEntry) else ""
     await agent.navigator.go(before(agent.session, entry))
-    _tell_undone(desk, Undone(leaf, name_of_change(entry), text))
+    _tell_undone(desk, UndoResult(leaf, name_of_change(entry), text))
     return True
 
 
-def _tell_undone(desk: Desk, undone: Undone) -> None:
+def _tell_undone(desk: Desk, undone: UndoResult) -> None:
     desk.undone.append(undone)
     desk.say(f"Undone: {undone.what}. /redo brings it back.")
 

@@ -14,13 +14,13 @@ from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.app.services import (
     AppServices,
+    FirstView,
     KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
-    Reread,
-    Start,
+    SettingsReread,
     UiSettings,
 )
 from tui_agent.cli.file_transfer import FileTransfer
@@ -122,7 +122,7 @@ class DeskWiring:
             keys=config.keys,
         )
 
-    def reread_settings(self) -> Reread:
+    def reread_settings(self) -> SettingsReread:
         """Read the settings anew; the agent of the open session follows at once.
 
         Raises:
@@ -131,22 +131,22 @@ class DeskWiring:
         changed = self._wiring.reload()
         if self._agent is not None:
             self._agent.adopt(self._wiring.adjustable(self._agent.ports))
-        return Reread(self.ui_settings(), changed)
+        return SettingsReread(self.ui_settings(), changed)
 
-    def start(self) -> Start:
+    def start(self) -> FirstView:
         """Return what is shown first."""
         arguments, wiring = self._wiring.arguments, self._wiring
         if arguments.continue_:
-            return Start(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
         if arguments.fork:
-            return Start(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
         if arguments.resume:
-            return Start(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
         if arguments.resume is not None:
-            return Start(screen="sessions")
+            return FirstView(screen="sessions")
         if arguments.demo or wiring.has_model():
-            return Start(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
-        return Start(screen="welcome")
+            return FirstView(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
+        return FirstView(screen="welcome")
 
     def trust_question(self) -> Untrusted | None:
         """Return what the project brings along, when the user has not answered yet whether it may act."""

@@ -29,7 +29,7 @@ from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
-from tui_agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
+from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
 
 ORIGINS = {
     "catalog": "from the catalog",
@@ -142,7 +142,7 @@ def _trust() -> Finding:
     cwd = Path.cwd()
     project = find_project(cwd)
     match project_state(project, TrustStore(data_dir() / "trust.json"), cwd=cwd):
-        case Nothing():
+        case NothingToTrust():
             return Finding("trust", f"{project} brings nothing along that could act")
         case Trusted(items=items):
             return Finding("trust", f"{project} is trusted with {_counted(items)}")
@@ -153,7 +153,7 @@ def _trust() -> Finding:
             return Finding("trust", f"{project} is not trusted ({why}). Not active: {_counted(items)}")
 
 
-def _counted(items: Sequence[Item]) -> str:
+def _counted(items: Sequence[TrustItem]) -> str:
     kinds = Counter(item.kind for item in items)
     return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
 

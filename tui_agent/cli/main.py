@@ -102,8 +102,8 @@ def _full_screen(arguments: Namespace) -> int:
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
+    from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.headless import HeadlessRun
-    from tui_agent.cli.told_today import ToldToday
     from tui_agent.cli.wiring import Wiring
     from tui_agent.paths import data_dir
 
@@ -125,7 +125,7 @@ def _headless(arguments: Namespace) -> int:
             wiring.client.warm(agent.model)
             code = EXIT_FAILED
             try:
-                told = ToldToday(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
+                told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
                 code = await HeadlessRun(agent, as_json=arguments.json, told=told).run(message, piped)
             finally:
                 await agent.aclose()

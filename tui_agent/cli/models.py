@@ -10,7 +10,7 @@ from typing import Any
 from tui_agent.cli.model_choice import catalog_of
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
-from tui_agent.model.discovery import Outcome, refresh, servers
+from tui_agent.model.discovery import ServerReply, refresh, servers
 from tui_agent.model.keys import Keys
 
 
@@ -41,7 +41,7 @@ def run_models(arguments: Namespace) -> int:
     return 0
 
 
-def told(outcome: Outcome, catalog: Catalog) -> str:
+def told(outcome: ServerReply, catalog: Catalog) -> str:
     """Return in a line whether a server told its models, and how old what is known of it is."""
     server = outcome.server
     place = f"{server.host} ({server.place.source})" if server.place.source else server.host

@@ -12,7 +12,7 @@ from tui_agent.cli.signals import ENDING, end_in_time, listening
 from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
-    from tui_agent.app.services import AppServices, Start, UiSettings
+    from tui_agent.app.services import AppServices, FirstView, UiSettings
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.wiring import Wiring
 
@@ -36,7 +36,7 @@ async def _run(arguments: Namespace) -> int:
     wired: list[Wiring] = []
     screens: list[DeskWiring] = []
 
-    async def load() -> "tuple[AppServices, Start]":
+    async def load() -> "tuple[AppServices, FirstView]":
         wiring = await asyncio.to_thread(_wire, arguments)
         wired.append(wiring)
         from tui_agent.cli.desk_wiring import DeskWiring

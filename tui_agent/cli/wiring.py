@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec, builtin_specs, find_spec, load_specs
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.folders import Folders
@@ -55,7 +55,7 @@ from tui_agent.setting_rows import changed_keys
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
-from tui_agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
+from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
 
 class Wiring:
@@ -150,7 +150,7 @@ class Wiring:
     def _state_now(self) -> ProjectState:
         return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=self.arguments.trust)
 
-    def answer_trust(self, answer: Answer | None) -> None:
+    def answer_trust(self, answer: TrustDecision | None) -> None:
         """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
         state = self.project_state
         if not isinstance(state, Untrusted) or answer is None or state.problem:
@@ -373,7 +373,7 @@ class Wiring:
         sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
 
-    def _keeping(self, project: Path) -> Keeping | None:
+    def _keeping(self, project: Path) -> SnapshotStore | None:
         """Return where images of a project's changed files go; None when they are not wanted."""
         store = self.store
         if not self.loaded.config.checkpoints.enabled:
@@ -385,7 +385,7 @@ class Wiring:
         def trim() -> object:
             return store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000)
 
-        return Keeping(store.put_blob, store.blob, trim, own)
+        return SnapshotStore(store.put_blob, store.blob, trim, own)
 
     def sandbox(self, project: Path) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, head_parts, measure, within
-from tui_agent.context.estimate import Asked, Weights
+from tui_agent.context.estimate import RequestModel, Weights
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
@@ -17,7 +17,7 @@ PATH_ARGUMENTS = ("path", "file_path", "file")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ContextBlock:
     """One block of the next request. Tokens are estimates in the model's tokens.
 
     ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head. ``age_entries`` and ``age_steps``
@@ -49,7 +49,7 @@ class Block:
 class ContextMap:
     """All blocks in the order of the request, dropped ones among them, and the request's measured size."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ContextBlock, ...]
     size: ContextSize
 
     @property
@@ -79,29 +79,29 @@ def context_map(
     """
     asked = within(limits, settings)
     view = resolve(path)
-    weights = Weights(view, counter, Asked(asked.model, asked.vision))
+    weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
     rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter)]
     blocks = _sized(rows, counter, cached)
     return ContextMap(blocks=blocks, size=size or measure(path, limits, settings, counter))
 
 
-def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[Block, float]]:
+def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:
     """Yield the parts of the head, each with its share of what the head weighs."""
     total = weights.head()
     system = view.system
     parts = head_parts(system, replace(counter, factor=1.0)) if system is not None else []
     counted = sum(part.tokens for part in parts)
     if system is None or not counted:
-        yield Block("request", "system", ()), total
+        yield ContextBlock("request", "system", ()), total
         return
     for part in parts:
         kind = "tool_schema" if part.tool else "system"
-        yield Block(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
+        yield ContextBlock(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
 
 
 def _history_rows(
     view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter
-) -> Iterator[tuple[Block, float]]:
+) -> Iterator[tuple[ContextBlock, float]]:
     ages = _ages(path)
     calls = _calls(view)
     answered = view.answered()
@@ -115,7 +115,7 @@ def _history_rows(
             continue
         whole = entry.tokens or counter.estimate(entry)
         age_entries, age_steps = ages.get(entry.id, (0, 0))
-        block = Block(
+        block = ContextBlock(
             label=entry.preview or preview_of(entry),
             kind=entry.kind,
             origin=(entry.id,),
@@ -129,10 +129,12 @@ def _history_rows(
         yield block, tokens
 
 
-def _sized(rows: Sequence[tuple[Block, float]], counter: TokenCounter, cached: frozenset[int]) -> tuple[Block, ...]:
+def _sized(
+    rows: Sequence[tuple[ContextBlock, float]], counter: TokenCounter, cached: frozenset[int]
+) -> tuple[ContextBlock, ...]:
     """Round so that the blocks add up to the rounded whole, and say what follows each."""
     total = round(sum(tokens for _, tokens in rows) * counter.factor)
-    blocks: list[Block] = []
+    blocks: list[ContextBlock] = []
     running, before = 0.0, 0
     for block, tokens in rows:
         running += tokens

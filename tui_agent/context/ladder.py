@@ -27,7 +27,7 @@ from tui_agent.session.entries import CompactionEntry, Entry
 SizeOf = Callable[[Sequence[Entry]], int]
 """Measures the history of a path in tokens, as it would be sent; the same way for every path it is given."""
 
-LEAST_TAIL = 500
+MIN_TAIL_TOKENS = 500
 """Halving ``keep_recent`` ends here; then whole turns go."""
 
 
@@ -143,7 +143,7 @@ def _ladder(path: Sequence[Entry], plan: CompactionPlan, summary: str, measures:
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
     keep = plan.keep_recent // 2
-    while keep >= LEAST_TAIL:
+    while keep >= MIN_TAIL_TOKENS:
         shorter = recut(plan, keep, count)
         if shorter is not None:
             plan = shorter

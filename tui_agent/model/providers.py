@@ -95,7 +95,7 @@ class ResponsesFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Endpoint:
     """Where requests are posted: what a wire's path is appended to, and the query."""
 
     url: str
@@ -138,7 +138,7 @@ class Provider:
     """Pattern of the names the provider gives its models."""
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
-    address: Callable[[str, str, WireName, Mapping[str, str]], Address] | None = None
+    address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
     """Makes an address from url, model, format and parameters, where it is not the same for all models."""
     model_name: Callable[[str], str] | None = None
     """Makes the name the provider knows a model by, where it is not what stands behind the slash."""
@@ -166,18 +166,18 @@ class Provider:
         return wire in {self.wire, *(other for _, other in self.wires)}
 
 
-def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Address:
+def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Endpoint:
     """Azure has one address for all deployments since 2025, and one for each under a dated version."""
     url = url.rstrip("/")
     version = parameters.get("api_version", "")
     dated = version[:2].isdigit()
     if "/openai/" in url:
-        return Address(url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {})
+        return Endpoint(url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {})
     url = url.removesuffix("/openai")
     if dated and wire == "chat":
-        return Address(f"{url}/openai/deployments/{name}", {"api-version": version})
+        return Endpoint(f"{url}/openai/deployments/{name}", {"api-version": version})
     # Responses never stand below a deployment.
-    return Address(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
+    return Endpoint(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
 
 
 def _fireworks(name: str) -> str:

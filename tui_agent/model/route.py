@@ -13,7 +13,7 @@ from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.errors import Target, missing_key
 from tui_agent.model.keys import Key, Keys
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.providers import Address, ChatFormat, Provider, WireName, provider_of
+from tui_agent.model.providers import ChatFormat, Endpoint, Provider, WireName, provider_of
 from tui_agent.model.redaction import redact
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
@@ -191,7 +191,7 @@ def _native(
     name = provider.model_name(name) if provider.model_name is not None else name
     url = environment.get("api_base") or provider.local_url or provider.url
     said = {key: value for key, value in {**environment, **options}.items() if isinstance(value, str)}
-    address = Address(url)
+    address = Endpoint(url)
     if provider.address is not None and route.wire is not None:
         address = provider.address(url, name, route.wire, said)
     headers = {**route.headers, **_mapping(options.get("extra_headers"))}

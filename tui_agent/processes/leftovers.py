@@ -28,14 +28,14 @@ from tui_agent.processes.table import (
     zombies_among,
 )
 
-GRACE = 0.3
+TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
 
 _SET_CHILD_SUBREAPER = 36
 _FORGOTTEN = 2.0
 """Seconds after which an ended child that nobody has waited for is nobody's."""
 
-_SECOND_LOOK = 0.05
+_RECHECK_SECONDS = 0.05
 """Seconds after which a process that nobody marked is looked at again: one that is being started is marked then."""
 
 _POLL = 1.0
@@ -93,17 +93,17 @@ class Leftovers:
             await _one_ended(living)
 
     async def end(self) -> None:
-        """End them: ask, wait ``GRACE`` seconds, then kill."""
+        """End them: ask, wait ``TERM_GRACE_SECONDS`` seconds, then kill."""
         signal_each(signal.SIGTERM, self._whole(), self._group)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
+            async with asyncio.timeout(TERM_GRACE_SECONDS):
                 await self.wait()
         for _ in range(_ROUNDS):
             if not self._living():
                 return
             signal_each(signal.SIGKILL, self._whole(), self._group)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_SECOND_LOOK):
+                async with asyncio.timeout(_RECHECK_SECONDS):
                     await self.wait()
 
     @property
@@ -134,7 +134,7 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     found = _now_left(leader, mark)
     strangers = _strangers()
     if strangers:
-        await asyncio.sleep(_SECOND_LOOK)
+        await asyncio.sleep(_RECHECK_SECONDS)
         found = _now_left(leader, mark)
         found += [pid for pid in _strangers() if pid in strangers and pid not in found and pid not in _claimed]
     _claimed.update(found)

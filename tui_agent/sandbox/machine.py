@@ -124,7 +124,7 @@ TOOLCHAINS = (
 )  # fmt: skip
 """The one table of what a home directory's toolchains are made of."""
 
-TELLING_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
+TOOLCHAIN_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
 """What of the environment says where toolchains are."""
 
 DROPPED_VARIABLES = frozenset({

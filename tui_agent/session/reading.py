@@ -10,7 +10,7 @@ from tui_agent.session import entry_table
 from tui_agent.session.database import salvage
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import EntryNotFound
-from tui_agent.session.records import EntryHeader, Parting
+from tui_agent.session.records import Divergence, EntryHeader
 from tui_agent.session.rows import size_of
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.spine import Spine, SpineRows
@@ -72,7 +72,7 @@ class EntryReader:
             raise EntryNotFound(leaf)
         return spine.path(leaf)
 
-    def parting(self, leaf: int | None, target: int | None) -> Parting:
+    def parting(self, leaf: int | None, target: int | None) -> Divergence:
         """Return what the path to an entry has of its own beside the path to another.
 
         Raises:

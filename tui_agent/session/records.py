@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple, Self, overload
 from tui_agent.session.entries import ToolCallPart
 
 __all__ = [
+    "Divergence",
     "DraftText",
     "EntryHeader",
     "EntryOutline",
     "Holder",
     "LeafMove",
     "Outlines",
-    "Parting",
     "SearchHit",
     "SessionInfo",
     "SessionTotals",
@@ -80,7 +80,7 @@ class Outlines(Sequence[EntryOutline]):
         return EntryOutline(self.ids[at], self.kinds[at], self.sizes[at])
 
 
-class Parting(NamedTuple):
+class Divergence(NamedTuple):
     """Two ways through the tree from where they part.
 
     ``ancestor`` is the deepest entry on both, None when they share none; ``left`` is what the way to ``leaf`` has of

@@ -12,19 +12,19 @@ from tui_agent.session.ids import Clock
 from tui_agent.session.leaf_path import LeafPath
 from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.records import DraftText, EntryHeader, LeafMove, Outlines, Parting, SearchHit, SessionInfo
+from tui_agent.session.records import Divergence, DraftText, EntryHeader, LeafMove, Outlines, SearchHit, SessionInfo
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
 
-__all__ = ["HERE", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
+__all__ = ["AT_LEAF", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
 
 
-class _Here:
-    """The type of `HERE`."""
+class _AtLeaf:
+    """The type of `AT_LEAF`."""
 
 
-HERE: Final = _Here()
+AT_LEAF: Final = _AtLeaf()
 """Stands for the session's leaf where a leaf may be given."""
 
 
@@ -183,7 +183,7 @@ class Session:
         """Return entries in ascending order, read anew: for many that are needed once. Any thread may call it."""
         return self._reader.load(ids)
 
-    def path(self, leaf: int | _Here | None = HERE) -> list[Entry]:
+    def path(self, leaf: int | _AtLeaf | None = AT_LEAF) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another entry; damaged ones are left out.
 
         The path to the leaf is cached: it costs the copy of a list, also after an append.
@@ -191,7 +191,7 @@ class Session:
         Raises:
             EntryNotFound: there is no such leaf.
         """
-        if isinstance(leaf, _Here) or leaf == self.leaf:
+        if isinstance(leaf, _AtLeaf) or leaf == self.leaf:
             return self._path.entries()
         return self._reader.entries(self._reader.ids_to(leaf))
 
@@ -227,7 +227,7 @@ class Session:
         """Search all branches; see `Store.search`."""
         return self._store.search(query, limit, session_id=self.id)
 
-    def parting(self, leaf: int | None, target: int | None) -> Parting:
+    def parting(self, leaf: int | None, target: int | None) -> Divergence:
         """Return what of the path to one entry is not on the path to another; no entry is read for it.
 
         Raises:

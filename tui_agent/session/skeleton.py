@@ -16,7 +16,7 @@ SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
 
 _NEAR: Final = 64
 """Headers read together."""
-_KEPT: Final = 4_096
+_CACHED_HEADERS: Final = 4_096
 """Headers at hand."""
 
 
@@ -115,7 +115,7 @@ class Headers(Sequence[EntryHeader]):
             return self._part(self.ids[at], self.letters[at], self.tokens[at])
         entry_id = self.ids[at]
         if entry_id not in self._at_hand:
-            if len(self._at_hand) > _KEPT:
+            if len(self._at_hand) > _CACHED_HEADERS:
                 self._at_hand.clear()
             start = at % len(self.ids) // _NEAR * _NEAR
             self._at_hand.update((header.id, header) for header in self._read(self.ids[start : start + _NEAR]))

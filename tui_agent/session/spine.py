@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from tui_agent.session.entries import KINDS, CompactionEntry, ContextEditEntry, Entry, PruneEntry, kinds
-from tui_agent.session.records import Outlines, Parting
+from tui_agent.session.records import Divergence, Outlines
 
 __all__ = ["KIND_LETTERS", "UNKNOWN_KIND", "Spine", "SpineRows", "active_ids"]
 
@@ -154,10 +154,10 @@ class Spine:
         """Return the entry from which on each hangs on the number before its own, up to this one."""
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
-    def parting(self, leaf: int | None, target: int | None) -> Parting:
+    def parting(self, leaf: int | None, target: int | None) -> Divergence:
         """Return what the path to ``leaf`` has of its own beside the path to ``target``."""
         left, ancestor = self._ids_above(leaf or _ROOT, target or _ROOT)
-        return Parting(leaf, ancestor or None, self.outline(left))
+        return Divergence(leaf, ancestor or None, self.outline(left))
 
     def by_kind(self, ids: Sequence[int], kinds: Iterable[str]) -> dict[str, list[int]]:
         """Return those of ``ids`` that are of each of these kinds, in the same order."""

@@ -317,7 +317,7 @@ class Store:
     def take_unsent(self, place: str) -> Unsent:
         """Return what was kept at a place by this program or by ones that ended, and forget it."""
         with self.writer() as connection:
-            unsents.forget(connection, self.clock() - unsents.KEPT)
+            unsents.forget(connection, self.clock() - unsents.RETENTION_MS)
             return unsents.take(connection, storable(place), self._is_free)
 
     def _is_free(self, token: str) -> bool:

@@ -24,13 +24,13 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_agent.app.services import AppServices, OpenRequest, Start, UiSettings
+from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.contrast import readable_variables
+from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
-from tui_agent.ui.harmless import Harmless
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
@@ -42,7 +42,7 @@ FIRST_STYLES = ("app.tcss", "prompt.tcss")
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
 
-HARMLESS = Harmless()
+HARMLESS = ControlCharacterFilter()
 RESIZE_SETTLES = 0.3
 """Seconds after a resize in which another one would have arrived."""
 
@@ -55,14 +55,14 @@ QUIT_WINDOW = 2.0
 """Seconds in which a second ctrl+c quits."""
 
 
-Load = Callable[[], Awaitable[tuple[AppServices, Start]]]
+LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 """Brings the ports, and what to show first."""
 
 
-def _having(services: AppServices, start: Start) -> Load:
-    """Return a ``Load`` for ports that are there already."""
+def _having(services: AppServices, start: FirstView) -> LoadServices:
+    """Return a ``LoadServices`` for ports that are there already."""
 
-    async def load() -> tuple[AppServices, Start]:
+    async def load() -> tuple[AppServices, FirstView]:
         return services, start
 
     return load
@@ -88,8 +88,8 @@ class TuiAgentApp(GuardedApp[int]):
 
     def __init__(
         self,
-        services: AppServices | Load,
-        start: Start | None = None,
+        services: AppServices | LoadServices,
+        start: FirstView | None = None,
         *,
         settings: UiSettings | None = None,
         memory: background.BackgroundMemory | None = None,
@@ -114,7 +114,7 @@ class TuiAgentApp(GuardedApp[int]):
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
         if isinstance(services, AppServices):
-            self._load: Load = _having(services, start or Start())
+            self._load: LoadServices = _having(services, start or FirstView())
             settings = services.settings
         else:
             self._load = services

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
 _READ = 4096
-_PATIENCE = 0.1
+_ESCAPE_TIMEOUT_SECONDS = 0.1
 """Seconds after which the parser looks whether an escape sequence stays unfinished."""
 
 
@@ -56,7 +56,7 @@ class TerminalDriver(LinuxDriver):
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                data = self._read() if selector.select(_PATIENCE) else None
+                data = self._read() if selector.select(_ESCAPE_TIMEOUT_SECONDS) else None
                 if data == b"":
                     self._lost()
                     break

@@ -24,7 +24,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.bodies import TextBody, Window, body_lines
-from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
@@ -51,7 +51,7 @@ def result(output: str, status: ToolStatus = ToolStatus.COMPLETED, **fields: obj
 
 
 def only(entry: Entry, **around: object) -> Block:
-    (block,) = blocks_of(entry, Surroundings(**around))  # type: ignore[arg-type]
+    (block,) = blocks_of(entry, BuildContext(**around))  # type: ignore[arg-type]
     return block
 
 
@@ -234,7 +234,7 @@ def test_a_very_long_message_is_shown_in_part() -> None:
 
 def test_reasoning_is_folded_and_opens() -> None:
     block, _ = blocks_of(
-        AssistantEntry(parts=(ReasoningPart(text="I *think*."), TextPart(text="So.")), model="m"), Surroundings()
+        AssistantEntry(parts=(ReasoningPart(text="I *think*."), TextPart(text="So.")), model="m"), BuildContext()
     )
     assert rows(block) == ["▸ Thought · 2 words"]
     block.cycle()
@@ -276,7 +276,7 @@ def test_other_entries_are_one_line_or_nothing() -> None:
 
 def test_every_kind_of_entry_has_blocks() -> None:
     for entry in every_kind():
-        assert all(block.lines(40) for block in blocks_of(entry, Surroundings()))
+        assert all(block.lines(40) for block in blocks_of(entry, BuildContext()))
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=120), st.integers(12, 90))
@@ -288,7 +288,7 @@ def test_no_text_makes_a_line_wider_than_asked(text: str, width: int) -> None:
         ShellEntry(command=text, output=text, exit_code=1),
         ToolResultEntry(call_id="c1", tool="read", status=ToolStatus.ERROR, output=text, title=text),
     ]
-    blocks = [block for entry in entries for block in blocks_of(entry, Surroundings())] + [CardBlock(call)]
+    blocks = [block for entry in entries for block in blocks_of(entry, BuildContext())] + [CardBlock(call)]
     for block in blocks:
         for line in block.lines(width):
             assert runs_width((*line.prefix, *line.content(), *line.tail)) <= width
@@ -351,5 +351,5 @@ def test_numbers_for_people() -> None:
 @pytest.mark.parametrize(("text", "told"), [("x\n", "1 line"), ("x", "1 line"), ("x\ny\n", "2 lines"), ("", "0 lines")])
 def test_an_attached_file_is_told_with_its_lines(text: str, told: str) -> None:
     entry = UserEntry(id=1, parts=(TextPart(text="Look at this."), FilePart(path="app.py", text=text)))
-    (block,) = blocks_of(entry, Surroundings())
+    (block,) = blocks_of(entry, BuildContext())
     assert f"@app.py · {told}" in [part.strip() for line in block.lines(70) for part in row(line).split("  ")]

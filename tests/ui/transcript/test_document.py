@@ -28,7 +28,7 @@ def freeze_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(document, "CHUNK", 3)
     patch.setattr(document, "SEGMENT", 12)
     patch.setattr(markdown, "SEGMENT", 12)
-    patch.setattr(markdown, "LONGEST_SEGMENT", 30)
+    patch.setattr(markdown, "MAX_SEGMENT_CHARS", 30)
 
 
 def dump(made: MarkdownDocument, width: int) -> list[tuple[object, ...]]:

@@ -17,11 +17,11 @@ from tui_agent.agent.checkpoints.plan import (
     Conflict,
     Difference,
     RestorePlan,
-    Step,
+    RestoreStep,
     decide,
     in_order,
 )
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.text_files import replace_file
 from tui_agent.session.errors import StoreError
 
@@ -39,7 +39,7 @@ class Restored:
 class Restorer:
     """Restores files of one project. Everything here reads or writes files: call it in a thread."""
 
-    def __init__(self, project: Path, keeping: Keeping) -> None:
+    def __init__(self, project: Path, keeping: SnapshotStore) -> None:
         self._root = Path(os.path.realpath(project))
         self._blob = keeping.get
         self._git = GitObjects(self._root)
@@ -104,7 +104,7 @@ class Restorer:
         # Git may give another content than it had: a filter, another object of the name.
         return data if data is not None and digest_of(data) == image.digest else None
 
-    def _restore(self, step: Step) -> str:
+    def _restore(self, step: RestoreStep) -> str:
         """Restore one file; returns why not."""
         place = self._place(step.path)
         if place is None:

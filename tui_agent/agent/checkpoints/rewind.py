@@ -19,7 +19,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RewindContext:
     """What is asked of the agent."""
 
     append: Callable[[Entry], None]
@@ -33,7 +33,7 @@ class Surroundings:
 class FileRewind:
     """The files of one session's project. Called on the event loop; files are read and written in threads."""
 
-    def __init__(self, session: Session, ports: AgentPorts, around: Surroundings) -> None:
+    def __init__(self, session: Session, ports: AgentPorts, around: RewindContext) -> None:
         self._session = session
         self._around = around
         self._along: dict[frozenset[int | None], bool] = {}

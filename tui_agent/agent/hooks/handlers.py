@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 
 from pydantic import BaseModel, ValidationError
 
-from tui_agent.agent.hooks.payloads import ANSWERS, Answer, Payload, refusal
+from tui_agent.agent.hooks.payloads import ANSWERS, HookAnswer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import loads
@@ -33,7 +33,7 @@ REFUSED = 2
 """The exit code with which a command refuses."""
 MAX_OUTPUT = 1_000_000
 """Bytes a command may write."""
-_AFTER_EXIT = 0.2
+_EXIT_GRACE_SECONDS = 0.2
 """Seconds to wait for the rest of the output; what a command left in the background may hold it open."""
 
 
@@ -53,7 +53,7 @@ class Handler(Protocol):
         """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
         ...
 
-    async def __call__(self, payload: Payload) -> Answer:
+    async def __call__(self, payload: Payload) -> HookAnswer:
         """Ask it.
 
         Raises:
@@ -80,7 +80,7 @@ class CommandHook:
         """Whether the settings name the event, and the tool where there is one."""
         return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
 
-    async def __call__(self, payload: Payload) -> Answer:
+    async def __call__(self, payload: Payload) -> HookAnswer:
         """Run it with the payload on its standard input and read its answer."""
         try:
             code, out, errors = await self._run(payload.model_dump_json().encode())
@@ -106,7 +106,7 @@ class CommandHook:
             stdin = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
             stdin.write(given)
             stdin.seek(0)
-            out, errors = await Outlet.open(stack), await Outlet.open(stack)
+            out, errors = await CommandOutput.open(stack), await CommandOutput.open(stack)
             mark = secrets.token_hex(8)
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh", "-c", self.settings.command, cwd=self.cwd, start_new_session=True,
@@ -124,7 +124,7 @@ class CommandHook:
             return process.returncode or 0, bytes(out.data), bytes(errors.data)
 
 
-class Outlet:
+class CommandOutput:
     """What a command writes to one of its outputs; it may be left open by what the command started."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: int) -> None:
@@ -165,7 +165,7 @@ class Outlet:
                 raise HookError(f"it wrote more than {MAX_OUTPUT:,} bytes")
 
 
-async def _ended(process: asyncio.subprocess.Process, outlets: Sequence[Outlet]) -> None:
+async def _ended(process: asyncio.subprocess.Process, outlets: Sequence[CommandOutput]) -> None:
     """Read until the command has ended, and a moment longer.
 
     Raises:
@@ -182,7 +182,7 @@ async def _ended(process: asyncio.subprocess.Process, outlets: Sequence[Outlet])
             for task in drains:
                 if task.done():
                     task.result()
-        await asyncio.wait(drains, timeout=_AFTER_EXIT)
+        await asyncio.wait(drains, timeout=_EXIT_GRACE_SECONDS)
     finally:
         for left in (*drains, ended):
             left.cancel()
@@ -206,7 +206,7 @@ class FunctionHook:
         del tool
         return event in self.functions
 
-    async def __call__(self, payload: Payload) -> Answer:
+    async def __call__(self, payload: Payload) -> HookAnswer:
         """Call it; a plain function runs in a thread, where it goes on by itself if it takes too long."""
         function = self.functions[payload.event]
         try:
@@ -222,7 +222,7 @@ class FunctionHook:
         return checked(payload.event, answer)
 
 
-def checked(event: str, answer: object) -> Answer:
+def checked(event: str, answer: object) -> HookAnswer:
     """Return an answer as the model of its event.
 
     Raises:
@@ -242,14 +242,14 @@ def checked(event: str, answer: object) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedHooks:
     """The hooks there are, and what is wrong with others."""
 
     handlers: tuple[Handler, ...] = ()
     problems: tuple[str, ...] = field(default_factory=tuple)
 
 
-def from_entry_points(points: Iterable[EntryPoint]) -> Loaded:
+def from_entry_points(points: Iterable[EntryPoint]) -> LoadedHooks:
     """Return the hooks of installed packages, by name. Imports them; run it in a thread."""
     found: list[Handler] = []
     problems: list[str] = []
@@ -265,9 +265,9 @@ def from_entry_points(points: Iterable[EntryPoint]) -> Loaded:
             found.append(FunctionHook(point.name, functions))
         else:
             problems.append(f"The hook {point.name} has no function named like an event: {', '.join(ANSWERS)}.")
-    return Loaded(tuple(found), tuple(problems))
+    return LoadedHooks(tuple(found), tuple(problems))
 
 
-def from_settings(settings: Iterable[HookSettings], cwd: Path, environment: Mapping[str, str]) -> Loaded:
+def from_settings(settings: Iterable[HookSettings], cwd: Path, environment: Mapping[str, str]) -> LoadedHooks:
     """Return the hooks of the settings, in their order."""
-    return Loaded(tuple(CommandHook(row, cwd, environment) for row in settings))
+    return LoadedHooks(tuple(CommandHook(row, cwd, environment) for row in settings))

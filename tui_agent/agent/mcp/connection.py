@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tui_agent import __version__
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.names import portable_name, tidy_schema
-from tui_agent.agent.mcp.records import Content, McpError, McpPrompt, McpResource, Offer, PromptArgument, ToolInfo
+from tui_agent.agent.mcp.records import Content, McpError, McpPrompt, McpResource, PromptArgument, ServerOffer, ToolInfo
 from tui_agent.agent.mcp.settings import ServerSpec, expanded
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ ShowLogin = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ConnectionContext:
     """Where servers live.
 
     ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get, secrets taken
@@ -69,7 +69,7 @@ async def load_sdk() -> None:
 
 
 @asynccontextmanager
-async def connect(spec: ServerSpec, around: Surroundings, listener: Listener) -> AsyncIterator["Connection"]:
+async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listener) -> AsyncIterator["Connection"]:
     """Start or reach a server and shake hands.
 
     Raises:
@@ -102,7 +102,7 @@ async def connect(spec: ServerSpec, around: Surroundings, listener: Listener) ->
 
 
 async def _transport(
-    spec: ServerSpec, around: Surroundings, listener: Listener, stack: AsyncExitStack
+    spec: ServerSpec, around: ConnectionContext, listener: Listener, stack: AsyncExitStack
 ) -> "Transport | AbstractAsyncContextManager[Any]":
     settings = expanded(spec.settings, around.environ)
     if settings.command is not None:
@@ -204,10 +204,10 @@ class Connection:
         self._client = client
         self._lost = lost
 
-    async def offer(self) -> Offer:
+    async def offer(self) -> ServerOffer:
         """Ask for everything the server offers."""
         able = self._client.server_capabilities
-        return Offer(
+        return ServerOffer(
             tools=tuple([tool async for tool in self._tools()]) if able.tools else (),
             prompts=tuple([prompt async for prompt in self._prompts()]) if able.prompts else (),
             resources=tuple([resource async for resource in self._resources()]) if able.resources else (),

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.content import PutBlob, Reader
 from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.oauth import TokenFile, token_file
 from tui_agent.agent.mcp.records import (
     Content,
-    Login,
+    LoginState,
     McpError,
     McpPrompt,
     McpResource,
@@ -21,7 +21,7 @@ from tui_agent.agent.mcp.records import (
     McpToolRow,
     ServerState,
 )
-from tui_agent.agent.mcp.server import McpServer, Patience
+from tui_agent.agent.mcp.server import McpServer, Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpConfigError, McpServerSettings, ServerSpec
 from tui_agent.agent.mcp.tools import SEARCH_TOOL, McpSearchTool, McpTool
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
@@ -42,12 +42,12 @@ class McpHub:
     def __init__(
         self,
         find: Callable[[], FoundServers] = FoundServers,
-        around: Surroundings | None = None,
-        patience: Patience | None = None,
+        around: ConnectionContext | None = None,
+        patience: Timeouts | None = None,
     ) -> None:
         self._find = find
         self._around = around
-        self._patience = patience or Patience()
+        self._patience = patience or Timeouts()
         self._servers: dict[str, McpServer] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
@@ -261,11 +261,11 @@ class McpHub:
             return None
         return token_file(server.name, settings.url, self._around.token_dir)
 
-    def _login_of(self, server: McpServer) -> Login:
+    def _login_of(self, server: McpServer) -> LoginState:
         if server.state is ServerState.LOGIN:
-            return Login.WAITING
+            return LoginState.WAITING
         tokens = self._tokens(server)
-        return Login.SIGNED_IN if tokens is not None and tokens.is_filled else Login.NONE
+        return LoginState.SIGNED_IN if tokens is not None and tokens.is_filled else LoginState.NONE
 
     def _server(self, name: str) -> McpServer:
         if name not in self._servers:

@@ -96,7 +96,7 @@ class McpResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """Everything a server offers at a time."""
 
     tools: tuple[ToolInfo, ...] = ()
@@ -125,7 +125,7 @@ class McpToolRow:
     """Whether it is offered."""
 
 
-class Login(StrEnum):
+class LoginState(StrEnum):
     """Whether the user logged in to a server."""
 
     NONE = "none"
@@ -152,7 +152,7 @@ class McpServerStatus:
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
     restarts: int = 0
-    login: Login = Login.NONE
+    login: LoginState = LoginState.NONE
     log: Path | None = None
 
     @property

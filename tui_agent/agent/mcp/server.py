@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tui_agent.agent.mcp.connection import Connection, Listener, Surroundings, connect, load_sdk
+from tui_agent.agent.mcp.connection import Connection, ConnectionContext, Listener, connect, load_sdk
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
-from tui_agent.agent.mcp.records import Content, McpError, Offer, ServerState
+from tui_agent.agent.mcp.records import Content, McpError, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ServerSpec
 from tui_agent.agent.mcp.trouble import Circumstances, Trouble, trouble_of
 
@@ -20,7 +20,7 @@ _LOG_TAIL = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
 
     A server that was up for ``healthy`` seconds has all its starts back.
@@ -38,14 +38,14 @@ class McpServer:
     def __init__(
         self,
         spec: ServerSpec,
-        around: Surroundings,
-        patience: Patience,
+        around: ConnectionContext,
+        patience: Timeouts,
         *,
         told: Callable[["McpServer"], None],
         login: Callable[[str, str], None],
     ) -> None:
         self.spec = spec
-        self.offer = Offer()
+        self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""

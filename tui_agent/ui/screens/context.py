@@ -17,12 +17,12 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import context_words, edit_price
-from tui_agent.app.edit_price import Action, Edit
+from tui_agent.app.edit_price import Edit, EditAction
 from tui_agent.app.format import plural
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.screens.leaving import Page
-from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, Order
+from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, SortOrder
 from tui_agent.ui.widgets.context_map.block_list import BlockList
 from tui_agent.ui.widgets.context_map.preview import BlockPreview
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
@@ -58,14 +58,14 @@ NOTHING = "Nothing yet: the first message brings the prompt and the tools into t
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class EditsMade:
     """Edits made together here: the leaf before and after them."""
 
     before: int | None
     after: int | None
 
 
-class ContextScreen(Page[None]):
+class ContextScreen(PageScreen[None]):
     """Shows the next request of an agent block by block. Follows the agent while it is open."""
 
     AUTO_FOCUS = None
@@ -98,7 +98,7 @@ class ContextScreen(Page[None]):
         self._reread_cost = reread_cost
         self._asking: Edit | None = None
         self._said_at = 0
-        self._made: list[Made] = []
+        self._made: list[EditsMade] = []
         self._request: ModelRequest | None = None
         self._stale = False
         self._unsubscribe: Callable[[], None] | None = None
@@ -198,7 +198,7 @@ class ContextScreen(Page[None]):
 
     def action_sort(self) -> None:
         """Use the next order."""
-        self.blocks.sort_by(_following(Order, self.blocks.order))
+        self.blocks.sort_by(_following(SortOrder, self.blocks.order))
         self._say("")
 
     def action_group(self) -> None:
@@ -233,7 +233,7 @@ class ContextScreen(Page[None]):
 
     # -- edits
 
-    def action_edit(self, action: Action) -> None:
+    def action_edit(self, action: EditAction) -> None:
         """Ask, with the price, before the blocks under the cursor are changed."""
         shown = self.blocks.shown
         if shown is None or not self.blocks.places:
@@ -270,7 +270,7 @@ class ContextScreen(Page[None]):
         if self._agent.running:
             self._say("The agent is working: this happens before its next step.")
         else:
-            self._made.append(Made(before, self._agent.session.leaf))
+            self._made.append(EditsMade(before, self._agent.session.leaf))
             self._say(f"{edit_price.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:

@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui_agent.app.format import one_line
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
@@ -26,7 +26,7 @@ def diff_screen(title: str, diff: str) -> Screen[None]:
     return DiffScreen(title, diff) if len(diff) <= DRAWN else ViewerScreen(title, diff)
 
 
-class DiffScreen(Page[None]):
+class DiffScreen(PageScreen[None]):
     """Shows which files differ, and how."""
 
     AUTO_FOCUS = "VerticalScroll"

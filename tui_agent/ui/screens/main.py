@@ -30,7 +30,7 @@ from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
-from tui_agent.ui.widgets.header import LEAST, SessionHeader
+from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
@@ -150,7 +150,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Say when the terminal is too small for what there is to show."""
-        self.header.cramped = event.size.width < LEAST.width or event.size.height < LEAST.height
+        self.header.cramped = event.size.width < MIN_TERMINAL_SIZE.width or event.size.height < MIN_TERMINAL_SIZE.height
 
     # -- the desk's face --------------------------------------------------------------------------------------
 

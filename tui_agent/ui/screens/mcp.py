@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
-from tui_agent.agent.mcp.records import Login, McpError, McpServerStatus, McpToolRow, ServerState
+from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.mcp_list import McpList
@@ -32,11 +32,11 @@ NONE = "No servers. Add one to config.toml as [mcp.NAME] with a command or a url
 LATER = "The model is told at the next new session or model; R tells it now, uncached."
 LOG_BYTES = 200_000
 """Bytes of a server's log that are shown, from its end."""
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Prompts and resources that are named."""
 
 
-class McpScreen(Page[None]):
+class McpScreen(PageScreen[None]):
     """Shows the servers of an agent; follows them while it is open. ``save`` keeps a setting in the user's file."""
 
     AUTO_FOCUS = "McpList"
@@ -158,7 +158,7 @@ class McpScreen(Page[None]):
         server = self.servers.server
         if server is None:
             return
-        if server.login is Login.WAITING:
+        if server.login is LoginState.WAITING:
             self.app.open_url(server.detail)
             self._say("The page for the login is open in your browser.")
         else:
@@ -231,7 +231,7 @@ def server_text(server: McpServerStatus) -> Content:
             lines.append(Content(visible(server.detail)))
     where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
     lines.append(Content(visible(f"{server.address}  ({where})")))
-    if server.login is Login.SIGNED_IN:
+    if server.login is LoginState.SIGNED_IN:
         lines.append(Content("Signed in; o signs out and asks again."))
     if server.prompts:
         usages = [f"/{row.command} {row.usage}".strip() for row in server.prompts]
@@ -254,5 +254,5 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
 
 
 def _named(what: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return visible(f"{what}{', '.join(names[:MOST_NAMED])}{more}")
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return visible(f"{what}{', '.join(names[:MAX_NAMED])}{more}")

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
 from tui_agent.session.entries import Entry
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -42,11 +42,11 @@ REFRESH_SECONDS = 0.2
 
 REFRESH_SHARE = 9
 """Showing them is followed by a pause of at least so many times its cost: a tenth of one core at most."""
-LONG = 20_000
+LARGE_TREE_ENTRIES = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
 
-class TreeScreen(Page[None]):
+class TreeScreen(PageScreen[None]):
     """Shows the tree of the open session. Dismissed after a move, or by Escape."""
 
     AUTO_FOCUS = "SessionTree"
@@ -134,7 +134,7 @@ class TreeScreen(Page[None]):
         """Show the session as it is now, the cursor on the entry ``at`` or where it was."""
         session = self._session
         headers = session.skeleton()
-        self._priced = self._priced or len(headers) < LONG
+        self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
         index = TreeIndex(headers, session.leaf, session.costs() if self._priced else {})
         self.session_tree.show(index, session.labels(), at=at)
         self._show_head()

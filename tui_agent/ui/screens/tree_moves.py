@@ -18,7 +18,7 @@ from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.diff import diff_screen
-from tui_agent.ui.screens.summarising import Answer, SummaryDialog
+from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import prompt_text
 
@@ -82,7 +82,7 @@ class TreeMoves:
                 self.arrived(plan)
 
         about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
-        dialog = SummaryDialog("Summarise what you leave?", about, tuple(Answer), carry_out, files)
+        dialog = SummaryDialog("Summarise what you leave?", about, tuple(BranchChoice), carry_out, files)
         self._screen.app.push_screen(dialog, answered)
 
     async def _carry_out(self, plan: MovePlan, files: RestorePlan | None = None) -> None:
@@ -144,7 +144,7 @@ class TreeMoves:
                 self._screen.reload(at=self._agent.session.leaf)
 
         about = f"A summary of what leads to #{tip} is added where you are. You do not move."
-        dialog = SummaryDialog("Merge this branch?", about, (Answer.SUMMARISE, Answer.FOCUS), merge)
+        dialog = SummaryDialog("Merge this branch?", about, (BranchChoice.SUMMARISE, BranchChoice.FOCUS), merge)
         self._screen.app.push_screen(dialog, answered)
 
     def fork(self, entry_id: int) -> None:

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.services import AppServices, LocalServer
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 KEYS_SHOWN = 6
@@ -30,7 +30,7 @@ class WelcomeChoice:
     model: str = ""
 
 
-class WelcomeScreen(Page[WelcomeChoice | None]):
+class WelcomeScreen(PageScreen[WelcomeChoice | None]):
     """Dismissed with a choice, None to go on without a model."""
 
     AUTO_FOCUS = "OptionList"

@@ -86,7 +86,7 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     """Return what follows the numbers, most important first; a narrow screen drops from the end."""
     found = []
     if reading.size.total > reading.size.window:
-        found.append(_OVER.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
+        found.append(_WINDOW_NOTES.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
     if reading.cost is not None:
         found.append(money(reading.cost))
     if reading.cache_share is not None:
@@ -98,7 +98,7 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     return found
 
 
-_OVER = {"assumed": "window assumed", "learnt": "window learnt", "config": "window set smaller"}
+_WINDOW_NOTES = {"assumed": "window assumed", "learnt": "window learnt", "config": "window set smaller"}
 """Why a size can be over its window, by where the window's number comes from."""
 
 

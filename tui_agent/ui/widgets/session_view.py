@@ -20,13 +20,13 @@ from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.widgets.first_hints import ENOUGH, FirstHints
+from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.prompt import PLACEHOLDER
 from tui_agent.ui.widgets.question_chip import show_question
 from tui_agent.ui.widgets.queue import QueueList
-from tui_agent.ui.widgets.side_panel import AUTO_FROM, SidePanel
+from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class SessionView(Guarded, Container):
             return
         self._main.prompt.placeholder = PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
-            written = len(self._services.store.prompt_history(ENOUGH))
+            written = len(self._services.store.prompt_history(MAX_BEGINNER_MESSAGES))
             self.hints.offer(self._desk.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
@@ -199,7 +199,7 @@ class SessionView(Guarded, Container):
 
     def on_resize(self) -> None:
         """Show the side panel where there is room for it, unless the user said otherwise."""
-        wanted = self.size.width >= AUTO_FROM if self._wants_panel is None else self._wants_panel
+        wanted = self.size.width >= MIN_WIDTH_FOR_PANEL if self._wants_panel is None else self._wants_panel
         self.panel.show(shown=wanted)
 
     def toggle_panel(self) -> None:

@@ -7,21 +7,21 @@ from textual.binding import Binding, BindingType
 
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.context.context_map import Block, ContextMap
+from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.ui.widgets.context_map.arrange import (
     HEAD,
     Grouping,
     Listed,
     ListedBlock,
     ListedGroup,
-    Order,
+    SortOrder,
     arrange,
     kind_name,
 )
-from tui_agent.ui.widgets.line_list import LineList, Run, spread
+from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 from tui_agent.ui.widgets.transcript import sanitize
 
-AGE_FROM = 64
+MIN_WIDTH_FOR_AGE = 64
 """Cells from which there is a column for the age: answers of the model since."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -48,7 +48,7 @@ class BlockList(LineList):
         super().__init__(id="blocks")
         self.shown: ContextMap | None = None
         """What is listed."""
-        self.order = Order.REQUEST
+        self.order = SortOrder.REQUEST
         self.grouping = Grouping.NONE
         self._folded: set[str] = {HEAD}
         self._rows: list[Listed] = []
@@ -62,7 +62,7 @@ class BlockList(LineList):
         self._largest = max((block.tokens for block in shown.blocks), default=1) or 1
         self._arrange(self._address_of(len(shown.blocks) - 1) if begins else kept)
 
-    def sort_by(self, order: Order) -> None:
+    def sort_by(self, order: SortOrder) -> None:
         """Use another order."""
         self.order = order
         self._arrange(self._address())
@@ -92,7 +92,7 @@ class BlockList(LineList):
         return (row.place,) if isinstance(row, ListedBlock) else row.places if row is not None else ()
 
     @property
-    def block(self) -> Block | None:
+    def block(self) -> ContextBlock | None:
         """The block under the cursor."""
         row = self._at(self.cursor)
         return self.shown.blocks[row.place] if self.shown and isinstance(row, ListedBlock) else None
@@ -133,12 +133,12 @@ class BlockList(LineList):
 
     # -- painting
 
-    def heading(self, width: int) -> Sequence[Run]:
+    def heading(self, width: int) -> Sequence[StyledSpan]:
         """Return the names of the columns."""
-        age = "  age" if width >= AGE_FROM else ""
+        age = "  age" if width >= MIN_WIDTH_FOR_AGE else ""
         return [(f" {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
 
-    def row(self, index: int, width: int) -> Sequence[Run]:
+    def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         """Return a block, or the heading over a group."""
         row = self._at(index)
         if isinstance(row, ListedGroup):
@@ -147,12 +147,12 @@ class BlockList(LineList):
 
     @staticmethod
     def _bar_width(width: int) -> int:
-        return 14 if width >= 120 else 8 if width >= AGE_FROM else 5
+        return 14 if width >= 120 else 8 if width >= MIN_WIDTH_FOR_AGE else 5
 
-    def _group_row(self, group: ListedGroup, width: int) -> list[Run]:
+    def _group_row(self, group: ListedGroup, width: int) -> list[StyledSpan]:
         total = self.shown.estimate if self.shown else 1
         mark = "▸" if group.folded else "▾"
-        left: list[Run] = [
+        left: list[StyledSpan] = [
             (f" {tokens(group.tokens):>7}  ", "strong"),
             (bar(group.tokens / max(1, total), self._bar_width(width)), "bar"),
             (f"  {mark} {sanitize.line(group.name)}", "strong"),
@@ -160,14 +160,14 @@ class BlockList(LineList):
         ]
         return spread(left, [(f"{group.tokens / max(1, total):.0%} ", "faint")], width)
 
-    def _block_row(self, block: Block, width: int) -> list[Run]:
+    def _block_row(self, block: ContextBlock, width: int) -> list[StyledSpan]:
         address = f"#{block.origin[0]}" if block.kind not in {"system", "tool_schema"} and block.origin else "·"
         quiet = block.state in {"masked", "dropped", "pruned"}
-        left: list[Run] = [
+        left: list[StyledSpan] = [
             (f" {tokens(block.tokens):>7}  ", "faint" if quiet else "text"),
             (bar(block.tokens / self._largest, self._bar_width(width)), "bar"),
         ]
-        if width >= AGE_FROM:
+        if width >= MIN_WIDTH_FOR_AGE:
             left.append((f" {_age(block):>4}", "faint"))
         left += [
             ("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"),
@@ -178,15 +178,15 @@ class BlockList(LineList):
         return spread(left, _state(block), width)
 
 
-def _age(block: Block) -> str:
+def _age(block: ContextBlock) -> str:
     return str(block.age_steps) if block.age_entries or block.age_steps else ""
 
 
-def _what(block: Block) -> str:
+def _what(block: ContextBlock) -> str:
     return sanitize.line(block.tool) if block.tool and block.kind == "tool_result" else kind_name(block)
 
 
-def _label(block: Block) -> str:
+def _label(block: ContextBlock) -> str:
     """Return what a block says in a line, without its tool's name before it."""
     label = block.label
     if block.tool:
@@ -195,7 +195,7 @@ def _label(block: Block) -> str:
     return label
 
 
-def _state(block: Block) -> list[Run]:
+def _state(block: ContextBlock) -> list[StyledSpan]:
     if block.state == "live":
         return []
     hidden = f" · {tokens(block.hidden)} hidden" if block.hidden else ""

@@ -19,7 +19,7 @@ ANSWER_KEYS = {
     "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
     "5": "project", "p": "project", "6": "rule", "r": "rule", "s": "stop",
 }  # fmt: skip
-HOLD = 0.2
+KEY_HOLD_SECONDS = 0.2
 """Seconds an answer's key waits for another one."""
 
 

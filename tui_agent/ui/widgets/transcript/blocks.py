@@ -7,8 +7,8 @@ from typing import ClassVar, Final, Literal
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
-from tui_agent.ui.widgets.transcript.flows import MOST_TEXT_WIDTH
-from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, crop_runs, runs_width, wrap
+from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, crop_runs, runs_width, wrap
 from tui_agent.ui.widgets.transcript.wording import count_text
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter"]
@@ -21,7 +21,7 @@ OPEN: Final = "▾"
 CLOSED: Final = "▸"
 
 _LONG_MESSAGE: Final = 40
-_SHOWN_OF_LONG: Final = 24
+_PREVIEW_ROWS: Final = 24
 
 
 class Fold(IntEnum):
@@ -108,8 +108,8 @@ class UserBlock(Block):
     def _layout(self, width: int) -> Sequence[Line]:
         note = ((f" · {self._note}", "muted"),) if self._note else ()
         lines = [Line(prefix=(("▌ ", "user-bar"), ("You", "user-bar strong"), *note))]
-        rows = _SHOWN_OF_LONG if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
-        text_width = min(width, MOST_TEXT_WIDTH)
+        rows = _PREVIEW_ROWS if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
+        text_width = min(width, MAX_TEXT_WIDTH)
         lines.extend(body_lines(self._body, text_width, Window(rows)))
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
@@ -233,11 +233,11 @@ class MarkerBlock(FoldingBlock):
     def _head(self, width: int) -> Iterable[Line]:
         icon = self._icon or (self.chevron if self.foldable else "·")
         toggle = " act:toggle" if self.foldable else ""
-        runs: list[Run] = [(self._text, f"{self._style}{toggle}")]
+        runs: list[StyledSpan] = [(self._text, f"{self._style}{toggle}")]
         for action in self.actions:
             runs += [(" · ", "muted"), (_LABELS.get(action, action), f"action act:{action}")]
         for number, (swallowed, part) in enumerate(wrap(runs, max(width - 2, 1))):
-            first: Runs = ((f"{icon} ", f"{self._style}{toggle}"),)
+            first: StyledSpans = ((f"{icon} ", f"{self._style}{toggle}"),)
             yield Line(part, prefix=((INDENT, "text"),) if number else first, join=swallowed if number else "\n")
 
     def _body(self, width: int) -> Iterable[Line]:
@@ -261,19 +261,19 @@ class ShiftedLine(Line):
         )
         self._line = line
 
-    def content(self) -> Sequence[Run]:
+    def content(self) -> Sequence[StyledSpan]:
         """Return the other line's text."""
         return self._line.content()
 
 
-def head_line(left: Sequence[Run], facts: Sequence[Run], end: Runs, width: int) -> Line:
+def head_line(left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int) -> Line:
     """Return a line with ``left``, an icon and text, at the left and facts at the right edge before ``end``.
 
     When there is no room the first facts go, then the text is cut.
     """
     shown = [fact for fact in facts if fact[0]]
     while True:
-        tail: list[Run] = []
+        tail: list[StyledSpan] = []
         for fact in shown:
             tail += [(" · ", "muted"), fact] if tail else [fact]
         needed = runs_width(tail) + runs_width(end) + 2

@@ -54,7 +54,7 @@ _FINISHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BuildContext:
     """What a block tells of other entries.
 
     ``results`` are the results of an assistant entry's calls by call id, ``states`` what the model sees of an entry
@@ -69,7 +69,7 @@ class Surroundings:
     newest: bool = True
 
 
-def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
+def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
     """Return the blocks an entry is shown as; none for entries that only matter to the program."""
     match entry:
         case UserEntry():
@@ -123,7 +123,7 @@ def _user(entry: UserEntry) -> Block:
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
 
 
-def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     for index, part in enumerate(entry.parts):
         match part:
             case ReasoningPart() if part.text.strip():
@@ -138,7 +138,7 @@ def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
     yield from _endings(entry, around)
 
 
-def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
+def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
     """Return the card of a call; without a result it waits for one, or nothing will come of it."""
     card = CardBlock(call, around.results.get(call.call_id))
     if card.result_id:
@@ -148,7 +148,7 @@ def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
     return card
 
 
-def _endings(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
         yield MarkerBlock("ending", "Interrupted", icon="■", style="status-warning")
@@ -160,7 +160,7 @@ def _endings(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
         yield MarkerBlock("ending", _FINISHES[entry.finish], icon="■", style="status-warning")
 
 
-def _orphan(entry: ToolResultEntry, around: Surroundings) -> Block:
+def _orphan(entry: ToolResultEntry, around: BuildContext) -> Block:
     call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
     card = CardBlock(call, entry)
     card.set_state(around.states.get(entry.id, ""))

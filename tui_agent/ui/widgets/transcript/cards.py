@@ -22,7 +22,7 @@ from tui_agent.ui.widgets.transcript.bodies import (
     body_lines,
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
-from tui_agent.ui.widgets.transcript.lines import Line, Run
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text, elapsed_text
 
 SPINNER: Final = ("◐", "◓", "◑", "◒")
@@ -105,7 +105,7 @@ class CardBlock(FoldingBlock):
         return bool(self.traits.counts) and self.status in {WAITING, RUNNING, ToolStatus.COMPLETED}
 
     @property
-    def icon(self) -> Run:
+    def icon(self) -> StyledSpan:
         """The icon of its state, in its colour."""
         icon, style = _ICONS.get(self.status, ("●", "status-ok"))
         return f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ", f"{style} act:toggle"
@@ -243,16 +243,16 @@ class CardBlock(FoldingBlock):
         return sanitize.line(_COUNT_IN_TITLE.sub("", title))
 
     def _head(self, width: int) -> Iterable[Line]:
-        left: list[Run] = [
+        left: list[StyledSpan] = [
             self.icon,
             (self.tool, "tool act:toggle"),
             (f" {self.title}", "title act:toggle"),
         ]
         yield head_line(left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width)
 
-    def _facts(self, width: int) -> Sequence[Run]:
+    def _facts(self, width: int) -> Sequence[StyledSpan]:
         metadata = self._metadata
-        facts: list[Run] = [(self.elapsed, "muted")] if self.elapsed else []
+        facts: list[StyledSpan] = [(self.elapsed, "muted")] if self.elapsed else []
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
             said = sanitize.line(note_of(self._result.output)) if self._result and self.status == "denied" else ""
             room = max(12, width // 2 - len(self.status) - 6)

@@ -9,7 +9,7 @@ from typing import Final
 
 from tui_agent.session.entries import AssistantEntry, Entry, ShellEntry, ToolCallPart, ToolMetadata, ToolResultEntry
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, ReasoningBlock
-from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block, tool_status
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
@@ -162,7 +162,7 @@ class LiveFeed:
             self._append_before_live(entry)
 
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, Surroundings(states=self._model.states, live=True))
+        blocks = blocks_of(entry, BuildContext(states=self._model.states, live=True))
         live, self._live = self._live, None
         if live is not None:
             _adopt(blocks, live.blocks)
@@ -177,7 +177,7 @@ class LiveFeed:
         self.changed.add(index)
 
     def _append_before_live(self, entry: Entry) -> None:
-        around = Surroundings(states=self._model.states, turns=self._model.turns_before)
+        around = BuildContext(states=self._model.states, turns=self._model.turns_before)
         if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
             self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
             self._model.pin(place, pinned=False)

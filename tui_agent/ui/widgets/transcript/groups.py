@@ -12,11 +12,11 @@ from tui_agent.session.entries import kinds
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.items import Item
-from tui_agent.ui.widgets.transcript.lines import Line, Run
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-LEAST: Final = 3
+MIN_CALLS: Final = 3
 """Calls that are worth a row of their own; fewer are clearer one by one."""
 
 _REACH: Final = 64
@@ -69,12 +69,12 @@ class GroupBlock(FoldingBlock):
 
     def _head(self, width: int) -> Iterable[Line]:
         running = next((card for card in self.members if card.running), None)
-        left: list[Run] = [(running or self.members[-1]).icon]
+        left: list[StyledSpan] = [(running or self.members[-1]).icon]
         for place, (tool, cards) in enumerate(groupby(self.members, key=lambda card: card.tool)):
             titles = ", ".join(dict.fromkeys(card.title for card in cards if card.title))
             left += [(" · ", "muted")] if place else []
             left += [(tool, "tool act:toggle"), (f" {titles}", "title act:toggle")]
-        facts: list[Run] = []
+        facts: list[StyledSpan] = []
         if running is not None and running.elapsed:
             facts.append((running.elapsed, "muted"))
         if hidden := sum("restore" in card.actions for card in self.members):
@@ -120,7 +120,7 @@ def arrange(items: Items, index: int) -> frozenset[int]:
         before = _reach(items, index, -1) if segment.leads else []
         after = _reach(items, index, 1) if segment.trails else []
         members = [*(card for _, card in before), *segment.cards, *(card for _, card in after)]
-        if len(members) < LEAST:
+        if len(members) < MIN_CALLS:
             continue
         places = frozenset({index, *(place for place, _ in (*before, *after))})
         group = _group_of(members)

@@ -9,7 +9,7 @@ from typing import Final
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, MarkerBlock
-from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
@@ -17,12 +17,12 @@ from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, EntrySource, estimate
 
-_AHEAD: Final = 12
+_LOAD_AHEAD: Final = 12
 """Items loaded together on either side of one that is needed."""
 
 _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
-_SPAN: Final = 512
+_MAX_RESULT_DISTANCE: Final = 512
 """Entries between an assistant entry and a result of its calls, at most."""
 
 
@@ -145,7 +145,7 @@ class TranscriptModel:
 
     def owner_of(self, index: int) -> int | None:
         """Return the place of the assistant entry a tool result belongs to."""
-        for place in range(index - 1, max(index - _SPAN, -1), -1):
+        for place in range(index - 1, max(index - _MAX_RESULT_DISTANCE, -1), -1):
             if self.kinds[place] == "assistant":
                 return place
         return None
@@ -165,7 +165,7 @@ class TranscriptModel:
         return self._cache.loaded()
 
     def _load(self, index: int) -> None:
-        start, end = max(index - _AHEAD, 0), min(index + _AHEAD + 1, len(self.ids))
+        start, end = max(index - _LOAD_AHEAD, 0), min(index + _LOAD_AHEAD + 1, len(self.ids))
         wanted = [place for place in range(start, end) if self._needs_loading(place)]
         if index not in wanted:
             return
@@ -197,7 +197,7 @@ class TranscriptModel:
 
     def _results_of(self, index: int) -> list[int]:
         found: list[int] = []
-        for place in range(index + 1, min(index + _SPAN, len(self.ids))):
+        for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
                 break
             if self.kinds[place] == "tool_result":
@@ -206,8 +206,8 @@ class TranscriptModel:
 
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
-        waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _SPAN]
-        around = Surroundings(by_call, self.states, self.turns_before, live=waiting, newest=self._is_newest(index))
+        waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE]
+        around = BuildContext(by_call, self.states, self.turns_before, live=waiting, newest=self._is_newest(index))
         item = Item(entry.id, entry.kind, blocks_of(entry, around), self._results_of(index) if by_call else ())
         self._apply_folds(item)
         self._cache.put(index, item)

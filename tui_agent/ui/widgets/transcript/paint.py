@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui_agent.ui.widgets.transcript.lines import Line, Run, cells
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells
 from tui_agent.ui.widgets.transcript.palette import Palette, action_of, link_of
 
 MARGIN: Final = 1
@@ -139,12 +139,12 @@ def selection_style(screen: Screen[object]) -> Style:
     return Style(bgcolor=style.bgcolor) if transparent else style
 
 
-def _plain(runs: Sequence[Run], palette: Palette) -> Iterator[Segment]:
+def _plain(runs: Sequence[StyledSpan], palette: Palette) -> Iterator[Segment]:
     for text, style in runs:
         yield Segment(text, palette[style])
 
 
-def _highlighted(runs: Sequence[Run], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:
+def _highlighted(runs: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:
     offset = 0
     for text, key in runs:
         end = offset + len(text)

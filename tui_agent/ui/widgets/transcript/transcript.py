@@ -30,7 +30,7 @@ ELAPSED_SECONDS: Final = 1.0
 """Time between two looks at how long a call has been running where nothing moves."""
 
 
-LOOKED_BACK = 64
+MAX_REPEAT_DISTANCE = 64
 """Entries at the end of which a repeated one is recognised."""
 
 
@@ -116,7 +116,7 @@ class Transcript(BlockPane, can_focus=True):
     def append_entry(self, entry: Entry) -> None:
         """Show an entry that was committed at the end of the path; one that is shown already changes nothing."""
         # A path read anew after a move holds what was appended since, although the event of that comes later.
-        if entry.id in self.model.ids[-LOOKED_BACK:]:
+        if entry.id in self.model.ids[-MAX_REPEAT_DISTANCE:]:
             return
         self._feed.append(entry)
         self._show_changes()
