@@ -94,10 +94,7 @@ class EditorSession:
         prepared = await prepare(prompt.text, agent.session, agent.ports)
         if self._cancels != cancels:
             return "cancelled"
-        if prepared.model is not None:
-            agent.change_model(prepared.model)
-        if prepared.mode is not None:
-            agent.change_mode(prepared.mode)
+        agent.switch_for(prepared)
         ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._ended.append(ended)
         agent.submit((*prepared.parts, *prompt.attached))
@@ -115,23 +112,13 @@ class EditorSession:
         if command is None:
             return None
         cancels = self._cancels
-        if command.name == "compact":
-            await self._compact(intent.arguments)
-        else:
-            await self.desk.run_through(command, intent.arguments)
-        await self.settle()
-        return "cancelled" if self._cancels != cancels else "end_turn"
-
-    async def _compact(self, focus: str) -> None:
-        cancels = self._cancels
         try:
-            outcome = await self.agent.compact(focus or None)
+            await self.desk.run_through(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise
-            return
-        if outcome.problem:
-            self.desk.say(str(outcome.problem))
+        await self.settle()
+        return "cancelled" if self._cancels != cancels else "end_turn"
 
     def cancel(self) -> None:
         """Stop the run; the prompt that waits for it is answered as cancelled."""

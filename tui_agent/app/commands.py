@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.format import one_line
@@ -20,9 +20,9 @@ from tui_agent.app.format import one_line
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.knowledge.knowledge import CommandRow
-    from tui_agent.app.desk import Desk
 
-Handler = Callable[["Desk", str], Coroutine[Any, Any, None]]
+Handler = Callable[..., Coroutine[Any, Any, None]]
+"""Called with the desk and what is written after the name. The desk knows the table, not the table the desk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Command:
 def command_table() -> tuple[Command, ...]:
     """Return every command of the program: the ``COMMANDS`` of each module of this package named ``…_commands``."""
     package = __name__.rpartition(".")[0]
-    names = [module.name for module in iter_modules(import_module(package).__path__)]
-    modules = [import_module(f"{package}.{name}") for name in names if name.endswith("_commands")]
+    names = sorted(path.stem for path in Path(__file__).parent.glob("*_commands.py"))
+    modules = [import_module(f"{package}.{name}") for name in names]
     return tuple(sorted((row for module in modules for row in module.COMMANDS), key=lambda row: row.place))
 
 
@@ -71,18 +71,21 @@ def commands_of(agent: Agent | None) -> list[Command]:
 @lru_cache(maxsize=2)
 def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
     """Return rows of the table for commands of the user's own."""
-    from tui_agent.app.knowledge_commands import own_command
-
     return tuple(
         Command(
             row.name,
             one_line(row.description, 100),
-            partial(own_command, row.name),
+            partial(_send_own, row.name),
             f"/{row.name}",
             argument=row.argument,
         )
         for row in found
     )
+
+
+async def _send_own(name: str, desk: Any, arguments: str) -> None:
+    """Send the message of a command of the user's own."""
+    await desk.outbox.send_command(name, arguments, f"There is no command /{name} any more.")
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:

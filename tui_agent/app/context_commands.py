@@ -19,13 +19,21 @@ async def context(desk: Desk, _argument: str) -> None:
 
 async def compact(desk: Desk, argument: str) -> None:
     """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays."""
+    from tui_agent.context.room_made import room_made
+    from tui_agent.errors import CommandError
+
     agent = desk.agent
     if agent is None:
         return
-    if argument or agent.running:
-        await agent.compact(argument or None)
-    else:
+    if desk.face.has_screen and not argument and not agent.running:
         desk.show(CompactPage())
+        return
+    outcome = await agent.compact(argument or None)
+    if not desk.face.has_screen and not agent.running:
+        # A screen shows the compaction itself, and hears why there is none.
+        if outcome.problem:
+            raise CommandError(outcome.problem)
+        desk.say(room_made(agent.session.active_path()).sentence)
 
 
 async def prune(desk: Desk, _argument: str) -> None:
@@ -49,9 +57,8 @@ async def prune(desk: Desk, _argument: str) -> None:
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
     question = f"Prune {plural(len(plan.targets), 'old tool output')}?"
     details = f"{plans.prune_text(plan, blocks)}\n\n{price}"
-    if await desk.ask(Choice(question, [("prune", "Prune"), ("keep", "Keep")], details)) == "prune" and (
-        await agent.prune()
-    ):
+    answers = [("prune", "Prune"), ("keep", "Keep")]
+    if await desk.ask(Choice(question, answers, details, unasked="prune")) == "prune" and await agent.prune():
         desk.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
 
 

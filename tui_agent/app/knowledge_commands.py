@@ -7,25 +7,10 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, McpPage, Report
 from tui_agent.app.format import one_line
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
-
-
-async def own_command(name: str, desk: Desk, argument: str) -> None:
-    """Send the message of a command of the user's own; what it runs holds nothing up."""
-    desk.soon(send_own(desk, name, argument, f"There is no command /{name} any more."))
-
-
-async def send_own(desk: Desk, name: str, argument: str, complaint: str) -> None:
-    """Send the message of a command of the user's own; where there is none any more, say the complaint."""
-    if desk.agent is None:
-        return
-    prepared = await desk.agent.prepare_command(name, argument)
-    if prepared is None:
-        desk.say(complaint, "warning")
-    else:
-        desk.outbox.send_prepared(prepared)
 
 
 async def skills(desk: Desk, _argument: str) -> None:
@@ -45,10 +30,9 @@ async def agent(desk: Desk, argument: str) -> None:
     name = argument or await desk.ask(Choice("Switch to which agent?", answers))
     if not name:
         return
-    if chooser.choose_agent(name):
-        desk.face.refresh_facts()
-    else:
-        desk.say(f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}.")
+    if not chooser.choose_agent(name):
+        raise CommandError(f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}.")
+    desk.face.refresh_facts()
 
 
 async def mcp(desk: Desk, argument: str) -> None:
@@ -65,12 +49,12 @@ async def mcp(desk: Desk, argument: str) -> None:
             await owner.mcp.restart(server)
             desk.say(f"{server} was restarted.")
         case _:
-            desk.say("Use /mcp, /mcp reload or /mcp restart NAME.", "warning")
+            raise CommandError("Use /mcp, /mcp reload or /mcp restart NAME.")
 
 
 async def init(desk: Desk, argument: str) -> None:
     """Have the model look at the project and write AGENTS.md."""
-    await own_command("init", desk, argument)
+    await desk.outbox.send_command("init", argument, "There is no prompt for /init.")
 
 
 COMMANDS = (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import PermissionsPage
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -19,8 +20,7 @@ async def mode(desk: Desk, argument: str) -> None:
         return
     if argument and argument not in set(Mode):
         known = ", ".join(Mode)
-        desk.say(f"There is no mode “{argument[:40]}”; there are {known}.", "warning")
-        return
+        raise CommandError(f"There is no mode “{argument[:40]}”; there are {known}.")
     chosen = Mode(argument) if argument else next_mode(desk.agent.mode)
     desk.agent.change_mode(chosen.value)
     desk.face.refresh_facts()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
@@ -38,7 +39,8 @@ async def show_help(desk: Desk, _argument: str) -> None:
     """Show commands and keys."""
     from tui_agent.app import reports
 
-    lines = [*reports.command_lines(desk.commands, desk.face.keymap), "", *desk.face.key_lines()]
+    rows = desk.commands if desk.face.has_screen else [replace(row, key="") for row in desk.commands]
+    lines = [*reports.command_lines(rows, desk.face.keymap), "", *desk.face.key_lines()]
     desk.show(Report("Help", lines))
 
 

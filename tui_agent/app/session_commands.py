@@ -9,6 +9,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, ModelChoice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
 from tui_agent.app.format import one_line
 from tui_agent.app.services import OpenHow, OpenRequest
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -80,8 +81,7 @@ async def choose_model(desk: Desk, name: str) -> bool:
     if verdict is None or verdict.standing is NameStanding.KNOWN:
         return await use_model(desk, name)
     if verdict.standing is NameStanding.IMPOSSIBLE or desk.agent is None:
-        desk.say(f"{verdict.sentence} Nothing was changed.", "warning")
-        return False
+        raise CommandError(f"{verdict.sentence} Nothing was changed.")
     answers = [(known, f"Use {known}") for known in verdict.similar]
     answers += [
         (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
@@ -146,7 +146,7 @@ async def theme(desk: Desk, argument: str) -> None:
     if name and desk.face.use_theme(name):
         desk.services.save_setting("ui.theme", name)
     elif name:
-        desk.say(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.", "warning")
+        raise CommandError(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.")
 
 
 async def leave(desk: Desk, _argument: str) -> None:

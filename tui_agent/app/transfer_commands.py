@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Report, Severity
 from tui_agent.app.format import one_line, short_path, visible
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,12 +46,10 @@ async def export(desk: Desk, argument: str) -> None:
     flags = {word for word in words if word.startswith("--")}
     names = [word for word in words if not word.startswith("--")]
     if flags - {"--all", "--branch", "--redact"} or len(names) > 1:
-        desk.say(_USAGE, "warning")
-        return
+        raise CommandError(_USAGE)
     target = names[0] if names else ""
     if (why := unknown_ending(target)) and not _place(desk, target).is_dir():
-        desk.say(why, "warning")
-        return
+        raise CommandError(why)
     form = format_of(target) or (ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN)
     target = "" if target in list(ExportFormat) else target
     whole = True if "--all" in flags else False if "--branch" in flags else None

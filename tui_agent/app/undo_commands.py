@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.files_along import move_with_files
+from tui_agent.app.undo_words import UndoResult, name_of_change, name_of_move
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -15,48 +15,39 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class UndoResult:
-    """What ``/undo`` did: the leaf it left, what that is called, the message it put into the prompt.
-
-    ``undid_move`` says that it undid a move instead of making one.
-    """
-
-    leaf: int | None
-    what: str
-    text: str = ""
-    undid_move: bool = False
-
-
 async def undo(desk: Desk, _argument: str) -> None:
     """Take back what came last.
 
     A compaction, prune or move at the end is undone alone; otherwise the last turn goes, its text back in the prompt.
     """
-    from tui_agent.app.undo_words import name_of_move
     from tui_agent.session.entries import CompactionEntry, PruneEntry
     from tui_agent.session.path_queries import newest_typed
 
     if (agent := desk.idle_agent) is None:
         return
-    leaf, path = agent.session.leaf, agent.session.active_path()
+    path = agent.session.active_path()
     if path and isinstance(path[-1], CompactionEntry | PruneEntry):
         await step_back(desk, path[-1])
         return
     if not desk.undone and _moved_here(agent.session):
-        pair = agent.session.move_history.undoable[-1]
-
-        async def undo_move() -> bool:
-            await agent.navigator.undo()
-            _tell_undone(desk, UndoResult(leaf, name_of_move(*pair), undid_move=True))
-            return True
-
-        await move_with_files(desk, agent, pair[0], undo_move, pair=pair)
+        await _undo_move(desk, agent)
         return
     if (typed := newest_typed(path)) is not None:
         await _undo_turn(desk, agent, typed)
     else:
         desk.say("There is no turn to undo.")
+
+
+async def _undo_move(desk: Desk, agent: Agent) -> None:
+    """Go back to where the last move left from."""
+    leaf, pair = agent.session.leaf, agent.session.move_history.undoable[-1]
+
+    async def go() -> bool:
+        await agent.navigator.undo()
+        _tell_undone(desk, UndoResult(leaf, name_of_move(*pair), undid_move=True))
+        return True
+
+    await move_with_files(desk, agent, pair[0], go, pair=pair)
 
 
 async def _undo_turn(desk: Desk, agent: Agent, message: UserEntry) -> None:
@@ -93,7 +84,6 @@ async def step_back(desk: Desk, entry: Entry) -> bool:
     Raises:
         NavigationError, StoreError: the move could not be made.
     """
-    from tui_agent.app.undo_words import name_of_change
     from tui_agent.session.entries import UserEntry
     from tui_agent.session.typed import typed_text
 
@@ -124,12 +114,23 @@ def _moved_here(session: Session) -> bool:
     return bool(here == target)
 
 
+def _moved_back(session: Session) -> bool:
+    """Whether the last thing done was to go to an entry above, as ``/undo`` does it."""
+    if not _moved_here(session):
+        return False
+    left, here = session.move_history.undoable[-1]
+    return left is not None and (here is None or here in {entry.id for entry in session.path(left)})
+
+
 async def redo(desk: Desk, _argument: str) -> None:
-    """Go back to where the last ``/undo`` left from."""
-    if desk.agent is None or not desk.undone:
+    """Go back to where the last ``/undo`` left from; after a restart, to where a move back on the path left from."""
+    if desk.agent is None or not (desk.undone or _moved_back(desk.agent.session)):
         desk.say("There is nothing to redo.")
         return
     if (agent := desk.idle_agent) is None:
+        return
+    if not desk.undone:
+        await _undo_move(desk, agent)
         return
     done, here = desk.undone[-1], agent.session.leaf
 

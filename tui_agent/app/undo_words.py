@@ -1,11 +1,33 @@
-"""What ``/undo`` and ``/redo`` call that which they take back or bring again."""
+"""What ``/undo`` took back, so that ``/redo`` brings it again, and what both call it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tui_agent.app.format import one_line, plural, tokens
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, UserEntry
+
+if TYPE_CHECKING:
+    from tui_agent.session.entries import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class UndoResult:
+    """What ``/undo`` did: the leaf it left, what that is called, the message it put into the prompt.
+
+    ``undid_move`` says that it undid a move instead of making one.
+    """
+
+    leaf: int | None
+    what: str
+    text: str = ""
+    undid_move: bool = False
 
 
 def name_of_change(entry: Entry) -> str:
     """Return what undoing an entry takes back, to follow ``Undone:``."""
+    from tui_agent.session.entries import CompactionEntry, PruneEntry, UserEntry
+
     match entry:
         case CompactionEntry():
             return f"compaction of {tokens(entry.tokens_before)} tokens to {tokens(entry.tokens_after)}"

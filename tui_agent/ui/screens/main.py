@@ -6,7 +6,6 @@ It is painted before anything about sessions is imported; ``attach`` brings in t
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -25,7 +24,6 @@ from tui_agent.app.services import OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.completion import CompletionPopup
@@ -103,6 +101,8 @@ class MainScreen(Guarded, Screen[None]):
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
+        self._is_writing = False
+        self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
@@ -146,7 +146,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def clock(self) -> float:
         """Return seconds since the epoch."""
-        return self.desk.services.clock() if self.desk.has_services else time.time()
+        return self.desk.clock()
 
     def on_resize(self, event: events.Resize) -> None:
         """Say when the terminal is too small for what there is to show."""
@@ -157,6 +157,11 @@ class MainScreen(Guarded, Screen[None]):
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Show a sentence above the prompt until something new begins."""
         self.notice.say(message, severity, remedy)
+
+    @property
+    def has_screen(self) -> bool:
+        """It is one."""
+        return True
 
     def announce(self, message: str, severity: Severity = "information") -> None:
         """Show a sentence where the user looks: above the prompt, or over the page that is open."""
@@ -177,14 +182,14 @@ class MainScreen(Guarded, Screen[None]):
             if not answer.done():
                 answer.set_result(result)
 
-        self.app.push_screen(pages.screen_for(question, self), answered)
+        self.app.push_screen(pages.screen_for(question, self.desk), answered)
         return await answer
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
-            self.app.push_screen(pages.screen_of(page, self))
+            self.app.push_screen(pages.screen_of(page, self.desk))
 
     def opening(self) -> None:
         """Keep what is written for the session that is left."""
@@ -226,7 +231,10 @@ class MainScreen(Guarded, Screen[None]):
     def look_like(self, settings: UiSettings) -> None:
         """Look and behave as the interface's settings say."""
         self._app_look(settings)
-        self._keymap = use_keys(self, settings.keys)
+        if settings.keys or self._keymap:
+            from tui_agent.ui.key_help import use_keys
+
+            self._keymap = use_keys(self, self._keymap, settings.keys)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
@@ -240,7 +248,7 @@ class MainScreen(Guarded, Screen[None]):
         """Return the lines about the keys, for the pages of help and keys."""
         from tui_agent.ui.key_help import key_lines
 
-        return key_lines(self._keymap)
+        return key_lines(self.BINDINGS, self._keymap)
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, show the entry that is asked for."""
@@ -351,9 +359,19 @@ class MainScreen(Guarded, Screen[None]):
     # -- the prompt -------------------------------------------------------------------------------------------
 
     @on(Prompt.Changed)
-    def _prompt_changed(self) -> None:
+    def _prompt_changed(self, message: Prompt.Changed) -> None:
+        message.stop()
         self.unsent.changed()
-        self.desk.take_over.look_as_writing_begins(has_draft=bool(self.prompt.text))
+        has_draft, reading = bool(message.text_area.text), self.gauge.reading
+        if has_draft and not self._is_writing:
+            # Looked at with the first letter of a message, not with each.
+            self.desk.take_over.look()
+        self._is_writing = has_draft
+        warm_until = reading.warm_until if reading is not None else None
+        if warm_until is not None and warm_until != self._cooled_at and self.prompt.last_typed >= warm_until:
+            # The machine may have slept, so that no timer said so.
+            self._cooled_at = warm_until
+            self._cache_may_be_cold()
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
@@ -382,7 +400,6 @@ class MainScreen(Guarded, Screen[None]):
         self.desk.begin("context")
 
     @on(Gauge.Cooled)
-    @on(Prompt.Changed)
     def _cache_may_be_cold(self) -> None:
         if self.view is not None:
             self.view.look_at_cache()

@@ -11,14 +11,33 @@ from textual.containers import Container
 from textual.message import Message
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
+from tui_agent.agent.events import (
+    AgentEvent,
+    CacheMissed,
+    CompactionEnded,
+    CompactionStarted,
+    CostKnown,
+    EntryAppended,
+    HeadKnown,
+    JobsChanged,
+    LeafMoved,
+    MessageRefused,
+    Notice,
+    PermissionAsked,
+    PermissionSettled,
+    QueueChanged,
+    RunEnded,
+    RunStarted,
+    TitleChanged,
+)
 from tui_agent.app.cold_cache import ColdCache, tell_missed
-from tui_agent.app.format import plural
+from tui_agent.app.format import plural, tokens
+from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
@@ -31,6 +50,13 @@ from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
+
+
+INTERRUPTED = "Interrupted."
+COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
+
+RETRY = ("ctrl+r", "retry", "screen.command('retry')")
+"""Key, label and action of the remedy for a failed request."""
 
 
 class SessionView(Guarded, Container):
@@ -146,17 +172,99 @@ class SessionView(Guarded, Container):
     def _agent_spoke(self, message: AgentEvents) -> None:
         message.stop()
         for event in message.inbox.take():
-            apply(self._main, self, event)
+            self._show(event)
 
-    def hear(self, event: AgentEvent) -> None:
-        """Show an event in the conversation and beside it."""
+    def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
+        """Show an event: the one place that knows which widget shows what.
+
+        The conversation, which a subagent's page has too, and the status line see every one.
+        """
+        main = self._main
         self.transcript.apply(event)
-        self.panel.apply(event)
-        if isinstance(event, RunStarted | EntryAppended):
-            self.hints.withdraw()
-            self._main.prompt.placeholder = PLACEHOLDER
-        elif isinstance(event, CacheMissed):
-            tell_missed(self._desk, event)
+        main.status.state = next_state(main.status.state, event, main.clock())
+        match event:
+            case RunStarted():
+                main.leave_warnings()
+                main.show_running()
+                self._withdraw_hints()
+            case EntryAppended(entry=entry):
+                self.panel.append_entry(entry)
+                self._withdraw_hints()
+                main.refresh_facts()
+            case LeafMoved():
+                self.panel.reopen()
+                main.refresh_facts()
+            case TitleChanged() | CostKnown() | HeadKnown():
+                main.refresh_facts()
+            case JobsChanged(jobs=jobs):
+                self.panel.show_jobs(jobs)
+            case CacheMissed():
+                tell_missed(self._desk, event)
+            case PermissionAsked(request=request):
+                self.question.ask(request)
+                self.tell_of_question()
+                main.refresh_bindings()
+            case PermissionSettled(call_id=call_id):
+                self.question.settle(call_id)
+                self.leave_question()
+            case QueueChanged():
+                self.waiting.queue = event
+                main.unsent.save()
+                main.refresh_bindings()
+            case MessageRefused(text=text, reason=reason):
+                main.put_back(text)
+                main.say(f"A hook refused the message: {reason}", "warning")
+            case Notice():
+                self._noticed(event)
+            case CompactionStarted(tokens_before=tokens_before):
+                self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
+                main.refresh_bindings()
+            case CompactionEnded(error=error):
+                self.transcript.withdraw_notice("compaction")
+                if error:
+                    main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
+                main.refresh_facts()
+                main.refresh_bindings()
+            case RunEnded():
+                self._run_ended(event)
+
+    def _withdraw_hints(self) -> None:
+        self.hints.withdraw()
+        self._main.prompt.placeholder = PLACEHOLDER
+
+    def _noticed(self, notice: Notice) -> None:
+        action = notice.action
+        remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
+        if notice.severity != "information":
+            self._main.desk.warnings.add(self._main.clock(), notice.message)
+        self._main.notice.add(notice.message, notice.severity, remedy)
+
+    def _run_ended(self, event: RunEnded) -> None:
+        self.question.clear()
+        self.leave_question()
+        self._main.show_running()
+        self._main.refresh_facts()
+        self.look_at_cache()
+        self._main.look_at_files()
+        match event.reason:
+            case "error" if self._main.desk.take_over.look():
+                pass
+            case "error" if not self._is_told_in_conversation(event.error):
+                self._main.say(event.error or "The request failed.", "error", RETRY)
+            case "step_limit":
+                self._main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
+            case "stopped":
+                self._main.say(event.error or "Stopped. Send a message to go on.", "warning")
+            case _:
+                pass
+
+    def _is_told_in_conversation(self, error: str | None) -> bool:
+        """Whether the conversation ends with an answer that failed for this reason: it names the key to retry."""
+        session = self.agent.session if self.agent is not None else None
+        if session is None or session.leaf is None:
+            return False
+        entry = session.entry(session.leaf)
+        return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
