@@ -355,7 +355,7 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
     assert [event.title for event in harness.of(ToolStarted)] == ["echo begun; sleep 60"]
     harness.agent.interrupt()
     entry = await asyncio.wait_for(waiting, 30)
-    assert entry.output == "(interrupted)"
+    assert entry.output == "begun\n(interrupted)", "what it printed is kept"
     assert harness.path()[-1].kind == "shell"
     assert harness.of(ToolFinished)[-1].status == "interrupted"
 

@@ -126,7 +126,7 @@ async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture
         harness.session.hold()
         with Store(harness.store.path) as store:
             Session(store, harness.session.id, estimate=lambda _entry: 1).take_over()
-        harness.session.look_for_take_over()
+        harness.session.check_for_take_over()
     for command in command_table():
         if not command.needs_screen:
             line = f"/{command.name} {ARGUMENTS.get(command.name, '')}".rstrip()

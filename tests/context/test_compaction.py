@@ -214,9 +214,9 @@ def test_an_oversized_newest_result_is_cut_instead_of_giving_up():
     huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
     found = plan(build)
     assert isinstance(found, Refusal)
-    assert found.prune is not None
-    assert found.prune.targets == (huge.id,)
-    assert found.prune.keep_chars == 24_000  # 8,000 tokens are kept
+    (cut,) = found.prunes
+    assert cut.targets == (huge.id,)
+    assert cut.keep_chars == 26_000  # 8,000 tokens are kept
 
 
 def test_an_oversized_chinese_result_is_cut_to_the_tokens_that_are_kept():
@@ -225,8 +225,8 @@ def test_an_oversized_chinese_result_is_cut_to_the_tokens_that_are_kept():
     build.run("bash", {"command": "cat"}, "錯" * 40_000, tokens=32_000)
     found = plan(build)
     assert isinstance(found, Refusal)
-    assert found.prune is not None
-    assert found.prune.keep_chars == 10_000  # 8,000 tokens are kept
+    (cut,) = found.prunes
+    assert cut.keep_chars == 10_000  # 8,000 tokens are kept
 
 
 def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
@@ -237,7 +237,7 @@ def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
     huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
     found = planned(build)
     (prune,) = found.prunes
-    assert (prune.targets, prune.keep_chars) == ((huge.id,), 24_000)
+    assert (prune.targets, prune.keep_chars) == ((huge.id,), 26_000)
     assert ids(found.kept)[-1] == huge.id
 
 
@@ -252,12 +252,12 @@ def outputs(tokens: int) -> PathBuilder:
 def test_clearing_old_outputs_is_offered_where_that_is_enough_and_worth_it():
     found = plan(outputs(1_700))
     assert isinstance(found, Refusal)
-    assert found.prune is not None
-    assert found.prune.keep_chars == 0
-    assert found.prune.tokens_freed > 8_000
+    (prune,) = found.prunes
+    assert prune.keep_chars == 0
+    assert prune.tokens_freed > 8_000
     little = plan(outputs(150))
     assert isinstance(little, Refusal)
-    assert little.prune is None
+    assert not little.prunes
 
 
 def test_pruned_results_count_as_placeholders():

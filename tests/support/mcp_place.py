@@ -75,8 +75,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def served(mcp: MCPServer, port: int, **options: Any) -> AsyncIterator[None]:
-    app = mcp.streamable_http_app(**options)
+async def served(mcp: MCPServer, port: int, *, sse: bool = False, **options: Any) -> AsyncIterator[None]:
+    app = mcp.sse_app() if sse else mcp.streamable_http_app(**options)
     # Streams that clients keep open are cut off, as when a server is killed: nobody waits for them to end.
     config = uvicorn.Config(
         app, host="127.0.0.1", port=port, log_level="critical", lifespan="on", timeout_graceful_shutdown=0

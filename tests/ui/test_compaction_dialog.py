@@ -7,7 +7,7 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_scr
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionStarted
-from tui_agent.app.run_state import CompactPhase as RunPhase
+from tui_agent.app.run_state import Phase as RunPhase
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.ladder import Commit
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings

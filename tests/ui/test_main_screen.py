@@ -97,12 +97,12 @@ async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Pa
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"))
         await pilot.pause()
-        assert "✗ The key was refused: set ANTHROPIC_API_KEY. [/x]  ctrl+r retry" in screen_text(stage)
-        await pilot.press("ctrl+r")
+        assert "✗ The key was refused: set ANTHROPIC_API_KEY. [/x]  f8 retry" in screen_text(stage)
+        await pilot.press("f8")
         await pilot.pause()
         assert stage.agent.calls == []  # nothing was ever sent: there is nothing to retry
         stage.agent.append(user("hi"))
-        await pilot.press("ctrl+r")
+        await pilot.press("f8")
         await pilot.pause()
         assert stage.agent.calls == ["retry"]
         assert not stage.main.notice.display
@@ -116,9 +116,9 @@ async def test_a_failed_answer_is_told_once_in_the_conversation(tmp_path: Path) 
         stage.agent.emit(RunStarted(), RunEnded("error", error))
         await pilot.pause()
         assert screen_text(stage).count(error) == 1
-        assert f"✗ {error} · ctrl+r retry" in screen_text(stage)
+        assert f"✗ {error} · f8 retry" in screen_text(stage)
         assert not stage.main.notice.display
-        await pilot.press("ctrl+r")
+        await pilot.press("f8")
         await pilot.pause()
         assert stage.agent.calls == ["retry"]
 

@@ -374,7 +374,9 @@ async def test_welcome_says_what_was_found_and_what_to_do(tmp_path: Path) -> Non
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         text = screen_text(stage)
-        assert "ANTHROPIC_API_KEY is not set" in text
+        assert "No key was found" in text
+        assert "Log in: paste a provider's key" in text
+        assert "export ANTHROPIC_API_KEY" in text
         assert "~/.config/tui-agent/config.toml" in text
         assert 'model = "openai/my-model"' in text
         assert 'base_url = "http://localhost:8080/v1"' in text
@@ -384,7 +386,7 @@ async def test_the_demo_starts_from_welcome(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
-        await pilot.press("down", "enter")
+        await pilot.press("down", "down", "enter")
         await until(lambda: len(stage.agents) == 2, pilot)
         assert stage.requests[-1] == OpenRequest(demo=True)
 
@@ -407,7 +409,7 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         assert asked == []
-        await pilot.press("enter")
+        await pilot.press("s")
         await until(lambda: "Use devstral on Ollama" in screen_text(stage), pilot)
         await pilot.press("down", "enter")
         await pilot.pause()
@@ -419,7 +421,7 @@ async def test_no_server_is_a_sentence(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
-        await pilot.press("enter")
+        await pilot.press("down", "enter")
         await until(lambda: "No server answered" in screen_text(stage), pilot)
 
 

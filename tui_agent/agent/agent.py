@@ -37,8 +37,10 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
+from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
@@ -99,11 +101,11 @@ class Agent:
         )
         """The files of the project: what the session changed in them, and how they go along when one moves."""
         self.mcp = SessionMcp(
-            ports.mcp,
-            ports.put_blob,
-            emit=channel.emit,
-            tell_anew=self._context.tell_of_tools,
-            count=lambda schema: ports.directory.counter(self.model).schema(schema),
+            self._journal,
+            ports,
+            model=lambda: self.model,
+            tell_anew=self._context.announce_tools,
+            is_running=lambda: self.running,
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
@@ -291,13 +293,13 @@ class Agent:
         """Use another model from the next request on."""
         if model != self.model:
             self._runs.append(ModelChangeEntry(model=model), lambda: setattr(self._context, "model", model))
-            self._context.tell_of_effort()
+            self._context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
         """Have models think so much from the next request on; None: as the settings say."""
         if effort != self._context.chosen_effort:
             self._runs.append(EffortChangeEntry(effort=effort), lambda: setattr(self._context, "chosen_effort", effort))
-            self._context.tell_of_effort()
+            self._context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""
@@ -338,6 +340,15 @@ class Agent:
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
         """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""
         self._runs.append(ContextEditEntry(target=target, action=action))
+
+    def replace_summary(self, text: str) -> None:
+        """Tell the model this text in place of the summary in force; undone by moving back.
+
+        Raises:
+            ValueError: no summary is in force.
+        """
+        view = resolve(self.session.active_path())
+        self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""

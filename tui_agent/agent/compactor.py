@@ -29,7 +29,7 @@ from tui_agent.context.compaction import (
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
 from tui_agent.context.digest import digest
-from tui_agent.context.ladder import Commit, Measures, plan_commit
+from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import (
@@ -186,7 +186,7 @@ class Compactor:
     async def _compact(self, order: CompactionOrder, *, without_model: bool) -> CompactionOutcome:
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
-            return self._refused(plan)
+            return await self._refused(plan, order)
         if without_model:
             draft = await self._by_rule(plan, order)
         else:
@@ -194,7 +194,7 @@ class Compactor:
                 return CompactionOutcome(why)
             drafted = await self._draft(plan, order)
             if isinstance(drafted, Refusal):
-                return self._refused(drafted)
+                return await self._refused(drafted, order)
             if isinstance(drafted, SummaryFailure):
                 return CompactionOutcome(drafted.reason)
             draft = drafted
@@ -209,13 +209,17 @@ class Compactor:
         weighed = await self.weigh(Draft(plan, _SHORTEST, size, None, SummaryCost()), order.model)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
-    def _refused(self, refusal: Refusal) -> CompactionOutcome:
-        """Take what a refusal offers instead of a summary: cutting oversized outputs."""
-        if refusal.prune is None:
-            cancelled = refusal.reason is RefusalReason.CANCELLED
-            return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
-        self._append([refusal.prune.entry()])
-        return CompactionOutcome(pruned=True)
+    async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
+        """Make room without a summary where there is nothing to summarise: what is old is cleared, what is long cut."""
+        cancelled = refusal.reason is RefusalReason.CANCELLED
+        if not cancelled and (refusal.prunes or order.trigger != "manual"):
+            path, settings = self._session.active_path(), self._settings(order.model)
+            measures, size = self._measures(order.model), self._size(order.model, path)
+            commit = await asyncio.to_thread(plan_cuts, path, refusal, settings, measures, size, order.trigger)
+            if isinstance(commit, Commit) and path[-1].id == self._session.leaf:
+                self._append(commit.entries)
+                return CompactionOutcome(pruned=True, steps=commit.steps)
+        return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> Draft:
         count = self._ports.directory.counter(order.model).text

@@ -124,7 +124,7 @@ class ContextKeeper:
             model, ports.directory.traits(model).efforts, self.chosen_effort, ports.preset_effort(model)
         )
 
-    def tell_of_effort(self) -> None:
+    def announce_effort(self) -> None:
         """Say once that the model lacks the effort it is asked for."""
         problem = self.effort.shortfall
         if problem is not None and problem not in self._told_of_effort:
@@ -149,7 +149,7 @@ class ContextKeeper:
         if self._head.is_due(self.model, self.mode):
             await self._ports.mcp.settle()
 
-    def tell_of_tools(self) -> None:
+    def announce_tools(self) -> None:
         """Have the next request tell of servers' tools as they are then, although that loses the cache."""
         self._head.tools_wanted = True
 
@@ -180,7 +180,7 @@ class ContextKeeper:
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
-        self.tell_of_effort()
+        self.announce_effort()
         request = self.next_request(tools_allowed=tools_allowed)
         self.sent = SentRequest(request, self._session.leaf, warm=not self._cache_cold())
         return request, self._meter().estimate_tokens(self._session.active_path())
@@ -265,7 +265,8 @@ class ContextKeeper:
         if outcome.problem and not outcome.cancelled and held is not HoldReason.OFF:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
-            raise ContextFullError(f"{error.message} {outcome.problem}")
+            said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."
+            raise ContextFullError(f"{said} {outcome.problem}", compacted=held is None)
         self.ensure_head()
 
     def after_refusal(self, error: ModelError) -> bool:
@@ -372,7 +373,7 @@ class ContextKeeper:
         if held is not HoldReason.OFF and not outcome.cancelled:
             problem = (await self._compact_by_rule(trigger, problem)).problem
         if problem is not None:
-            raise ContextFullError(f"{describe_full(self.size())} {problem}")
+            raise ContextFullError(f"{describe_full(self.size())} {problem}", compacted=held is None)
 
     async def _compact_by_rule(self, trigger: "Trigger", problem: str) -> "CompactionOutcome":
         """Compact without a model, because otherwise the work would stop."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.events import AgentEvent, Notice, QueueChanged, RunEnded, ToolCallProgress
 from tui_agent.agent.loop import Loop
-from tui_agent.agent.shell import INTERRUPTED, run_shell
+from tui_agent.agent.shell import interrupted, run_shell
 from tui_agent.context.pruning import Moment
 from tui_agent.session.entries import Entry, ShellEntry, UserPart
 from tui_agent.tools.base import OutputLimits
@@ -139,8 +139,7 @@ class Runs:
         finally:
             self._shells.discard(task)
             task.cancel()
-        stopped = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
-        entry = stopped if task.cancelled() else task.result()
+        entry = interrupted(command, excluded=excluded) if task.cancelled() else task.result()
         self.append(entry)
         self._files.keep_changes()
         return entry

@@ -92,6 +92,6 @@ COMMANDS = (
         key="f3",
         argument="[WHAT]",
         needs_screen=True,
-        place=270,
+        place=360,
     ),
 )

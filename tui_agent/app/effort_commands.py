@@ -80,5 +80,5 @@ def _reread(desk: "Desk", agent: "Agent") -> str:
 
 
 COMMANDS = (
-    Command("effort", "choose how much the model thinks", effort, "Effort", key="f9", argument="[LEVEL]", place=110),
+    Command("effort", "choose how much the model thinks", effort, "Effort", key="f9", argument="[LEVEL]", place=140),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, McpPage, Report
@@ -10,6 +10,7 @@ from tui_agent.app.format import one_line
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
     from tui_agent.app.desk import Desk
 
 
@@ -36,7 +37,7 @@ async def agent(desk: Desk, argument: str) -> None:
 
 
 async def mcp(desk: Desk, argument: str) -> None:
-    """Show the servers; ``reload`` reads their settings anew, ``restart NAME`` starts one again."""
+    """Show the servers; ``reload`` reads settings anew, ``restart NAME`` and ``log NAME LEVEL`` act on one."""
     if (owner := desk.agent) is None:
         return
     word, _, name = argument.partition(" ")
@@ -48,8 +49,25 @@ async def mcp(desk: Desk, argument: str) -> None:
         case "restart", server if server:
             await owner.mcp.restart(server)
             desk.say(f"{server} was restarted.")
+        case "log", rest if len(words := rest.rsplit(maxsplit=1)) == 2:
+            await _set_log_level(desk, owner, *words)
         case _:
-            raise CommandError("Use /mcp, /mcp reload or /mcp restart NAME.")
+            raise CommandError("Use /mcp, /mcp reload, /mcp restart NAME or /mcp log NAME LEVEL.")
+
+
+async def _set_log_level(desk: Desk, owner: Agent, server: str, level: str) -> None:
+    """Ask a server for messages from a level on, and keep that for a server of the user's file."""
+    from tui_agent.agent.mcp.records import LogLevel
+
+    levels = get_args(LogLevel)
+    known = next((one for one in levels if one == level), None)
+    if known is None:
+        raise CommandError(f"There is no level “{one_line(level, 40)}”; there are {', '.join(levels)}.")
+    await owner.mcp.set_log_level(server, known)
+    of_user = any(row.name == server and row.source == "user" for row in owner.mcp.status())
+    if of_user:
+        desk.services.save_setting(f'mcp."{server}".log_level', level)
+    desk.say(f"{server} is asked for messages from {level} on; /mcp shows them.")
 
 
 async def init(desk: Desk, argument: str) -> None:
@@ -58,7 +76,7 @@ async def init(desk: Desk, argument: str) -> None:
 
 
 COMMANDS = (
-    Command("skills", "list the skills the agent can load", skills, "Skills", place=200),
+    Command("skills", "list the skills the agent can load", skills, "Skills", place=250),
     Command(
         "mcp",
         "show MCP servers: state, tools, log, login",
@@ -66,10 +84,10 @@ COMMANDS = (
         "MCP servers",
         argument="[reload]",
         needs_screen=True,
-        place=210,
+        place=260,
     ),
-    Command("agent", "switch to another agent", agent, "Agent", argument="[NAME]", place=220),
+    Command("agent", "switch to another agent", agent, "Agent", argument="[NAME]", place=270),
     Command(
-        "init", "write AGENTS.md from looking at the project", init, "Write AGENTS.md", argument="[HINT]", place=230
+        "init", "write AGENTS.md from looking at the project", init, "Write AGENTS.md", argument="[HINT]", place=280
     ),
 )

@@ -34,13 +34,13 @@ async def permissions(desk: Desk, _argument: str) -> None:
 
 
 COMMANDS = (
-    Command("mode", "choose what runs without asking", mode, "Mode", key="shift+tab", argument="[NAME]", place=120),
+    Command("mode", "choose what runs without asking", mode, "Mode", key="shift+tab", argument="[NAME]", place=150),
     Command(
         "permissions",
         "show what is allowed, asked and denied, and why",
         permissions,
         "Permissions",
         needs_screen=True,
-        place=130,
+        place=160,
     ),
 )

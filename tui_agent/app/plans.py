@@ -61,11 +61,10 @@ def weighed_text(commit: Commit, draft: Draft) -> str:
     return " · ".join(spent)
 
 
-def prune_instead(plan: PrunePlan) -> str:
+def prune_instead(prunes: Sequence[PrunePlan]) -> str:
     """Return what helps where there is nothing to summarise."""
-    return (
-        f"{plural(len(plan.targets), 'output')} can be pruned instead, which frees {tokens(plan.tokens_freed)} tokens."
-    )
+    count, freed = sum(len(plan.targets) for plan in prunes), sum(plan.tokens_freed for plan in prunes)
+    return f"{plural(count, 'output')} can be pruned instead, which frees {tokens(freed)} tokens."
 
 
 def prune_text(plan: PrunePlan, blocks: Sequence[ContextBlock]) -> str:

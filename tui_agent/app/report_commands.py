@@ -66,9 +66,9 @@ async def doctor(desk: Desk, _argument: str) -> None:
 
 
 COMMANDS = (
-    Command("cost", "show tokens and dollars spent", cost, "Cost", place=250),
-    Command("todo", "show the model's plan: what is done, what is next", todo, "To-do list", place=260),
-    Command("help", "show commands and keys", show_help, "Help", key="f1", hint="help", place=300),
-    Command("keys", "show the keys, and the names to change them by", keys, "Keys", needs_screen=True, place=310),
-    Command("doctor", "check the setup and show warnings", doctor, "Doctor", place=320),
+    Command("cost", "show tokens and dollars spent", cost, "Cost", place=340),
+    Command("todo", "show the model's plan: what is done, what is next", todo, "To-do list", place=350),
+    Command("help", "show commands and keys", show_help, "Help", key="f1", hint="help", place=390),
+    Command("keys", "show the keys, and the names to change them by", keys, "Keys", needs_screen=True, place=400),
+    Command("doctor", "check the setup and show warnings", doctor, "Doctor", place=410),
 )

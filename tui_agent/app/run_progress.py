@@ -19,11 +19,20 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
+from tui_agent.app.format import one_line
 from tui_agent.app.run_state import Phase, RunState
 
 
-def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
+def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
     """Return the state after an event; the same object when the event changes nothing."""
+    found = _following(state, event, now)
+    if found is state or not found.active:
+        return found
+    began = now if isinstance(event, RunStarted) or not state.active else state.began
+    return replace(found, began=began)
+
+
+def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
     match event:
         case RunStarted() | RequestStarted():
             return RunState(Phase.WAITING, now, tools=state.tools)
@@ -42,7 +51,8 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
         case RetryScheduled():
-            detail = f"attempt {event.attempt} of {event.attempts}"
+            reason = f": {one_line(event.reason, 80)}" if event.reason else ""
+            detail = f"attempt {event.attempt} of {event.attempts}{reason}"
             return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
         case CompactionStarted() | CompactionProgress() | CompactionEnded():
             return _compacting(state, event, now)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.exporting import ExportOrder
+    from tui_agent.model.key_trial import Trial
     from tui_agent.model.naming import NameVerdict
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
@@ -66,6 +67,71 @@ class KeyStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginRow:
+    """A provider one can enter a key of. ``source`` says where its key comes from now, "" when it has none."""
+
+    id: str
+    name: str
+    variable: str
+    """The environment variable its key is looked for in."""
+    page: str = ""
+    """Where its keys are made."""
+    source: str = ""
+    is_kept: bool = False
+    """Whether a key was entered in the program."""
+    missing: tuple[str, ...] = ()
+    """Variables that it needs beside a key and that are not set."""
+
+
+class LoginPort(Protocol):
+    """The keys a user enters in the program. What is no trial reads files or the keyring: call it in a thread."""
+
+    def rows(self) -> Sequence[LoginRow]:
+        """Return the providers, the best known first."""
+        ...
+
+    def where(self) -> str:
+        """Say where a key would be kept."""
+        ...
+
+    async def try_key(self, provider: str, key: str) -> Trial:
+        """Try a key at its provider."""
+        ...
+
+    async def try_variable(self, provider: str, variable: str) -> Trial:
+        """Try the key in an environment variable at its provider."""
+        ...
+
+    def keep_key(self, provider: str, key: str) -> str:
+        """Keep a key from now on; return a sentence that says where, and what counts before it.
+
+        Raises:
+            LoginError: it can't be kept.
+        """
+        ...
+
+    def keep_variable(self, provider: str, variable: str) -> str:
+        """Look for a provider's key in a variable from now on; return a sentence that says so.
+
+        Raises:
+            ConfigError: the settings can't be written.
+        """
+        ...
+
+    def forget(self, provider: str) -> str:
+        """Remove a key that was entered; return a sentence that says so, and where a key still comes from.
+
+        Raises:
+            LoginError: it can't be removed.
+        """
+        ...
+
+    def first_model(self) -> str:
+        """Return the model to begin with, "" when the user has to say."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class LocalServer:
     """A model server on this machine, or one of the settings."""
 
@@ -87,6 +153,10 @@ class UiSettings:
     """A permission question takes no key until the user has not typed for this long."""
     cursor_blink: bool = False
     """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
+    notify: Literal["off", "bell", "desktop"] = "desktop"
+    """How the user is called back who looks elsewhere."""
+    notify_command: str | None = None
+    """A command of the user's that is run then."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """The user's own keys, by the id of what they do."""
 
@@ -257,6 +327,8 @@ class AppServices:
     reread_cost: Callable[[str, int], float | None] = _no_cost
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
     provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
+    logins: LoginPort | None = None
+    """The keys a user enters in the program; None where none can be."""
     own_servers: Callable[[], Sequence[LocalServer]] = _no_own_servers
     """The servers of the settings; nobody is asked whether they run."""
     find_servers: Callable[[], Awaitable[Sequence[LocalServer]]] = _no_servers

@@ -21,6 +21,20 @@ async def new(desk: Desk, _argument: str) -> None:
     await desk.open(OpenRequest())
 
 
+async def clear(desk: Desk, argument: str) -> None:
+    """Begin a new session; the one that is left is kept, under a name if one is given."""
+    agent = desk.agent
+    if agent is None or agent.session.leaf is None:
+        desk.say("This session is empty already.")
+        return
+    if argument:
+        agent.session.set_title(argument)
+    info = agent.session.info
+    if await desk.open(OpenRequest()):
+        name = one_line(info.title or info.first_message, 50)
+        desk.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
+
+
 async def sessions(desk: Desk, argument: str) -> None:
     """Open a session by its id, or show the list."""
     current = desk.agent.session.id if desk.agent is not None else None
@@ -125,6 +139,8 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
             await context_commands.jump(desk, entry_id)
         case "restore":
             await context_commands.restore(desk, entry_id)
+        case "edit":
+            await context_commands.edit_summary(desk, entry_id)
         case _:
             pass
 
@@ -161,6 +177,15 @@ async def leave(desk: Desk, _argument: str) -> None:
 COMMANDS = (
     Command("new", "begin a new session", new, "New session", key="ctrl+n", needs_screen=True, place=10),
     Command(
+        "clear",
+        "begin a new session; this one is kept",
+        clear,
+        "Clear the conversation",
+        argument="[NAME OF THIS ONE]",
+        needs_screen=True,
+        place=20,
+    ),
+    Command(
         "sessions",
         "open another session",
         sessions,
@@ -169,16 +194,16 @@ COMMANDS = (
         argument="[ID]",
         aliases=("resume",),
         needs_screen=True,
-        place=20,
+        place=30,
     ),
     Command(
-        "tree", "show all branches of this session", tree, "Session tree", key="ctrl+t", needs_screen=True, place=30
+        "tree", "show all branches of this session", tree, "Session tree", key="ctrl+t", needs_screen=True, place=40
     ),
-    Command("fork", "continue in a copy of this session", fork, "Fork session", place=50),
-    Command("rename", "give this session a title", rename, "Rename session", argument="[TITLE]", place=60),
-    Command("label", "label where you are, to find it in /tree", label, "Label", argument="[TEXT]", place=90),
-    Command("model", "use another model", model, "Model", key="f2", argument="[ID]", place=100),
-    Command("retry", "send the last request again", retry, "Retry", key="ctrl+r", place=160),
-    Command("theme", "change the colours", theme, "Theme", argument="[NAME]", needs_screen=True, place=280),
-    Command("quit", "quit the program", leave, "Quit", aliases=("exit",), needs_screen=True, place=330),
+    Command("fork", "continue in a copy of this session", fork, "Fork session", place=60),
+    Command("rename", "give this session a title", rename, "Rename session", argument="[TITLE]", place=70),
+    Command("label", "label where you are, to find it in /tree", label, "Label", argument="[TEXT]", place=100),
+    Command("model", "use another model", model, "Model", key="f2", argument="[ID]", place=110),
+    Command("retry", "send the last request again", retry, "Retry", key="f8", place=200),
+    Command("theme", "change the colours", theme, "Theme", argument="[NAME]", needs_screen=True, place=370),
+    Command("quit", "quit the program", leave, "Quit", aliases=("exit",), needs_screen=True, place=420),
 )

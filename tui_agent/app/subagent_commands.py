@@ -68,5 +68,5 @@ async def parent(desk: Desk, _argument: str) -> None:
 
 
 COMMANDS = (
-    Command("parent", "open the session this one came from", parent, "Parent session", needs_screen=True, place=40),
+    Command("parent", "open the session this one came from", parent, "Parent session", needs_screen=True, place=50),
 )

@@ -11,28 +11,32 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import Entry
 
 
+Move = tuple[int | None, int | None]
+"""Where a move of the leaf started, and where it led."""
+
+
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What ``/undo`` did: the leaf it left, what that is called, the message it put into the prompt.
+    """What ``/undo`` did: what that is called, the way it went, the message it put into the prompt."""
 
-    ``undid_move`` says that it undid a move instead of making one.
-    """
-
-    leaf: int | None
     what: str
+    way: Move
     text: str = ""
-    undid_move: bool = False
+    of_move: bool = False
+    """It took back a move, and not a turn or an edit of the context."""
 
 
 def name_of_change(entry: Entry) -> str:
     """Return what undoing an entry takes back, to follow ``Undone:``."""
-    from tui_agent.session.entries import CompactionEntry, PruneEntry, UserEntry
+    from tui_agent.session.entries import CheckpointEntry, CompactionEntry, PruneEntry, UserEntry
 
     match entry:
         case CompactionEntry():
             return f"compaction of {tokens(entry.tokens_before)} tokens to {tokens(entry.tokens_after)}"
         case PruneEntry():
             return f"pruning of {plural(len(entry.targets), 'output')}"
+        case CheckpointEntry():
+            return f"putting {plural(len(entry.files), 'file')} back"
         case UserEntry():
             return f"turn “{one_line(entry.text, 50)}”"
         case _:

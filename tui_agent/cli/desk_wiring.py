@@ -25,6 +25,7 @@ from tui_agent.app.services import (
     UiSettings,
 )
 from tui_agent.cli.file_transfer import FileTransfer
+from tui_agent.cli.login import LoginDesk
 from tui_agent.cli.model_choice import own_models
 from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
@@ -102,6 +103,7 @@ class DeskWiring:
             judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
             provider_keys=self.provider_keys,
+            logins=LoginDesk(wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model),
             own_servers=self.own_servers,
             find_servers=self.find_servers,
             use_server=self.use_server,
@@ -124,14 +126,7 @@ class DeskWiring:
     def ui_settings(self) -> UiSettings:
         """Return the interface's settings."""
         config = self._wiring.loaded.config
-        return UiSettings(
-            theme=config.ui.theme,
-            reduced_motion=config.ui.reduced_motion,
-            permission_grace=config.ui.permission_grace,
-            typing_pause=config.ui.typing_pause,
-            cursor_blink=config.ui.cursor_blink,
-            keys=config.keys,
-        )
+        return UiSettings(**dict(config.ui), keys=config.keys)
 
     def reread_settings(self) -> SettingsReread:
         """Read the settings anew; the agent of the open session follows at once.

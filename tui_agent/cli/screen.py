@@ -46,7 +46,7 @@ async def _run(arguments: Namespace) -> int:
         screen.watch_typing(lambda: app.main.prompt.last_typed)
         return screen.services(), screen.start()
 
-    app = TuiAgentApp(load, settings=first_look(), memory=BackgroundMemory(cache_dir()))
+    app = TuiAgentApp(load, settings=initial_settings(), memory=BackgroundMemory(cache_dir()))
 
     def end(number: int) -> None:
         if app.end(number):
@@ -77,7 +77,7 @@ def _wire(arguments: Namespace) -> "Wiring":
     return Wiring(arguments)
 
 
-def first_look() -> "UiSettings":
+def initial_settings() -> "UiSettings":
     """Return how the first paint looks, read straight from the file; mistakes in it are told when all of it is read."""
     from tui_agent.app.services import UiSettings
 

@@ -37,6 +37,7 @@ from tui_agent.context.view import resolve
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.retry import RetryPolicy
@@ -77,6 +78,8 @@ class Wiring:
         start_logging(debug=arguments.debug)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.extensions = Extensions(self.trusts, headless=self.headless)
+        self.logins = Logins()
+        self.logins.warm()
         self._configure()
         self.chosen: AgentSpec | None = self._choose_agent()
         """The agent of the user's that was named instead of a mode."""
@@ -136,7 +139,7 @@ class Wiring:
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
-        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
+        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers, logins=self.logins)
         self.router = router
         self.directory = CatalogDirectory(
             self.catalog,
@@ -310,12 +313,12 @@ class Wiring:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
-        elif not demo and not session.read_only and (instead := self._instead_of(agent.model)):
+        elif not demo and not session.read_only and (instead := self._fallback_model(agent.model)):
             self.told = f"{agent.model} can't be used here; the session goes on with {instead}."
             agent.change_model(instead)
         return agent
 
-    def _instead_of(self, model: str) -> str:
+    def _fallback_model(self, model: str) -> str:
         """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
 
         A session that was imported names a model of its program. "" when its model can be asked, or no other one.

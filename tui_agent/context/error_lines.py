@@ -69,7 +69,7 @@ def error_looking(lines: Sequence[str]) -> list[int]:
     return sorted(bad | {at for at in placed if _PLACE.match(lines[at][:_MAX_LINE_CHARS])})
 
 
-def most_telling(lines: Sequence[str], most: int) -> list[int]:
+def most_informative(lines: Sequence[str], most: int) -> list[int]:
     """Return the positions of at most so many error-looking lines, those that tell the most first.
 
     What is surely an error goes before what only has a word of one in it, and the third of its kind before the

@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from tui_agent.session.entries import AssistantEntry, Usage
+from tui_agent.session.entries import AssistantEntry
+from tui_agent.session.records import Reported
 
 MIN_SHARE = 1 / 3
 """Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
@@ -31,7 +32,7 @@ class Report(StrEnum):
     TOO_MANY = "too_many"
 
 
-def judge(usage: Usage | None, estimate: int) -> Report:
+def judge(usage: Reported | None, estimate: int) -> Report:
     """Judge a report by the estimate of the same request, in the model's tokens; 0 where there is none.
 
     What was read from a cache or written to it is part of the report.

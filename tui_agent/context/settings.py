@@ -117,6 +117,8 @@ class CompactionSettings(_Settings):
     """History after compaction is at most this share of history before it."""
     target_of_budget: Share = 0.60
     """History after compaction is at most this share of the history budget."""
+    enough_of_budget: Share = 0.85
+    """What will do where that can't be reached without taking away what is newest."""
     failures_before_pause: int = Field(default=2, ge=1)
     """Failures in a row after which automatic compaction pauses until the next user message."""
     minimum_budget: Tokens = 4_000

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.context.truncation import utf8_size
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.session.entries import AssistantEntry, Entry, ImagePart, ToolResultEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, ImagePart, ShellEntry, ToolResultEntry, UserEntry
 
 PLACEHOLDER_TOKENS = 40
 """About what a placeholder takes."""
+LONG_ARGUMENT_CHARS = 200
+"""Texts in arguments longer than this are cut in an answer that was cleared or masked."""
 _BYTES_PER_TOKEN = 3
 """On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
 
@@ -40,7 +42,7 @@ class ViewWeights:
             return self._count(entry)
         if isinstance(entry, AssistantEntry) and state is EntryState.PRUNED:
             kept = self._view.kept_chars.get(entry.id)
-            return self._count(entry) - (round(self._count(entry) * long_share(entry, kept)) if kept else 0)
+            return round(self._count(entry) * (1 - long_share(entry, kept or LONG_ARGUMENT_CHARS, words=bool(kept))))
         note = len(self._view.notes.get(entry.id, "")) // _BYTES_PER_TOKEN
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
@@ -48,9 +50,10 @@ class ViewWeights:
         """Return the tokens of the text that stays beside a placeholder."""
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
-                texts = (part.text for part in entry.parts if not isinstance(part, ImagePart))
+                most = self._view.kept_chars.get(entry.id)
+                texts = (part.text[:most] for part in entry.parts if not isinstance(part, ImagePart))
                 return sum(map(utf8_size, texts)) // _BYTES_PER_TOKEN
-            case ToolResultEntry():
+            case ToolResultEntry() | ShellEntry():
                 kept = min(len(entry.output), self._view.kept_chars.get(entry.id, 0))
                 return utf8_size(entry.output[:kept]) // _BYTES_PER_TOKEN
             case _:
@@ -81,11 +84,12 @@ def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str
     return f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,}: drop or mask it."
 
 
-def long_share(entry: AssistantEntry, keep_chars: int) -> float:
+def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -> float:
     """Return the share of an answer that is beyond the first ``keep_chars`` characters of a text in its arguments.
 
-    0 where no text is much longer.
+    With ``words`` what the model said counts too. 0 where no text is much longer.
     """
     texts = [text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments))]
-    excess = sum(len(text) - keep_chars for text in texts if len(text) > keep_chars * 5 // 4)
+    long = [*texts, entry.text] if words else texts
+    excess = sum(len(text) - keep_chars for text in long if len(text) > keep_chars * 5 // 4)
     return excess / (sum(map(len, texts)) + len(entry.text)) if excess else 0.0

@@ -75,7 +75,7 @@ class Scenario(_Data):
     steps: tuple[DemoStep, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _every_way_leads_somewhere(self) -> "Scenario":
+    def _check_steps(self) -> "Scenario":
         for position, step in enumerate(self.steps):
             ways = [*(branch.to for branch in step.branches), *([step.next] if step.next else [])]
             missing = [way for way in ways if self.step(way) is None]

@@ -16,7 +16,7 @@ import httpx
 from tui_agent.json_text import loads
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
-from tui_agent.model.keys import Keys
+from tui_agent.model.keys import Key, Keys
 from tui_agent.model.providers import Provider, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings
@@ -97,14 +97,18 @@ def _headers(provider: Provider, place: AddressSetting, keys: Keys, model: str |
     A key from the environment is the provider's, or that of the address the environment or the provider's table names;
     one model's own address gets only a key that is set up with it.
     """
-    versioned = {"anthropic-version": _ANTHROPIC_VERSION} if provider.wire == "messages" else {}
     is_models = model is not None and place.source.startswith("models.")
     key = keys.own(model) if model is not None and is_models else keys.find(provider)
+    return request_headers(provider, key)
+
+
+def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
+    """Return what a provider wants to be asked with, the key among it."""
+    versioned = {"anthropic-version": _ANTHROPIC_VERSION} if provider.wire == "messages" else {}
     if key is None:
         return versioned
-    if provider.auth == "bearer" or key.source in provider.bearer_keys:
-        return {**versioned, "authorization": f"Bearer {key.secret.get_secret_value()}"}
-    return {**versioned, provider.auth: key.secret.get_secret_value()}
+    bearer = key.source in provider.bearer_keys
+    return {**versioned, **provider.key_header(key.secret.get_secret_value(), bearer=bearer)}
 
 
 # -- asking -------------------------------------------------------------------------------------------------------

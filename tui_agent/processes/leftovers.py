@@ -117,7 +117,7 @@ class Leftovers:
     def _living(self) -> list[int]:
         if not PROC.is_dir():
             return [self._leader] if any_left(self._leader, ()) else []
-        for pid in _now_left(self._leader, self._mark):
+        for pid in _remaining(self._leader, self._mark):
             self._known.setdefault(pid, start_of(pid))
         for pid, start in list(self._known.items()):
             if start_of(pid) != start or pid in zombies_among([pid]):
@@ -131,11 +131,11 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     """Return what a command left running; ``leader`` has ended. A millisecond where it is nothing."""
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
-    found = _now_left(leader, mark)
+    found = _remaining(leader, mark)
     strangers = _strangers()
     if strangers:
         await asyncio.sleep(_RECHECK_SECONDS)
-        found = _now_left(leader, mark)
+        found = _remaining(leader, mark)
         found += [pid for pid in _strangers() if pid in strangers and pid not in found and pid not in _claimed]
     _claimed.update(found)
     return Leftovers(leader, mark, found)
@@ -145,7 +145,7 @@ _claimed: set[int] = set()
 """Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
 
 
-def _now_left(leader: int, mark: str) -> list[int]:
+def _remaining(leader: int, mark: str) -> list[int]:
     children = children_of(os.getpid())
     _forget_ended(children)
     _claimed.intersection_update(children)

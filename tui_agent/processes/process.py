@@ -229,7 +229,7 @@ async def run_command(command: Command, report: Callable[[str], None], run: Fini
                 await command.gone()
         await started.pipe.finish()
         if command.gone is None:
-            await _let_go(started, run)
+            await _detach(started, run)
         else:
             started.forget()
     except BaseException as error:
@@ -242,7 +242,7 @@ async def run_command(command: Command, report: Callable[[str], None], run: Fini
         run.exit_code = started.process.returncode
 
 
-async def _let_go(started: StartedCommand, run: FinishedCommand) -> None:
+async def _detach(started: StartedCommand, run: FinishedCommand) -> None:
     """Find what goes on after the command; it lives as long as the program at most."""
     left = await left_behind(started.pid, started.mark)
     if left:

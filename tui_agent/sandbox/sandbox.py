@@ -35,7 +35,7 @@ from tui_agent.sandbox.machine import (
     TOOLCHAIN_VARIABLES,
     TOOLCHAINS,
     Machine,
-    look_at_machine,
+    survey_machine,
 )
 from tui_agent.sandbox.network import Gateway, OwnNetwork, Proxy, make_network, proxy_environment
 from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, ViewRequest, shared_files
@@ -303,7 +303,7 @@ class Sandbox:
         if network is not None:
             launch.environment |= proxy_environment(network.proxy.open(launch.gateway))
         try:
-            self._put_together(launch, command, network)
+            self._assemble(launch, command, network)
         except BaseException:
             await asyncio.to_thread(self._clear_up, launch)
             raise
@@ -328,7 +328,7 @@ class Sandbox:
         wanted = Holes(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
         try:
             if launch.layer is not None:
-                judged = await self._take_up(launch, launch.layer, recorded or _unrecorded)
+                judged = await self._apply_changes(launch, launch.layer, recorded or _unrecorded)
                 wanted |= judged.wanted
                 notes += _notes_on(judged, launch.view)
             else:
@@ -403,7 +403,7 @@ class Sandbox:
                 return (lock,), kept / name
         return (), layer.place / "caches"
 
-    def _put_together(self, launch: Launch, command: Sequence[str], network: "_Network | None") -> None:
+    def _assemble(self, launch: Launch, command: Sequence[str], network: "_Network | None") -> None:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
@@ -444,7 +444,7 @@ class Sandbox:
 
     # -- what a command did ---------------------------------------------------------------------------------------
 
-    async def _take_up(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
+    async def _apply_changes(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
         changes = await asyncio.to_thread(changes_in, layer, _outputs_of(launch.seen))
         if not changes:
             return JudgedChanges()
@@ -501,7 +501,7 @@ class Sandbox:
     def _machine_of(self, environ: Mapping[str, str]) -> Machine:
         telling = {name: environ[name] for name in TOOLCHAIN_VARIABLES if name in environ}
         if self._machine is None or self._machine[0] != telling:
-            self._machine = (telling, look_at_machine(telling, self._home.resolve(), file_holds_secret))
+            self._machine = (telling, survey_machine(telling, self._home.resolve(), file_holds_secret))
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
@@ -593,12 +593,12 @@ class Sandbox:
             private = self._cache_of(root)
             cache = private / "cache" if private is not None else self._place / "tmp" / "cache"
             found["XDG_CACHE_HOME"] = str(cache)
-            found |= self._at_home_elsewhere(environ)
+            found |= self._relocated_homes(environ)
         # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
         found.setdefault(_SETTLED, str(cache / "pycache"))
         return found
 
-    def _at_home_elsewhere(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def _relocated_homes(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return variables for a home directory in another place, from which toolchains are found where they are."""
         home = self._machine_of(environ).home
         named = {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}

@@ -14,6 +14,12 @@ __all__ = ["SILENT_CALL", "Headers", "is_silent_call"]
 SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
 """Stands for an answer that only calls tools."""
 
+_KINDS: Final = {
+    ord(UNKNOWN_KIND): "",
+    ord(SILENT_CALL): "assistant",
+    **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
+}
+
 _NEAR: Final = 64
 """Headers read together."""
 _CACHED_HEADERS: Final = 4_096
@@ -92,6 +98,10 @@ class Headers(Sequence[EntryHeader]):
             return None
         at = bisect_left(self.ids, entry_id)
         return at if at < len(self.ids) and self.ids[at] == entry_id else None
+
+    def kind(self, at: int) -> str:
+        """Return the kind of an entry by where it stands."""
+        return _KINDS[self.letters[at]]
 
     def of_kinds(self, kinds: Iterable[str]) -> list[int]:
         """Return where entries of some kinds stand; silent calls are answers like others."""

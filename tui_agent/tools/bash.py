@@ -106,7 +106,7 @@ class BashTool(Tool[BashInput]):
         if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice)):
             context.notify(notice)
         sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
-        environment = await asyncio.to_thread(_judged_again, arguments, context, inside=sandbox is not None)
+        environment = await asyncio.to_thread(_child_environment, arguments, context, inside=sandbox is not None)
         if sandbox is not None:
             return await _SandboxedCommand(arguments, context, sandbox, environment).run()
         command = Command(_words(arguments), context.cwd, environment, _timeout(arguments))
@@ -225,7 +225,7 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     return sandbox
 
 
-def _judged_again(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:
+def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:
     """Return the environment of a command.
 
     Raises:

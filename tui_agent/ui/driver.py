@@ -1,7 +1,9 @@
-"""Textual's driver for terminals, made to bear what they do: send bytes that are no text, and go away."""
+"""Textual's driver for terminals, made to bear what they do: send bytes that are no text, stop us, and go away."""
 
+import asyncio
 import os
 import selectors
+import signal
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable
@@ -45,8 +47,50 @@ class TerminalDriver(LinuxDriver):
         if drawn_on is not None:
             self._file = cast("TextIOWrapper", _Output(drawn_on, self._lost))
 
+        self._continued = False
+        self._loop = asyncio.get_running_loop()
+
     def _lost(self) -> None:
         self.send_message(TerminalGone())
+
+    # -- stopped by the user, and going on --------------------------------------------------------------------
+
+    def suspend_to_shell(self) -> bool:
+        """Give the terminal back and stop, with everything a shell started as the same job; returns when we go on.
+
+        Returns whether we were stopped at all. The system stops no program that no shell could bring back.
+        """
+        return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
+
+    def _stop(self, stop: Callable[[], None]) -> bool:
+        self._continued = False
+        self.suspend_application_mode()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        stop()
+        signal.signal(signal.SIGTSTP, self._sigtstp_application)
+        self.resume_application_mode()
+        return self._continued
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Stop because somebody asked for it; at once where another program has the terminal."""
+        if self._auto_restart:
+            # Not here: what was interrupted may hold a lock of the threads that are to end.
+            self._loop.call_soon_threadsafe(self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP))
+        else:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTSTP)
+            signal.signal(signal.SIGTSTP, self._sigtstp_application)
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Note that we go on; what was stopped without a word finds the terminal as somebody else left it."""
+        if self._auto_restart and signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
+            self._loop.call_soon_threadsafe(self._begin_again)
+        self._continued = True
+
+    def _begin_again(self) -> None:
+        self.suspend_application_mode()
+        self._must_signal_resume = True
+        self.resume_application_mode()
 
     def run_input_thread(self) -> None:
         """Hand what is typed to the app until it ends, or the terminal does."""

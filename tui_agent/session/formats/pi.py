@@ -24,6 +24,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.pi_writer import OUR_PREFIX
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
@@ -155,7 +156,8 @@ class _Reader:
         return UserEntry(parts=self._content.said(message) or (TextPart(text=""),), synthetic=synthetic)
 
     def _custom(self, message: Node) -> UserEntry:
-        return self._said(message, f"pi:{message.text('customType', '')[:60]}")
+        kind = message.text("customType", "")[:60]
+        return self._said(message, kind.removeprefix(OUR_PREFIX) if kind.startswith(OUR_PREFIX) else f"pi:{kind}")
 
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")

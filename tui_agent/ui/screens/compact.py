@@ -128,7 +128,7 @@ class CompactScreen(Dialog[None]):
         self.add_class(f"-{phase}")
         self._say(line, severity)
         hints = list(KEYS[phase])
-        if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
+        if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             hints.insert(0, ("enter", "prune old outputs instead", "screen.summarise"))
         self.keys.show(hints)
         match phase:
@@ -147,7 +147,7 @@ class CompactScreen(Dialog[None]):
     def _refuse(self, refusal: Refusal) -> None:
         self._refusal = refusal
         self.heading.update(refusal.message)
-        more = plans.prune_instead(refusal.prune) if refusal.prune is not None else ""
+        more = plans.prune_instead(refusal.prunes) if refusal.prunes else ""
         self._enter(CompactPhase.REFUSED, more)
 
     # -- summarising ------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class CompactScreen(Dialog[None]):
             self.stream.update("")
             self._enter(CompactPhase.WRITING, "Summarising …")
             self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True)
-        elif self.phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
+        elif self.phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             self.app.run_worker(self._clear_instead(), group="agent")
             self.dismiss(None)
 

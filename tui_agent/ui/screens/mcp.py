@@ -32,6 +32,8 @@ NONE = "No servers. Add one to config.toml as [mcp.NAME] with a command or a url
 LATER = "The model is told at the next new session or model; R tells it now, uncached."
 LOG_BYTES = 200_000
 """Bytes of a server's log that are shown, from its end."""
+MESSAGES_SHOWN = 3
+"""Messages of a server that are shown; all are in its log."""
 MAX_NAMED = 6
 """Prompts and resources that are named."""
 
@@ -165,13 +167,8 @@ class McpScreen(PageScreen[None]):
             self._do(self._agent.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
 
     def action_log(self) -> None:
-        """Show what the server wrote to its standard error."""
-        server = self.servers.server
-        if server is None:
-            return
-        if server.log is None:
-            self._say("A server over HTTP has no log here.")
-        else:
+        """Show what the server wrote to its standard error, and the messages it sent."""
+        if (server := self.servers.server) is not None:
             self.run_worker(self._show_log(server), group="log", exclusive=True)
 
     async def _show_log(self, server: McpServerStatus) -> None:
@@ -238,6 +235,17 @@ def server_text(server: McpServerStatus) -> Content:
         lines.append(Content(_named("Prompts: ", usages)))
     if server.resources:
         lines.append(Content(_named("Resources: ", [f"@{row.mention}" for row in server.resources])))
+    if server.templates:
+        lines.append(Content(_named("Resources by name: ", [f"@{row.mention}" for row in server.templates])))
+    if server.instructions:
+        lines.append(
+            Content(f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request.")
+        )
+    if server.messages:
+        lines.append(
+            Content(f"Said last ({server.log_level} and above; /mcp log {visible(server.name)} LEVEL changes that):")
+        )
+        lines += [Content(one_line(f"  {row.level}: {row.text}", 200)) for row in server.messages[-MESSAGES_SHOWN:]]
     if server.log is not None:
         lines.append(Content(f"Log: {short_path(server.log)}"))
     return Content("\n").join(lines)
@@ -249,6 +257,8 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
     about = Content(one_line(tool.description or "It says nothing about itself.", 1_000))
     rule = Content(visible(f'Allow it unasked in config.toml: [permissions.mcp] "{tool.name}" = "allow"'))
+    if tool.omitted:
+        about += Content(f" (The model is not told the last {tool.omitted:,} characters of its description.)")
     gone = [Content(f"{server.name} is {server.state.value} now.")] if server.state is not ServerState.READY else []
     return Content("\n").join([head, about, *gone, rule])
 

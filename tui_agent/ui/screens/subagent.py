@@ -106,7 +106,7 @@ class SubagentScreen(PageScreen[None]):
         self.facts.update(" · ".join(filter(None, facts)))
 
     @on(AgentEvents)
-    def _subagent_spoke(self, message: AgentEvents) -> None:
+    def _on_subagent_event(self, message: AgentEvents) -> None:
         message.stop()
         for event in message.inbox.take():
             self.transcript.apply(event)

@@ -119,7 +119,7 @@ class TreeScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
-        self._unsubscribe = self._agent.subscribe(self._agent_spoke)
+        self._unsubscribe = self._agent.subscribe(self._on_agent_event)
         self.reload(at=self._session.leaf if self._at is None else self._at)
         self.session_tree.centre()
         self._place()
@@ -136,7 +136,7 @@ class TreeScreen(PageScreen[None]):
         headers = session.skeleton()
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
         index = TreeIndex(headers, session.leaf, session.costs() if self._priced else {})
-        self.session_tree.show(index, session.labels(), at=at)
+        self.session_tree.show(index, session.labels(), self._agent.inspector.standings(), at=at)
         self._show_head()
         if not self._priced:
             self._priced = True
@@ -177,12 +177,12 @@ class TreeScreen(PageScreen[None]):
 
     def _show_preview(self) -> None:
         self._preview_timer = None
-        self.preview.show(self.session_tree.outline.index, self.session_tree.line)
+        self.preview.show(self.session_tree.outline.index, self.session_tree.line, self.session_tree.standings)
 
     def _load(self, entry_id: int) -> Entry | None:
         return next(iter(self._session.entries([entry_id])), None)
 
-    def _agent_spoke(self, event: AgentEvent) -> None:
+    def _on_agent_event(self, event: AgentEvent) -> None:
         if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
             self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 

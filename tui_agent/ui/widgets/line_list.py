@@ -14,13 +14,17 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
 
 StyledSpan: TypeAlias = tuple[str, str]
 """Harmless text and the names of its styles, separated by spaces (see ``STYLES``)."""
 
-STYLES = ("text", "strong", "faint", "accent", "good", "warning", "error", "bar", "match", "cursor", "heading")
+STYLES = (
+    "text", "strong", "faint", "accent", "good", "warning", "error", "bar", "match", "cursor", "heading",
+    *STANDING_STYLES,
+)  # fmt: skip
 """Names a style may have; each is a component class ``line-list--NAME``."""
 
 

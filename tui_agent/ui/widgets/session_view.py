@@ -30,15 +30,16 @@ from tui_agent.agent.events import (
     RunStarted,
     TitleChanged,
 )
-from tui_agent.app.cold_cache import ColdCache, tell_missed
+from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.run_progress import next_state
-from tui_agent.app.run_state import RunState
+from tui_agent.app.run_state import RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
-RETRY = ("ctrl+r", "retry", "screen.command('retry')")
+RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
@@ -68,6 +69,7 @@ class SessionView(Guarded, Container):
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
     hints = getters.query_one(FirstHints)
+    find_bar = getters.query_one(FindBar)
 
     class Opened(Message):
         """A session was opened and is shown."""
@@ -85,9 +87,11 @@ class SessionView(Guarded, Container):
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
         settings, prompt = self._services.settings, self._main.prompt
-        yield Transcript()
+        transcript = Transcript()
+        yield transcript
         yield NewChip()
         yield FirstHints()
+        yield FindBar(self._desk, transcript)
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
@@ -115,12 +119,13 @@ class SessionView(Guarded, Container):
         self.panel.open(agent)
         self._greet(agent)
         self._main.status.state = RunState()
+        self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
         self._cold_cache.forget()
-        self.look_at_cache()
-        self._tell_damage(agent)
+        self.check_cache()
+        self._report_damage(agent)
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
@@ -151,7 +156,7 @@ class SessionView(Guarded, Container):
         else:
             self.hints.withdraw()
 
-    def _tell_damage(self, agent: Agent) -> None:
+    def _report_damage(self, agent: Agent) -> None:
         """Say how much of a session whose file was damaged is there; what is not read yet is not looked at."""
         if lost := agent.session.damaged:
             stored = agent.session.info.entry_count
@@ -162,14 +167,14 @@ class SessionView(Guarded, Container):
                 "warning",
             )
 
-    def look_at_cache(self) -> None:
+    def check_cache(self) -> None:
         """Say when the next request is going to be read anew."""
         self._cold_cache.look()
 
     # -- what the agent says ----------------------------------------------------------------------------------
 
     @on(AgentEvents)
-    def _agent_spoke(self, message: AgentEvents) -> None:
+    def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
         for event in message.inbox.take():
             self._show(event)
@@ -181,9 +186,10 @@ class SessionView(Guarded, Container):
         """
         main = self._main
         self.transcript.apply(event)
-        main.status.state = next_state(main.status.state, event, main.clock())
+        self._show_state(next_state(main.status.state, event, main.clock()))
         match event:
             case RunStarted():
+                main.attention.run_started()
                 main.leave_warnings()
                 main.show_running()
                 self._withdraw_hints()
@@ -199,12 +205,14 @@ class SessionView(Guarded, Container):
             case JobsChanged(jobs=jobs):
                 self.panel.show_jobs(jobs)
             case CacheMissed():
-                tell_missed(self._desk, event)
+                warn_of_missed_cache(self._desk, event)
             case PermissionAsked(request=request):
+                main.attention.asked(request)
                 self.question.ask(request)
-                self.tell_of_question()
+                self.announce_question()
                 main.refresh_bindings()
             case PermissionSettled(call_id=call_id):
+                main.attention.settled()
                 self.question.settle(call_id)
                 self.leave_question()
             case QueueChanged():
@@ -220,17 +228,25 @@ class SessionView(Guarded, Container):
                 self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
                 main.refresh_bindings()
             case CompactionEnded(error=error):
-                self.transcript.withdraw_notice("compaction")
-                if error:
-                    main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
-                main.refresh_facts()
-                main.refresh_bindings()
+                self._compaction_ended(error)
             case RunEnded():
                 self._run_ended(event)
+
+    def _show_state(self, state: RunState) -> None:
+        if state is not self._main.status.state:
+            self._main.status.state = state
+            self.show_activity(state)
 
     def _withdraw_hints(self) -> None:
         self.hints.withdraw()
         self._main.prompt.placeholder = PLACEHOLDER
+
+    def _compaction_ended(self, error: str | None) -> None:
+        self.transcript.withdraw_notice("compaction")
+        if error:
+            self._main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
+        self._main.refresh_facts()
+        self._main.refresh_bindings()
 
     def _noticed(self, notice: Notice) -> None:
         action = notice.action
@@ -240,16 +256,17 @@ class SessionView(Guarded, Container):
         self._main.notice.add(notice.message, notice.severity, remedy)
 
     def _run_ended(self, event: RunEnded) -> None:
+        self._main.attention.run_ended(event)
         self.question.clear()
         self.leave_question()
         self._main.show_running()
         self._main.refresh_facts()
-        self.look_at_cache()
-        self._main.look_at_files()
+        self.check_cache()
+        self._main.watch_files()
         match event.reason:
             case "error" if self._main.desk.take_over.look():
                 pass
-            case "error" if not self._is_told_in_conversation(event.error):
+            case "error" if not self._is_shown_in_transcript(event.error):
                 self._main.say(event.error or "The request failed.", "error", RETRY)
             case "step_limit":
                 self._main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
@@ -258,7 +275,7 @@ class SessionView(Guarded, Container):
             case _:
                 pass
 
-    def _is_told_in_conversation(self, error: str | None) -> bool:
+    def _is_shown_in_transcript(self, error: str | None) -> bool:
         """Whether the conversation ends with an answer that failed for this reason: it names the key to retry."""
         session = self.agent.session if self.agent is not None else None
         if session is None or session.leaf is None:
@@ -266,8 +283,18 @@ class SessionView(Guarded, Container):
         entry = session.entry(session.leaf)
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
+    def show_activity(self, state: RunState) -> None:
+        """Say at the end of the conversation what goes on."""
+        clock = self._main.clock
+        told = (lambda written: describe_run(state, clock(), written)) if state.active else None
+        self.transcript.show_activity(told)
+
+    def _following_changed(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
+        self._main.status.told_elsewhere = following
+
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
+        self.watch(self.transcript, "following", self._following_changed)
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
         self.watch(self.app, "app_focus", self._focus_changed, init=False)
 
@@ -276,17 +303,17 @@ class SessionView(Guarded, Container):
             self._desk.take_over.look()
 
     def _screen_changed(self, _screen: object) -> None:
-        self.call_later(self.tell_of_question)
+        self.call_later(self.announce_question)
         if self.app.screen is self._main:
             self.question.come_back()
 
-    def tell_of_question(self) -> None:
+    def announce_question(self) -> None:
         """Have a screen over the conversation say that a question waits under it."""
         show_question(self._main, self.question.request)
 
     def leave_question(self) -> None:
         """Go back to the prompt when no question is left."""
-        self.tell_of_question()
+        self.announce_question()
         if self.question.request is None and self.question.has_focus_within:
             self._main.prompt.focus()
         self._main.refresh_bindings()
@@ -350,6 +377,10 @@ class SessionView(Guarded, Container):
     @on(messages.NewBelow)
     def _new_below(self, message: messages.NewBelow) -> None:
         self.new_chip.display = message.has_new
+
+    @on(FindBar.Ended)
+    def _find_ended(self) -> None:
+        self._main.prompt.focus()
 
     @on(NewChip.Pressed)
     def _chip_pressed(self) -> None:

@@ -160,6 +160,12 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
     return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
 
 
+def first_answer(request: PermissionRequest) -> int:
+    """Return the answer that is highlighted at first: the first, and of a loop the one that ends the run."""
+    names = [option.id for option in options_of(request)]
+    return names.index("stop") if request.loop else 0
+
+
 class PermissionPattern(Guarded, Input):
     """The pattern of a rule, before it is made."""
 

@@ -20,6 +20,7 @@ from tui_agent.ui.widgets.permission.choices import (
     PermissionChoices,
     PermissionNote,
     PermissionPattern,
+    first_answer,
     options_of,
 )
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
@@ -146,7 +147,7 @@ class PermissionPrompt(Guarded, VerticalGroup):
         self._details.ask(request)
         self._scroll.scroll_home(animate=False)
         self._choices.set_options(options_of(request))
-        self._choices.highlighted = 0
+        self._choices.highlighted = first_answer(request)
         self._choices.touched = False
         self._note.value = ""
         self._write_in(None)

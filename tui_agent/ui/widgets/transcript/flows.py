@@ -9,7 +9,7 @@ from tui_agent.ui.widgets.transcript.tables import TableData, table_lines
 
 MIN_TEXT_WIDTH = 8
 """Cells that text gets at least: deeper nesting loses its decoration instead of its words."""
-MAX_TEXT_WIDTH = 120
+MAX_TEXT_WIDTH = 100
 """Cells of a line of prose: longer ones are hard to follow. Code, tables and diffs take all there is."""
 
 

@@ -26,14 +26,14 @@ class Line:
     """One line on screen, without its margin.
 
     ``prefix`` is decoration that is neither selected nor copied (indent, quote bar, line number). ``runs`` is the
-    text. ``tail`` stands at the right edge. ``join`` is what the logical text has between the line before and this
-    one: a newline, or what a wrap swallowed. ``lead`` is what copying puts before a new logical line. ``fill`` is
-    the style of the rest of the row.
+    text. ``tail`` stands at the right edge, or ends at the cell ``extent``. ``join`` is what the logical text has
+    between the line before and this one: a newline, or what a wrap swallowed. ``lead`` is what copying puts before a
+    new logical line. ``fill`` is the style of the rest of the row.
     """
 
-    __slots__ = ("fill", "join", "lead", "prefix", "runs", "tail")
+    __slots__ = ("extent", "fill", "join", "lead", "prefix", "runs", "tail")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a line is made once, all of it
         self,
         runs: Sequence[StyledSpan] = (),
         *,
@@ -42,8 +42,10 @@ class Line:
         join: str = "\n",
         lead: str = "",
         fill: str = "",
+        extent: int = 0,
     ) -> None:
         self.runs = runs
+        self.extent = extent
         self.prefix = prefix
         self.tail = tail
         self.join = join

@@ -9,6 +9,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from tui_agent.app import format as wording
+from tui_agent.context.standing import Standings
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.ui.widgets.transcript import Transcript
@@ -76,11 +77,12 @@ class EntryPreview(Vertical):
         yield Static(id="preview-facts", markup=False)
         yield Transcript()
 
-    def show(self, index: TreeIndex, line: TreeLine | None) -> None:
-        """Show the entries of a line of the tree; nothing for None."""
+    def show(self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None) -> None:
+        """Show the entries of a line of the tree, with how the model has them on the path; nothing for None."""
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
         self.transcript.set_entries(_Source(self._session, headers))
+        self.transcript.set_standings(standings if line is not None and line.active else None)
         if line is not None and len(headers) <= _OPENED and self.transcript.page:
             self._unfold()
         self.transcript.action_top()

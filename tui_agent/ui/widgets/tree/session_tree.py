@@ -13,6 +13,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui_agent.app.standing_marks import GLYPHS, style_of
+from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
+from tui_agent.context.standing import Standing, Standings, together
 from tui_agent.session.entries import AssistantEntry, Entry, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.edge import Guarded
@@ -25,8 +28,11 @@ from tui_agent.ui.widgets.tree.wording import RowTexts, pieces
 
 _PREFIX: Final = "session-tree--"
 _STYLES: Final = (
-    "text", "faint", "guide", "mark", "user", "assistant", "tool", "aside", "label", "here", "match", "cursor",
+    "text", "faint", "guide", "mark", "user", "assistant", "aside", "label", "here", "match", "cursor",
+    "status-ok", "status-error", "status-warning", *STANDING_STYLES,
 )  # fmt: skip
+NONE_KNOWN: Final = Standings()
+"""The standings of a tree that nothing is known of."""
 _MARK: Final = "• "
 _STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
@@ -90,6 +96,8 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         """The line keys act on."""
         self.hits: Hits | None = None
         """What a search found."""
+        self.standings = Standings()
+        """How the model has the entries of the path."""
         self._query: tuple[str, ...] = ()
         self._words = RowTexts(self.outline.index, {}, load, clock())
 
@@ -105,8 +113,16 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         """The line under the cursor, None in an empty tree."""
         return self.outline.line(self.cursor)
 
-    def show(self, index: TreeIndex, labels: Mapping[int, str], *, at: int | None = None) -> None:
+    def show(
+        self,
+        index: TreeIndex,
+        labels: Mapping[int, str],
+        standings: Standings = NONE_KNOWN,
+        *,
+        at: int | None = None,
+    ) -> None:
         """Show an index; the cursor goes to the entry ``at``, else it stays where it is."""
+        self.standings = standings
         line = self.line
         entry = at if at is not None or line is None else line.entry
         was_fold = at is None and line is not None and line.what is LineKind.FOLD
@@ -315,12 +331,17 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
     def _draw(self, line: TreeLine, width: int, at: int) -> Strip:
         over = ("cursor",) if at == self.cursor else ()
         tail = self._words.tail(line, width, is_here=at == self.outline.here)
-        used = 1 + cells(line.guide) + len(_MARK)
+        used = 2 + cells(line.guide) + len(_MARK)
         tail_width = sum(cells(text) for text, _ in tail)
         if tail_width > width - used - 8:
             tail, tail_width = tail[-1:], sum(cells(text) for text, _ in tail[-1:])
         room = width - used - tail_width - (2 if tail else 0) - 1
-        runs: list[StyledSpan] = [(" ", "text"), (line.guide, "guide"), (_MARK if line.active else "  ", "mark")]
+        standing = standing_of(line, self.standings)
+        runs: list[StyledSpan] = [
+            (GLYPHS[standing], style_of(standing)),
+            (line.guide, "guide"),
+            (_MARK if line.active else "  ", "mark"),
+        ]
         text = self._words.text(line, max(room, 0))
         if not line.active:
             text = [(part, "aside" if style == "text" else style) for part, style in text]
@@ -353,3 +374,15 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
             classes = [f"{_PREFIX}{part}" for name in names for part in name.split()]
             style = self._styles[names] = self.get_visual_style(*classes).rich_style
         return style
+
+
+def standing_of(line: TreeLine, standings: Standings) -> Standing:
+    """Return how the model has what a line shows; nothing of it beside the path."""
+    if not line.active:
+        return Standing.UNSENT
+    last = min(line.row.last, line.segment.active - 1)
+    headers = line.segment.headers[line.row.first : last + 1]
+    if line.what is not LineKind.RUN:
+        return standings.of(headers.ids[-1], headers.kind(len(headers) - 1))
+    results = headers.of_kinds(["tool_result"])
+    return together(standings.of(headers.ids[at], headers.kind(at)) for at in results or range(len(headers)))

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from tui_agent.app import format as wording
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.cards import ICONS
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop
 from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
@@ -26,14 +27,15 @@ _PATH = re.compile(r"^\S*/(\S+)$")
 class RowTexts:
     """Makes the text of rows.
 
-    ``load`` returns an entry's body, None when it can't be read; it is asked for markers on screen only. ``now`` is
-    seconds since the epoch.
+    ``load`` returns an entry's body, None when it can't be read; it is asked for markers and results on screen only.
+    ``now`` is seconds since the epoch.
     """
 
     index: TreeIndex
     labels: dict[int, str]
     load: Callable[[int], Entry | None]
     now: float
+    _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
         """Return what stands on the left of a row, as much as fits."""
@@ -88,7 +90,8 @@ class RowTexts:
             case "assistant":
                 return "Assistant: ", "assistant", plain_preview(header.kind, text) or "(empty)"
             case "tool_result":
-                return "● ", "tool", _call(text)
+                icon, style = self._icon(header.id)
+                return f"{icon} ", style, _call(text)
             case "shell":
                 return "$ ", "user", text.removeprefix("!")
             case "compaction":
@@ -101,6 +104,15 @@ class RowTexts:
                 return "", "faint", f"[system prompt · {text}]"
             case kind:
                 return "", "faint", f"[{kind.replace('_', ' ')} · {text}]"
+
+    def _icon(self, entry_id: int) -> StyledSpan:
+        """Return the icon of a result, as in the conversation."""
+        found = self._icons.get(entry_id)
+        if found is None:
+            entry = self.load(entry_id)
+            status = entry.status if isinstance(entry, ToolResultEntry) else ToolStatus.COMPLETED
+            found = self._icons[entry_id] = ICONS[status]
+        return found
 
     def _compaction(self, header: EntryHeader) -> str:
         entry = self.load(header.id)
@@ -140,7 +152,8 @@ class RowTexts:
             if runs and need > room:
                 runs.append((crop(more, room), "faint"))
                 break
-            runs += [*between, ("● ", "tool"), (crop(text, max(room - cells(sign), 0)), "aside")]
+            icon, style = self._icon(headers.ids[at])
+            runs += [*between, (f"{icon} ", style), (crop(text, max(room - cells(sign), 0)), "aside")]
             room -= cells(sign) + cells(text)
         return runs
 
