@@ -6,7 +6,7 @@ Pure and linear; a path that only grew costs what was appended.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tui_agent.context.estimate import Weights
+from tui_agent.context.budget import Weights
 from tui_agent.context.standing import Standing
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
