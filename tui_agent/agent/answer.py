@@ -138,7 +138,12 @@ class Answerer:
                     self._finish(attempt.entry(error=error.message))
                     raise
                 self._set_aside(attempt, error)
-                await self._wait(number, delay, error)
+                try:
+                    await self._wait(number, delay, error)
+                except asyncio.CancelledError:
+                    nothing = _Attempt(request.model, estimate, attempt.started_at)
+                    self._finish(nothing.entry(error=error.message, interrupted=True))
+                    raise
                 number += 1
             else:
                 return self._finish(attempt.entry())

@@ -61,6 +61,16 @@ class Outbox:
         early, self._early = self._early, []
         self._desk.face.put_back("\n".join(text for text, _ in early))
 
+    def bring_back(self) -> None:
+        """Put what waited for a run that was stopped back into the prompt: it may not be wanted any more."""
+        desk, waiting = self._desk, list[str]()
+        while desk.agent is not None and (text := desk.agent.take_back()) is not None:
+            waiting.insert(0, text)
+        if waiting:
+            desk.face.put_back("\n\n".join(waiting))
+            what = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
+            desk.say(f"{what} back in the prompt, not sent.")
+
     def send_prepared(self, prepared: Prepared) -> None:
         """Send a message that was made ready, with the model and agent it wants."""
         agent = self._desk.agent

@@ -34,6 +34,8 @@ class RunState:
     """Words of the summary that is being written."""
     in_run: bool = True
     """Whether a run goes on after this."""
+    retried: bool = False
+    """Whether the request failed before and nothing has come of it since."""
 
     @property
     def active(self) -> bool:

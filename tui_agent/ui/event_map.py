@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
+RETRY_NOTICE = "retry"
+"""The key of the notice that says why a request is sent again."""
+
 RETRY = ("ctrl+r", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
@@ -46,7 +49,7 @@ RETRY = ("ctrl+r", "retry", "screen.command('retry')")
 def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     """Show an event. The transcript and the status line see every one."""
     view.hear(event)
-    main.status.state = next_state(main.status.state, event, main.clock())
+    _show_state(main, view, event)
     match event:
         case RunStarted():
             main.attention.run_started()
@@ -85,6 +88,15 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             _run_ended(main, view, event)
 
 
+def _show_state(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
+    """Say what goes on, and why a request is sent again until something comes of it."""
+    before, main.status.state = main.status.state, next_state(main.status.state, event, main.clock())
+    if isinstance(event, RetryScheduled):
+        view.transcript.show_notice(event.reason, "warning", key=RETRY_NOTICE)
+    elif before.retried and not main.status.state.retried:
+        view.transcript.withdraw_notice(RETRY_NOTICE)
+
+
 def _noticed(main: "MainScreen", notice: Notice) -> None:
     action = notice.action
     remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
@@ -102,6 +114,8 @@ def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None
     view.check_cache()
     main.watch_files()
     match event.reason:
+        case "interrupted":
+            main.desk.outbox.bring_back()
         case "error" if main.desk.take_over.look():
             pass
         case "error" if not _is_shown_in_transcript(view, event.error):
@@ -130,7 +144,8 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
     """Return the state after an event; the same object when the event changes nothing."""
     match event:
         case RunStarted() | RequestStarted():
-            return RunState(Phase.WAITING, now, tools=state.tools)
+            retried = isinstance(event, RequestStarted) and state.retried
+            return RunState(Phase.WAITING, now, tools=state.tools, retried=retried)
         case AnswerDelta() | ToolCallProgress():
             return _entered(state, Phase.STREAMING, now)
         case ReasoningProgress():
@@ -146,8 +161,8 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
         case RetryScheduled():
-            detail = f"attempt {event.attempt} of {event.attempts}"
-            return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
+            detail = f"attempt {event.attempt + 1} of {event.attempts}"
+            return RunState(Phase.RETRY, now, detail, until=now + event.seconds, retried=True)
         case CompactionStarted() | CompactionProgress() | CompactionEnded():
             return _compacting(state, event, now)
         case RunEnded():

@@ -155,11 +155,14 @@ def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
-    if entry.interrupted or entry.finish == "interrupted":
+    actions: tuple[ActionName, ...] = ("retry",) if around.newest else ()
+    if (entry.interrupted or entry.finish == "interrupted") and entry.error:
+        text = f"Stopped before it was tried again. {entry.error}"
+        yield _ending(text, icon="■", style="status-warning", actions=actions)
+    elif entry.interrupted or entry.finish == "interrupted":
         yield _ending("Interrupted", icon="■", style="status-warning")
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
-        actions: tuple[ActionName, ...] = ("retry",) if around.newest else ()
         yield _ending(text, icon="✗", style="status-error", actions=actions)
     elif entry.finish in _FINISHES:
         yield _ending(_FINISHES[entry.finish], icon="■", style="status-warning")
