@@ -16,6 +16,7 @@ from tui_agent.app.commands import Command, close_names, commands_of, find
 from tui_agent.app.face import Choice, Face, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
 from tui_agent.app.outbox import Outbox
+from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.problems import report
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.take_over import TakeOverWatch
@@ -57,6 +58,7 @@ class Desk:
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)
         """Notices that another program has the session now."""
+        self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """What the program warned of by itself."""
 
@@ -76,6 +78,13 @@ class Desk:
         """The ports of the application; there after ``attach``."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
+
+    @property
+    def pasted(self) -> PastedImages:
+        """The images the user pasted."""
+        if self._pasted is None:
+            self._pasted = PastedImages(self.services.state_dir)
+        return self._pasted
 
     @property
     def cwd(self) -> Path:

@@ -91,9 +91,17 @@ class Outbox:
             if (agent := desk.agent) is None:
                 return
             put_blob = desk.services.store.put_blob
-            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
+            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=self._named)
             self._submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
+
+    async def _named(self, name: str) -> tuple[UserPart, ...]:
+        """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
+        desk = self._desk
+        image = await asyncio.to_thread(desk.pasted.part, name, desk.services.store.put_blob)
+        if image is not None:
+            return (image,)
+        return await desk.agent.load_named(name) if desk.agent is not None else ()
 
     def _warn(self, problem: str | None) -> None:
         """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""

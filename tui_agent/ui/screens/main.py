@@ -6,6 +6,7 @@ It is painted before anything about sessions is imported; ``attach`` brings in t
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from tui_agent.ui.edge import Guarded
 from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
+from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
@@ -100,6 +102,7 @@ class MainScreen(Guarded, Screen[None]):
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
+        self._attached = asyncio.Event()
         self._keymap: Mapping[str, str] = {}
         self.settings = UiSettings()
         """The interface's settings as they are now."""
@@ -116,6 +119,8 @@ class MainScreen(Guarded, Screen[None]):
         with Container(id="body"):
             yield NoticeLine()
             yield popup
+        self._attachments = AttachmentStrip(self._message_goes_to)
+        yield self._attachments
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
         yield Gauge(self.clock)
@@ -126,6 +131,7 @@ class MainScreen(Guarded, Screen[None]):
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.desk.attach(services)
+        self._attached.set()
         self.apply_ui_settings(services.settings)
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
@@ -224,6 +230,8 @@ class MainScreen(Guarded, Screen[None]):
         info = agent.session.info
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
+        if self.status.model != agent.model:
+            self._attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
@@ -367,12 +375,37 @@ class MainScreen(Guarded, Screen[None]):
     def _prompt_changed(self) -> None:
         self.unsent.changed()
         self.attention.looked()
+        self._attachments.follow(self.prompt.full_text)
         self.desk.take_over.check_before_typing(has_draft=bool(self.prompt.text))
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
         await self.desk.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
+
+    def _message_goes_to(self) -> Asked | None:
+        """Return what has to be known to show the images of the message being written."""
+        if (agent := self.agent) is None:
+            return None
+        return Asked(self.desk.cwd, self.desk.pasted, agent.model, agent.ports.directory.limits(agent.model).vision)
+
+    @on(Prompt.PasteAsked)
+    @work(exclusive=True, group="paste")
+    async def _paste_asked(self) -> None:
+        """Paste an image from the system's clipboard, or else what was copied in this program."""
+        from tui_agent.ui.clipboard import read_image
+
+        await self._attached.wait()
+        data = await asyncio.to_thread(read_image, os.environ, self.desk.cwd)
+        if data is not None:
+            try:
+                self.prompt.insert_image(await asyncio.to_thread(self.desk.pasted.keep, data))
+            except OSError as error:
+                self.desk.complain(error)
+        elif self.app.clipboard:
+            self.prompt.post_message(events.Paste(self.app.clipboard))
+        else:
+            self.say("The clipboard has no image; text is pasted with your terminal's own key.")
 
     @on(Prompt.QuitAsked)
     def _quit_asked(self) -> None:

@@ -82,6 +82,10 @@ class Prompt(Guarded, TextArea):
         """Ctrl+D in an empty prompt."""
 
     @dataclass
+    class PasteAsked(Message):
+        """What is in the system's clipboard is wanted: an image, which no terminal pastes, or else text."""
+
+    @dataclass
     class EditorFailed(Message):
         """The external editor could not be used; ``reason`` is a sentence for a person."""
 
@@ -246,14 +250,27 @@ class Prompt(Guarded, TextArea):
         event.prevent_default()
         self.last_typed = self._clock()
         text = clean(event.text)
+        if not text:
+            # What terminals paste of an image.
+            self.action_paste()
+            return
         text = pasted_path(text) or (self._pastes.fold(text) if is_large(text) else text)
         if result := self._replace_via_keyboard(text, *self.selection):
             self.move_cursor(result.end_location)
         self.focus()
 
     def action_paste(self) -> None:
-        """Paste what was copied in this program."""
-        self.post_message(events.Paste(self.app.clipboard))
+        """Paste an image from the system's clipboard, or else what was copied in this program."""
+        self.post_message(self.PasteAsked())
+
+    def insert_image(self, name: str) -> None:
+        """Put a pasted image in, which is removed as one."""
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        space = " " if before and not before[-1].isspace() else ""
+        if result := self._replace_via_keyboard(f"{space}{self._pastes.name_image(name)} ", *self.selection):
+            self.move_cursor(result.end_location)
+        self.focus()
 
     def action_delete_left(self) -> None:
         """Delete a character, or a whole chip."""
