@@ -37,6 +37,7 @@ from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
+from tui_agent.ui.widgets.user_status import UserStatusLine
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -124,6 +125,8 @@ class MainScreen(Guarded, Screen[None]):
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
         yield Gauge(self.clock)
+        self._user_status = UserStatusLine(self._state, lambda: self.desk.cwd)
+        yield self._user_status
         yield StatusLine(self.clock)
 
     async def attach(self, services: AppServices) -> None:
@@ -236,6 +239,30 @@ class MainScreen(Guarded, Screen[None]):
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
         self.show_title()
+        self._user_status.changed()
+
+    def _state(self) -> Mapping[str, object] | None:
+        """Return what the user's own status line is told, None before there is a session."""
+        agent, reading = self.agent, self.gauge.reading
+        if agent is None or reading is None:
+            return None
+        info, size = agent.session.info, reading.size
+        return {
+            "session": {"id": info.id, "title": info.title or info.first_message, "entry": agent.session.leaf},
+            "directory": info.cwd,
+            "branch": self.header.branch,
+            "model": agent.model,
+            "effort": agent.effort.level,
+            "mode": agent.mode,
+            "running": agent.running,
+            "context": {"tokens": size.total, "window": size.window, "percent": round(size.percent, 1)},
+            "cost": reading.cost,
+            "cache_share": reading.cache_share,
+        }
+
+    @on(UserStatusLine.Failed)
+    def _status_line_failed(self, message: UserStatusLine.Failed) -> None:
+        self.warn(message.problem)
 
     def show_title(self) -> None:
         """Have the terminal's title say what goes on, and in which session."""
@@ -247,6 +274,8 @@ class MainScreen(Guarded, Screen[None]):
         self.settings = settings
         self._app_look(settings)
         self._keymap = use_keys(self, settings.keys)
+        self.prompt.vim = settings.vim
+        self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
@@ -336,6 +365,7 @@ class MainScreen(Guarded, Screen[None]):
     def show_running(self) -> None:
         """Let keys and hints follow whether a run goes on."""
         self.prompt.running = self.agent is not None and self.agent.running
+        self._user_status.changed()
         self.refresh_bindings()
 
     def leave_warnings(self) -> None:
