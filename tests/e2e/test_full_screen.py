@@ -309,7 +309,9 @@ def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: Mode
     # After the last key: whoever types looks.
     terminal.send(b"\x1b[O")
     terminal.wait_for("asks about write")
-    terminal.wait_until(lambda: b"\a\x1b]777;notify;tui-agent;make it asks about write: made.txt\a" in terminal.raw, "it")
+    terminal.wait_until(
+        lambda: b"\a\x1b]777;notify;tui-agent;make it asks about write: made.txt\a" in terminal.raw, "it"
+    )
     assert terminal.title.startswith("? ")
     terminal.send(b"\x1b[I")
     terminal.wait_for("1 yes, once")

@@ -25,6 +25,7 @@ from tui_agent.app.warnings import WarningLog
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
+    from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.app.services import AppServices
     from tui_agent.app.undo import Move, UndoResult
     from tui_agent.session.errors import SessionHeld
@@ -48,6 +49,8 @@ class Desk:
         self._unopened: OpenRequest | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
+        self.deciding: asyncio.Task[None] | None = None
+        """The question about a plan that the last run ended with."""
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
         self.undone: list[UndoResult] = []
@@ -209,12 +212,29 @@ class Desk:
             session = opened(request)
         await self.close()
         agent = self.agent = self.services.make_agent(session)
-        self._unsubscribe = agent.subscribe(self._hear)
+        self._unsubscribe = agent.subscribe(lambda event: self._heard(agent, event))
+        agent.mcp.asker = self._answer_server
         self.undone.clear()
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         return agent
+
+    def _heard(self, agent: Agent, event: AgentEvent) -> None:
+        """Pass an event on; a run in plan mode ends in a question."""
+        from tui_agent.agent.events import RunEnded
+        from tui_agent.app.planning import decide, offer
+
+        self._hear(event)
+        if isinstance(event, RunEnded) and event.reason == "done" and (plan := offer(self, agent)) is not None:
+            self.deciding = self.soon(decide(self, plan))
+
+    async def _answer_server(self, question: ServerQuestion) -> Answer:
+        """Ask what a server wants to know; what goes wrong is no answer."""
+        from tui_agent.agent.mcp.questions import Answer
+        from tui_agent.app.server_questions import ask
+
+        return await self.attempt(ask(self, question)) or Answer()
 
     def open_soon(self, request: OpenRequest) -> None:
         """Open a session in a task of its own."""

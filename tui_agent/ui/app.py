@@ -32,13 +32,13 @@ from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
-from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
+from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
 
 log = logging.getLogger(__name__)
 
-FIRST_STYLES = ("app.tcss", "prompt.tcss")
+FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
@@ -109,6 +109,7 @@ class TuiAgentApp(GuardedApp[int]):
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         terminal.know_enter_keys()
+        self.register_theme(WHITE_LIGHT)
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
         self.main = MainScreen(self.apply_ui_settings)

@@ -28,7 +28,7 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from tui_agent.app.format import tokens
+from tui_agent.app.format import one_line, tokens
 from tui_agent.app.run_state import Phase, RunState
 from tui_agent.session.entries import AssistantEntry
 
@@ -39,17 +39,14 @@ if TYPE_CHECKING:
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
-RETRY_NOTICE = "retry"
-"""The key of the notice that says why a request is sent again."""
-
-RETRY = ("ctrl+r", "retry", "screen.command('retry')")
+RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
 def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     """Show an event. The transcript and the status line see every one."""
     view.hear(event)
-    _show_state(main, view, event)
+    _show_state(main, view, next_state(main.status.state, event, main.clock()))
     match event:
         case RunStarted():
             main.attention.run_started()
@@ -88,13 +85,10 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             _run_ended(main, view, event)
 
 
-def _show_state(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
-    """Say what goes on, and why a request is sent again until something comes of it."""
-    before, main.status.state = main.status.state, next_state(main.status.state, event, main.clock())
-    if isinstance(event, RetryScheduled):
-        view.transcript.show_notice(event.reason, "warning", key=RETRY_NOTICE)
-    elif before.retried and not main.status.state.retried:
-        view.transcript.withdraw_notice(RETRY_NOTICE)
+def _show_state(main: "MainScreen", view: "SessionView", state: RunState) -> None:
+    if state is not main.status.state:
+        main.status.state = state
+        view.show_activity(state)
 
 
 def _noticed(main: "MainScreen", notice: Notice) -> None:
@@ -140,12 +134,19 @@ def _is_shown_in_transcript(view: "SessionView", error: str | None) -> bool:
 # -- what the agent does now, step by step ------------------------------------------------------------------
 
 
-def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
+def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
     """Return the state after an event; the same object when the event changes nothing."""
+    found = _following(state, event, now)
+    if found is state or not found.active:
+        return found
+    began = now if isinstance(event, RunStarted) or not state.active else state.began
+    return replace(found, began=began)
+
+
+def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
     match event:
         case RunStarted() | RequestStarted():
-            retried = isinstance(event, RequestStarted) and state.retried
-            return RunState(Phase.WAITING, now, tools=state.tools, retried=retried)
+            return RunState(Phase.WAITING, now, tools=state.tools)
         case AnswerDelta() | ToolCallProgress():
             return _entered(state, Phase.STREAMING, now)
         case ReasoningProgress():
@@ -161,8 +162,9 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
         case RetryScheduled():
-            detail = f"attempt {event.attempt + 1} of {event.attempts}"
-            return RunState(Phase.RETRY, now, detail, until=now + event.seconds, retried=True)
+            reason = f": {one_line(event.reason, 80)}" if event.reason else ""
+            detail = f"attempt {event.attempt} of {event.attempts}{reason}"
+            return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
         case CompactionStarted() | CompactionProgress() | CompactionEnded():
             return _compacting(state, event, now)
         case RunEnded():
