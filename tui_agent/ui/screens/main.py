@@ -438,8 +438,10 @@ class MainScreen(Guarded, Screen[None]):
     def _prompt_changed(self, message: Prompt.Changed) -> None:
         message.stop()
         self.unsent.changed()
-        self.attention.looked()
-        self._attachments.follow(message.text_area.text)
+        if self.attention.sign:
+            self.attention.looked()
+        if self._attachments.names or "@" in message.text_area.text:
+            self._attachments.follow(message.text_area.text)
         has_draft, reading = bool(message.text_area.text), self.gauge.reading
         if has_draft and not self._is_writing:
             # Looked at with the first letter of a message, not with each.

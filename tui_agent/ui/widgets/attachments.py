@@ -66,7 +66,8 @@ class AttachmentStrip(Guarded, Widget):
         super().__init__()
         self._ask = asked
         self._asked: Asked | None = None
-        self._names: tuple[str, ...] = ()
+        self.names: tuple[str, ...] = ()
+        """The images that the text names."""
         self._attachments: tuple[Attachment, ...] = ()
         self.display = False
 
@@ -77,14 +78,14 @@ class AttachmentStrip(Guarded, Widget):
             for mention in (file_mentions(text) if "@" in text else ())
             if Path(mention.written).suffix.lower() in IMAGE_TYPES
         )
-        if names != self._names:
-            self._names = names
+        if names != self.names:
+            self.names = names
             self._look(names)
 
     def look_again(self) -> None:
         """Show the same for another model."""
-        if self._names:
-            self._look(self._names)
+        if self.names:
+            self._look(self.names)
 
     @work(exclusive=True, group="attachments")
     async def _look(self, names: Sequence[str]) -> None:
@@ -125,7 +126,7 @@ class AttachmentStrip(Guarded, Widget):
     def _line(self, item: Attachment, asked: Asked) -> Content:
         from tui_agent.context.tokens import image_tokens
 
-        size = f"{item.width}×{item.height} · " if item.width else ""
+        size = f"{item.width}×{item.height} · " if item.width and self.size.width >= 50 else ""
         about = f"  {size}~{tokens(image_tokens(item.width, item.height, asked.model))} tokens"
         name = one_line(item.name, max(12, self.size.width - len(about) - 4))
         return Content.assemble(

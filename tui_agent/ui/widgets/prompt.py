@@ -241,7 +241,7 @@ class Prompt(Guarded, TextArea):
     def _press_vi(self, event: events.Key) -> bool:
         """Do what a key does in vi; False where it means there what it means to everybody."""
         writes = self._vi.mode is Mode.INSERT
-        if not self.vim or (writes and (event.key != "escape" or self._popup.is_open)):
+        if writes and (event.key != "escape" or self._popup.is_open):
             return False
         if not self.text and event.character in {"/", ":", "!", "@", "#"} and not self._vi.pending:
             self._vi.reset()
@@ -298,7 +298,7 @@ class Prompt(Guarded, TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
-        if self._press_vi(event):
+        if self.vim and self._press_vi(event):
             event.stop()
             event.prevent_default()
             return
@@ -421,7 +421,8 @@ class Prompt(Guarded, TextArea):
     def _token(self) -> Token | None:
         """Return the word at the cursor that can be completed."""
         row, column = self.cursor_location
-        usable = self.selection.is_empty and not self.shell and not self._is_recalled
+        writes = self._vi.mode is Mode.INSERT
+        usable = writes and self.selection.is_empty and not self.shell and not self._is_recalled
         return token_at(self.document.lines, row, column) if usable else None
 
     def _catch_up(self) -> None:
