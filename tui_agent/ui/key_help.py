@@ -21,6 +21,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
         "any other letter",
         "in the conversation: begins a message in the prompt, as long as it does nothing to the block",
     ),
+    ("ctrl+v", "paste an image from the clipboard"),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name @file #12", "commands, files, entries of this session; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),
