@@ -8,8 +8,8 @@ import pytest
 from tests.support.texts import answered, said
 from tui_agent.acp.updates import Updates
 from tui_agent.context.branch_summary import holds_message
+from tui_agent.context.budget import RequestModel, Weights
 from tui_agent.context.cache import BreakCause, prefix_break
-from tui_agent.context.estimate import RequestModel, Weights
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import resolve

@@ -17,7 +17,7 @@ from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import SummaryCalls, SummaryCost
-from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
+from tui_agent.context.budget import ContextSize, CountEntry, estimate_tokens, head_parts, measure, overhead_parts
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     Boundary,
@@ -44,7 +44,6 @@ from tui_agent.context.summariser import (
 from tui_agent.context.summary_tasks import blocks_of, compaction_tasks
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import CountEntry
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.tools.registry import tool_traits
 

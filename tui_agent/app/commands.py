@@ -19,6 +19,7 @@ from tui_agent.app import (
     knowledge_commands,
     login_commands,
     permission_commands,
+    planning,
     prompt_history,
     report_commands,
     rewinding,
@@ -140,6 +141,7 @@ COMMANDS: tuple[Command, ...] = (
         key="shift+tab",
         argument="[NAME]",
     ),
+    Command("plan", "carry out the plan, change it, or begin one", planning.plan, "Plan", argument="[build|auto-edit]"),
     Command(
         "permissions",
         "show what is allowed, asked and denied, and why",

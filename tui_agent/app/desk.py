@@ -48,6 +48,8 @@ class Desk:
         self._unopened: OpenRequest | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
+        self.deciding: asyncio.Task[None] | None = None
+        """The question about a plan that the last run ended with."""
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
         self.undone: list[UndoResult] = []
@@ -201,13 +203,22 @@ class Desk:
             session = opened(request)
         await self.close()
         agent = self.agent = self.services.make_agent(session)
-        self._unsubscribe = agent.subscribe(self._hear)
+        self._unsubscribe = agent.subscribe(lambda event: self._heard(agent, event))
         agent.mcp.asker = self._answer_server
         self.undone.clear()
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         return agent
+
+    def _heard(self, agent: Agent, event: AgentEvent) -> None:
+        """Pass an event on; a run in plan mode ends in a question."""
+        from tui_agent.agent.events import RunEnded
+        from tui_agent.app.planning import decide, offer
+
+        self._hear(event)
+        if isinstance(event, RunEnded) and event.reason == "done" and (plan := offer(self, agent)) is not None:
+            self.deciding = self.soon(decide(self, plan))
 
     async def _answer_server(self, question: ServerQuestion) -> Answer:
         """Ask what a server wants to know; what goes wrong is no answer."""

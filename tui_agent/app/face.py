@@ -35,6 +35,8 @@ class Choice(Question[str]):
     details: str = ""
     at: str | None = None
     """The answer the cursor begins on, the first by default."""
+    beneath: bool = False
+    """It is about what the conversation ends with, which has to stay readable; what is typed goes to the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,14 @@ class LongText(Question[str]):
     question: str
     text: str
     confirm: str = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class EditedText(Question[str]):
+    """A text as the user makes it in their editor. ``name`` is the file's: its ending tells editors what it is."""
+
+    text: str
+    name: str = "text.md"
 
 
 @dataclass(frozen=True, slots=True)

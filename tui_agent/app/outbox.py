@@ -46,7 +46,7 @@ class Outbox:
             case MessageIntent(message) if has_mention(message):
                 desk.soon(self._send_with_files(message, follow_up=follow_up))
             case MessageIntent(message):
-                self._submit(message, follow_up=follow_up)
+                self.submit(message, follow_up=follow_up)
             case _:
                 pass
 
@@ -70,7 +70,7 @@ class Outbox:
             agent.change_model(prepared.model)
         if prepared.mode is not None:
             agent.change_mode(prepared.mode)
-        self._submit(prepared.parts, follow_up=False)
+        self.submit(prepared.parts, follow_up=False)
         self._warn(prepared.problem)
 
     async def _send_with_files(self, text: str, *, follow_up: bool) -> None:
@@ -82,7 +82,7 @@ class Outbox:
                 return
             put_blob = desk.services.store.put_blob
             loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
-            self._submit(loaded.parts, follow_up=follow_up)
+            self.submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
 
     def _warn(self, problem: str | None) -> None:
@@ -90,7 +90,8 @@ class Outbox:
         if problem is not None:
             self._desk.face.warn(problem)
 
-    def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
+    def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
+        """Send a message as it is; one that can't be sent goes back into the prompt."""
         from tui_agent.app.desk import READ_ONLY
         from tui_agent.session.errors import StoreError
         from tui_agent.session.typed import typed_text

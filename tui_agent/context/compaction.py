@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from tui_agent.context.budget import ContextSize, describe_overhead
+from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit, shown_text
 from tui_agent.context.cuts import find_cut, next_cut, starts_turn, turn_start, valid_cuts
 from tui_agent.context.cutting import Cutter, outputs
@@ -22,7 +22,6 @@ from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,

@@ -18,6 +18,10 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  
     """Return the screen that asks a question; it is dismissed with the answer."""
     services = main.desk.services
     match question:
+        case face.Choice(beneath=True):
+            from tui_agent.ui.screens.choice import ChoiceBeneath
+
+            return ChoiceBeneath(main, question)
         case face.Choice():
             from tui_agent.ui.screens.choice import ChoiceScreen
 
