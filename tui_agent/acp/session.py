@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
@@ -95,10 +95,7 @@ class EditorSession:
         prepared = await prepare(prompt.text, agent.session, agent.ports)
         if self._cancels != cancels:
             return "cancelled"
-        if prepared.model is not None:
-            agent.change_model(prepared.model)
-        if prepared.mode is not None:
-            agent.change_mode(prepared.mode)
+        agent.switch_for(prepared)
         ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._ended.append(ended)
         agent.submit((*prepared.parts, *prompt.attached))
@@ -120,27 +117,17 @@ class EditorSession:
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
         """Run a command of the program's own; None when it is none, but a message or a command of the user's."""
-        command = find(intent.name, COMMANDS)
+        command = find(intent.name, command_table())
         if command is None:
             return None
         cancels = self._cancels
-        if command.name == "compact":
-            await self._compact(intent.arguments)
-        else:
-            await self.desk.run_through(command, intent.arguments)
-        await self.settle()
-        return "cancelled" if self._cancels != cancels else "end_turn"
-
-    async def _compact(self, focus: str) -> None:
-        cancels = self._cancels
         try:
-            outcome = await self.agent.compact(focus or None)
+            await self.desk.run_through(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise
-            return
-        if outcome.problem:
-            self.desk.say(str(outcome.problem))
+        await self.settle()
+        return "cancelled" if self._cancels != cancels else "end_turn"
 
     def cancel(self) -> None:
         """Stop the run; the prompt that waits for it is answered as cancelled."""

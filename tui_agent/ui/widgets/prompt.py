@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.lending import EditorError, edit_outside
-from tui_agent.ui.prompting.completion import Candidate, Token, token_at
+from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.mentions import pasted_path
 from tui_agent.ui.prompting.paste import PasteStore, is_large
@@ -310,8 +310,12 @@ class Prompt(Guarded, TextArea):
         self.shell = self.text.startswith("!")
 
     @on(TextArea.SelectionChanged)
-    def _cursor_moved(self) -> None:
-        self._popup.follow(self._token())
+    def _cursor_moved(self, message: TextArea.SelectionChanged) -> None:
+        message.stop()
+        row, column = self.cursor_location
+        # Most letters are in a line without any sign that something can be completed.
+        if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
+            self._popup.follow(self._token())
 
     def _token(self) -> Token | None:
         """Return the word at the cursor that can be completed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, EditedText
 
 if TYPE_CHECKING:
@@ -92,3 +93,10 @@ def offer(desk: Desk, agent: Agent) -> str | None:
         desk.say(READY)
         return None
     return text or None
+
+
+COMMANDS = (
+    Command(
+        "plan", "carry out the plan, change it, or begin one", plan, "Plan", argument="[build|auto-edit]", place=155
+    ),
+)
