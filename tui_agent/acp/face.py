@@ -7,9 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from acp import RequestError, helpers
-from acp.schema import AllowedOutcome, PermissionOption, ToolCallUpdate
+from acp.schema import (
+    AcceptElicitationResponse,
+    AllowedOutcome,
+    ElicitationFormSessionMode,
+    ElicitationSchema,
+    ElicitationStringPropertySchema,
+    PermissionOption,
+    ToolCallUpdate,
+)
 
-from tui_agent.app.face import Choice, Output, Page, Question, Remedy, Report, Severity
+from tui_agent.app.face import Choice, Output, Page, Question, Remedy, Report, Severity, TextLine
 
 if TYPE_CHECKING:
     from tui_agent.acp.session import EditorSession
@@ -42,7 +50,9 @@ class EditorFace:
         self.say(message)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask by a permission request, which is the one question editors know; other questions have no answer."""
+        """Ask for a choice by a permission request, for a text by a form if there are any; nothing else is asked."""
+        if isinstance(question, TextLine):
+            return await self._ask_text(question)  # type: ignore[return-value]  # a line is answered by a text
         if not isinstance(question, Choice):
             return None
         self._asked += 1
@@ -55,6 +65,21 @@ class EditorFace:
             offered = {option.option_id for option in options}
             if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
                 return response.outcome.option_id  # type: ignore[return-value]  # a choice is answered by a key
+        return None
+
+    async def _ask_text(self, question: TextLine) -> str | None:
+        able = self._session.able.elicitation
+        if able is None or able.form is None:
+            return None
+        field = ElicitationStringPropertySchema(type="string", title="Answer", default=question.text or None)
+        form = ElicitationFormSessionMode(
+            session_id=self._session.agent.session.id, requested_schema=ElicitationSchema(properties={"answer": field})
+        )
+        await self._session.settle()
+        with contextlib.suppress(RequestError, ConnectionError):
+            response = await self._session.client.create_elicitation(message=question.question, mode=form)
+            if isinstance(response, AcceptElicitationResponse):
+                return str((response.content or {}).get("answer") or "")
         return None
 
     def show(self, page: Page) -> None:
