@@ -2,22 +2,24 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from benchmarks.fidelity.traces import COUNTER
+from tui_agent.context.budget import RequestModel, ViewWeights, estimate_path
+from tui_agent.context.carried import Budgets, Summarised, carry
 from tui_agent.context.digest import digest
-from tui_agent.context.estimate import Asked, estimate_path
+from tui_agent.context.files import FileOperations
 from tui_agent.context.ladder import provisional
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import Message
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import EntryState, resolve
-from tui_agent.context.weights import ViewWeights
 from tui_agent.resources import prompt
-from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry
+from tui_agent.session.entries import CompactionEntry, Entry, SummaryDetails
+from tui_agent.tools.registry import tool_traits
 
 FIXED = 1_600
 """Tokens of head and tools, the same for all: what the built-in tools and a short AGENTS.md take."""
@@ -29,8 +31,6 @@ READ_PRICE = 0.1
 """Price of a token read from the cache, in uncached ones (the prices of Anthropic's interface)."""
 LEAST_CACHED = 1_024
 """Tokens below which a prefix is not cached."""
-READING_TOOLS = frozenset({"read", "grep", "glob", "ls"})
-"""Tools that give the same again when they are called again."""
 Summaries = Literal["none", "extractive"]
 
 _MODEL = "gpt-4o"
@@ -79,6 +79,8 @@ class Policy(ABC):
         self._last_sent = 0
         self._last_time: int | None = None
         self._compacted_at = -1
+        self._told = ""
+        self._messages_told: tuple[str, ...] = ()
 
     @property
     def budget(self) -> int:
@@ -120,16 +122,9 @@ class Policy(ABC):
         """Return the entries that an address in ``text``, the view, brings back with one call."""
         return ()
 
-    def repeated(self, text: str) -> Iterable[int]:
-        """Return the reading calls that can be made again, because what they were called with is in ``text``.
-
-        The same for every policy: a file whose path is in view can be read, a search whose words are can be run.
-        """
-        for entry in self.path:
-            if not isinstance(entry, ToolResultEntry) or entry.tool not in READING_TOOLS or not entry.title:
-                continue
-            if entry.title in text:
-                yield entry.id
+    def searched(self, words: Collection[str]) -> str:  # noqa: ARG002  (most have none)
+        """Return what one search of the past for ``words``, which are at hand, answers."""
+        return ""
 
     def view_text(self) -> str:
         """Return all text the model is shown."""
@@ -156,7 +151,7 @@ class Policy(ABC):
 
     def measured(self, path: Sequence[Entry]) -> int:
         """Return the tokens of a path's history."""
-        return estimate_path(path, replace(COUNTER, templates=self.templates), Asked(_MODEL)).history
+        return estimate_path(path, replace(COUNTER, templates=self.templates), RequestModel(_MODEL)).history
 
     def summary(self, entries: Sequence[Entry], first_kept_id: int | None) -> CompactionEntry:
         """Return a compaction as a rival makes it: the common summary, which knows no addresses."""
@@ -164,14 +159,26 @@ class Policy(ABC):
         previous, weights = view.compaction, ViewWeights(view)
         self.health.summarised += sum(map(weights.of, entries))
         told = [entry for entry in entries if entry.is_sent and entry.kind != "compaction"]
-        text = self.told(previous.summary if previous else "", told)
+        text = self.told(self._told, told)
+        self._told = text
+        messages = "\n".join(self._user_messages(told, previous))
         return CompactionEntry(
-            summary=_ADDRESS.sub("", text),
+            summary="\n\n".join(filter(None, [_ADDRESS.sub("", text), messages])),
             first_kept_id=first_kept_id,
             tokens_before=self.history,
             tokens_after=0,
             trigger="threshold",
         )
+
+    def _user_messages(self, entries: Sequence[Entry], previous: CompactionEntry | None) -> tuple[str, ...]:
+        """Return the user's messages as this product carries them: a model's summary would say what they asked for."""
+        if self.summaries == "none":
+            return ()
+        nothing = Summarised(entries, FileOperations(), tool_traits())
+        budgets = replace(Budgets.of(ContextSettings().compaction, self.budget), anchors=0, files=0, state=0)
+        earlier = SummaryDetails(user_messages=self._messages_told if previous is not None else ())
+        self._messages_told = carry(nothing, earlier, budgets, COUNTER.text).user_messages
+        return self._messages_told
 
     def told(self, previous: str, entries: Sequence[Entry]) -> str:
         """Return the summary of entries on top of an earlier one: by the same rule for every policy, or nothing."""

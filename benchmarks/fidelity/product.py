@@ -9,7 +9,7 @@ from benchmarks.fidelity.traces import COUNTER
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
-from tui_agent.context.ladder import Commit, Measures, plan_commit
+from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.truncation import limits_for, truncate
@@ -88,13 +88,14 @@ class Ours(Policy):
 
     def _compact(self, size: ContextSize) -> None:
         plan = plan_compaction(self.path, self.settings, size, PlanOptions(tool_traits()))
+        measures = Measures(self.measured, COUNTER.text, templates=self.templates)
         if not isinstance(plan, CompactionPlan):
-            if plan.prune is not None:
-                self.change([plan.prune.entry()])
+            cuts = plan_cuts(self.path, plan, self.settings, measures, size)
+            if isinstance(cuts, Commit):
+                self.change(cuts.entries)
             return
         self.health.summarised += plan.tokens_summarised
         summary = self.told(plan.previous_summary, (*plan.history, *plan.turn_prefix))
-        measures = Measures(self.measured, COUNTER.text, templates=self.templates)
         commit = plan_commit(self.path, plan, summary or _NO_SUMMARY, measures, size)
         if isinstance(commit, Commit):
             self.change(commit.entries)

@@ -1,4 +1,4 @@
-"""What the recorded agent used again: identifiers seen before a point whose next appearance is in its own action.
+"""What the recorded agent uses again, and how far back it last stood.
 
 The definition of an identifier is wider and simpler than the product's anchors on purpose: it must not favour the
 policy that happens to look for the same things.
@@ -6,8 +6,9 @@ policy that happens to look for the same things.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from tui_agent.context.arguments import parse_object
+from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
 
 _WORD = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$./:@#-]*[A-Za-z0-9_$]")
@@ -42,57 +43,57 @@ def rules_of(entry: Entry) -> list[str]:
     return [sentence for sentence in sentences if _RULE.search(sentence) and len(sentence) < 400]
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An identifier in an action: the place of its last mention before, and how many tokens back that ends."""
+
+    word: str
+    source: int
+    back: int
+    line: str
+    """The whole line of its last mention, with single spaces."""
+
+
 class References:
-    """Answers, for any point of a trace, which identifiers from before it the agent goes on to use by itself."""
+    """Answers, for each action of a trace, which identifiers it takes from before and where they last stood."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._words = [identifiers(entry_text(entry)) for entry in entries]
-        self._is_action = [isinstance(entry, AssistantEntry) for entry in entries]
         self.length = len(entries)
-        self._used: dict[int, set[str]] = {}
-        self._first: dict[str, int] = {}
-        self._sources: dict[str, list[int]] = {}
-        for place, words in enumerate(self._words):
-            for word in words:
-                self._first.setdefault(word, place)
-                if not self._is_action[place]:
-                    self._sources.setdefault(word, []).append(place)
+        self._words = [identifiers(entry_text(entry)) for entry in entries]
+        self._uses: dict[int, tuple[Use, ...]] = {}
+        last: dict[str, int] = {}
+        ends: list[int] = []
+        total = 0
+        for place, entry in enumerate(entries):
+            if isinstance(entry, AssistantEntry):
+                known = sorted(word for word in self._words[place] if word in last)
+                self._uses[place] = tuple(
+                    Use(word, last[word], total - ends[last[word]], _line_of(word, entries[last[word]]))
+                    for word in known
+                )
+            last.update(dict.fromkeys(self._words[place], place))
+            total += entry.tokens
+            ends.append(total)
 
-    def used_after(self, point: int) -> set[str]:
-        """Return the identifiers of entries before ``point`` that first come up again in an action."""
-        if point not in self._used:
-            self._used[point] = self._used_after(point)
-        return self._used[point]
-
-    def has_told(self, word: str, before: int) -> bool:
-        """Whether any entry before a place holds an identifier."""
-        return self._first.get(word, before) < before
-
-    def _used_after(self, point: int) -> set[str]:
-        settled: set[str] = set()
-        used: set[str] = set()
-        for place in range(point, len(self._words)):
-            fresh = {word for word in self._words[place] - settled if self._first[word] < point}
-            settled |= fresh
-            if self._is_action[place]:
-                used |= fresh
-        return used
+    def far(self, action: int, tokens: int) -> list[Use]:
+        """Return the uses of an action whose last mention ended more than so many tokens before it."""
+        return [use for use in self._uses.get(action, ()) if use.back > tokens]
 
     def words(self, place: int) -> set[str]:
         """Return the identifiers of one entry."""
         return self._words[place]
 
-    def known(self, action: int) -> set[str]:
-        """Return the identifiers of an action that some output or message had told before."""
-        return {word for word in self._words[action] if self._sources.get(word, (action,))[0] < action}
 
-    def source(self, word: str, before: int) -> int:
-        """Return the newest place before another that told an identifier."""
-        return next(place for place in reversed(self._sources[word]) if place < before)
+def single_spaced(text: str) -> str:
+    """Return text to look lines up in: each line with single spaces."""
+    return "\n".join(" ".join(line.split()) for line in text.split("\n"))
+
+
+def _line_of(word: str, entry: Entry) -> str:
+    lines = entry_text(entry).split("\n")
+    return " ".join(next(line for line in reversed(lines) if word in line).split())
 
 
 def _arguments(text: str) -> str:
     values = parse_object(text)
-    if values is None:
-        return text
-    return "\n".join(value if isinstance(value, str) else str(value) for value in values.values())
+    return text if values is None else "\n".join(strings_in(values))

@@ -1,50 +1,45 @@
-"""Replays a trace through a policy and looks, at the same points for all, at what of the future is still there."""
+"""Replays a trace through a policy and looks, before each action, at what of the past that it uses is still there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import mean
 
 from benchmarks.fidelity.policies import Health, Policy
-from benchmarks.fidelity.references import References, entry_text, rules_of
+from benchmarks.fidelity.references import References, Use, entry_text, rules_of, single_spaced
 from benchmarks.fidelity.traces import Trace
 from tui_agent.session.entries import AssistantEntry, Entry
 
-POINTS = 16
-"""Places per trace and window at which the view is looked into."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What is there at one point. Shares, of identifiers that the agent uses again, but for ``rules``."""
-
-    in_view: float
-    recalled: float
-    """In view or in an entry whose address is."""
-    called: float
-    """In view, or one call away: a recall, or the same reading again."""
-    rules: float
-    """Sentences of the user with must, never, don't, always that are in view word for word."""
-    by_chance: float
-    """Identifiers of another session's future in view: what a view of this size gets by chance."""
+FAR = 4
+"""A mention is far when more than this part of the window lies between it and its use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One replay. ``kept`` is the mean size of history, in tokens, since the session has outgrown its budget."""
+    """One replay. ``kept`` is the mean size of history, in tokens, since the session has outgrown its budget.
+
+    Shares are of ``uses``, the far uses of identifiers since then: the ``line`` of the last mention is in the request
+    word for word, the identifier is (``far``), one call of ``recall`` brings it. ``rules`` is the share of the user's
+    sentences with must, never, don't, always that are there; ``chance`` of another session's far identifiers.
+    """
 
     trace: str
+    half: str
     window: int
     policy: str
-    looks: tuple[Look, ...]
+    uses: int
+    line: float
+    far: float
+    recall: float
+    rules: float
+    chance: float
     kept: float
-    read_again: int
-    """Tokens of the outputs that hold what the agent uses and no longer has before it, had it to get them again."""
     health: Health
     trace_tokens: int
 
-    def share(self, name: str) -> float:
-        """Return the mean of one of a look's shares."""
-        return float(mean(getattr(look, name) for look in self.looks))
+    @property
+    def price(self) -> float:
+        """Return the price of all requests and summaries in uncached tokens, where a cache lasts five minutes."""
+        return self.health.costs[0] + self.health.summarised
 
     @property
     def stability(self) -> float:
@@ -52,104 +47,121 @@ class Result:
         return self.health.kept_prefix / self.health.could_keep if self.health.could_keep else 1.0
 
 
-def points_of(trace: Trace, budget: int) -> list[int]:
-    """Return where to look: spread over the part in which the session no longer fits, before an answer."""
+def outgrows(trace: Trace, budget: int, references: References, window: int) -> bool:
+    """Whether a trace has far uses where it no longer fits."""
     total = 0
-    crowded: list[int] = []
     for place, entry in enumerate(trace.entries):
-        if total > budget and isinstance(entry, AssistantEntry):
-            crowded.append(place)
+        if total > budget and references.far(place, window // FAR):
+            return True
         total += entry.tokens
-    return crowded[:: max(1, len(crowded) // POINTS)][:POINTS]
+    return False
 
 
 def replay(trace: Trace, policy: Policy, references: References, other: References) -> Result:
     """Run one trace through one policy. ``other`` are the references of another trace."""
-    points = set(points_of(trace, policy.budget))
-    looks: list[Look] = []
+    shown = _Shown()
+    tally = _Tally()
     kept: list[int] = []
-    having = _Having(trace, references)
-    raw = 0
+    raw, back = 0, policy.window // FAR
     for place, entry in enumerate(trace.entries):
         if isinstance(entry, AssistantEntry):
             policy.request(entry.created_at)
-            having.before(place, policy)
             if raw > policy.budget:
                 kept.append(policy.history)
-            if place in points and (wanted := references.used_after(place)):
-                foreign = other.used_after(other.length * place // len(trace.entries))
-                strange = {word for word in foreign if not references.has_told(word, place)}
-                looks.append(_look(_Seen(trace.entries[:place], references, wanted, strange), policy))
+                if uses := references.far(place, back):
+                    shown.follow(policy)
+                    foreign = other.far(other.length * place // references.length, back)
+                    tally.look(_Point(trace, place, uses, references), shown.text, shown.spaced, policy)
+                    tally.strangers([use.word for use in foreign], shown.text)
         policy.append(entry)
-        having.after(entry)
+        shown.add(policy.path[-1])
         raw += entry.tokens
     return Result(
         trace=trace.name,
+        half=trace.half,
         window=policy.window,
         policy=policy.name,
-        looks=tuple(looks),
+        uses=tally.uses,
+        line=tally.share(tally.lines),
+        far=tally.share(tally.words),
+        recall=tally.share(tally.recalled),
+        rules=mean(tally.rules) if tally.rules else 1.0,
+        chance=mean(tally.strange) if tally.strange else 0.0,
         kept=mean(kept) if kept else 0.0,
-        read_again=having.tokens,
         health=policy.health,
         trace_tokens=trace.tokens,
     )
 
 
-class _Having:
-    """Follows what an agent has before it, and what it would have to get again to do what it did."""
+class _Shown:
+    """What the model is shown, as one text; built anew only when the policy changed what had been sent."""
 
-    def __init__(self, trace: Trace, references: References) -> None:
-        self._entries = trace.entries
-        self._references = references
-        self._text = ""
-        self._changes = 0
-        self.tokens = 0
+    def __init__(self) -> None:
+        self.text = ""
+        self.spaced = ""
+        self._changes = -1
+        self._new: list[str] = []
 
-    def before(self, place: int, policy: Policy) -> None:
-        """Look at an action before it is appended."""
+    def follow(self, policy: Policy) -> None:
         changes = policy.health.prunes + policy.health.compactions
         if changes != self._changes:
-            self._changes, self._text = changes, _unescaped(policy.view_text())
-        if changes:
-            missing = {word for word in self._references.known(place) if word not in self._text}
-            for source in {self._references.source(word, place) for word in missing}:
-                self.tokens += self._entries[source].tokens
-                self._text += entry_text(self._entries[source])
+            self._changes = changes
+            self.text = _unescaped(policy.view_text())
+            self.spaced = single_spaced(self.text)
+        elif self._new:
+            added = "\n".join(["", *self._new])
+            self.text += added
+            self.spaced += single_spaced(added)
+        self._new.clear()
 
-    def after(self, entry: Entry) -> None:
-        """Take in what is appended."""
-        if self._changes:
-            self._text += f"\n{entry_text(entry)}"
+    def add(self, entry: Entry) -> None:
+        self._new.append(entry_text(entry))
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A point of a trace: what came before it, what is used after it, and what another session uses."""
+class _Point:
+    """An action of a trace and its far uses."""
 
-    entries: Sequence[Entry]
+    trace: Trace
+    place: int
+    uses: list[Use]
     references: References
-    wanted: set[str]
-    strange: set[str]
+
+    def words(self, ids: Iterable[int]) -> set[str]:
+        """Return the identifiers of the entries before the action that have these ids."""
+        places = {entry.id: index for index, entry in enumerate(self.trace.entries[: self.place])}
+        return {word for i in set(ids) if i in places for word in self.references.words(places[i])}
 
 
-def _look(seen: _Seen, policy: Policy) -> Look:
-    text = _unescaped(policy.view_text())
-    places = {entry.id: place for place, entry in enumerate(seen.entries)}
-    shown = {word for word in seen.wanted if word in text}
+class _Tally:
+    """Counts what is there."""
 
-    def share(ids: set[int]) -> float:
-        found = set().union(*(seen.references.words(places[i]) for i in ids if i in places))
-        return len(shown | (found & seen.wanted)) / len(seen.wanted)
+    def __init__(self) -> None:
+        self.uses = self.lines = self.words = self.recalled = 0
+        self.rules: list[float] = []
+        self.strange: list[float] = []
 
-    recalled = set(policy.recalled(text))
-    rules = [rule for entry in seen.entries for rule in rules_of(entry)]
-    return Look(
-        in_view=len(shown) / len(seen.wanted),
-        recalled=share(recalled),
-        called=share(recalled | set(policy.repeated(text))),
-        rules=sum(rule in text for rule in rules) / len(rules) if rules else 1.0,
-        by_chance=sum(word in text for word in seen.strange) / len(seen.strange) if seen.strange else 0.0,
-    )
+    def look(self, point: _Point, text: str, spaced: str, policy: Policy) -> None:
+        uses = point.uses
+        self.uses += len(uses)
+        missing = [use for use in uses if use.word not in text]
+        self.words += len(uses) - len(missing)
+        self.lines += sum(use.line in spaced for use in uses)
+        self.recalled += len(uses) - len(missing)
+        if missing:
+            brought = point.words(policy.recalled(text))
+            found = policy.searched({word for word in point.references.words(point.place) if word in text})
+            self.recalled += sum(use.word in brought or use.word in found for use in missing)
+        rules = [rule for entry in point.trace.entries[: point.place] for rule in rules_of(entry)]
+        if rules:
+            self.rules.append(sum(rule in text for rule in rules) / len(rules))
+
+    def strangers(self, words: list[str], text: str) -> None:
+        if words:
+            self.strange.append(sum(word in text for word in words) / len(words))
+
+    def share(self, number: int) -> float:
+        return number / self.uses if self.uses else 0.0
 
 
 def _unescaped(text: str) -> str:

@@ -12,23 +12,25 @@ from typing import Any
 from benchmarks.fidelity.policies import Policy, Summaries
 from benchmarks.fidelity.product import Ours
 from benchmarks.fidelity.references import References
-from benchmarks.fidelity.replay import Result, points_of, replay
-from benchmarks.fidelity.rivals import RIVALS, AppendOnly
+from benchmarks.fidelity.replay import Result, outgrows, replay
+from benchmarks.fidelity.rivals import RIVALS
 from benchmarks.fidelity.traces import Trace, all_traces
 
-WINDOWS = (4_096, 8_192, 16_384, 32_768, 131_072, 200_000)
-FULLNESS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+WINDOWS = (8_192, 16_384, 32_768, 65_536, 131_072, 200_000)
+FULLNESS = (0.88, 0.76, 0.64, 0.52, 0.4, 0.3)
 """Parts of its threshold that this product is held to in turn, until it keeps no more than the smallest rival."""
 RESAMPLES = 2_000
 CYCLES = 10
 """Compactions at each end of a replay whose freed shares are compared, where there are twice as many."""
+SHARES = ("line", "far", "recall", "rules")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much more of ``share`` is there with this product than with a rival, at no more tokens on any trace.
+    """What of ``share`` is there with this product and with a rival, at no more tokens on any trace.
 
-    ``low`` and ``high`` bound 95 % of means over resampled traces; ``traces`` is on how many it could be compared.
+    ``low`` and ``high`` bound 95 % of the ratios of means over resampled traces; ``price`` is the ratio of prices;
+    ``traces`` is on how many it could be compared.
     """
 
     window: int
@@ -38,9 +40,15 @@ class Difference:
     theirs: float
     low: float
     high: float
+    price: float
     traces: int
     left_out: int
     """Traces on which this product keeps more than the rival however it is held."""
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times as much is there."""
+        return self.ours / self.theirs if self.theirs else float("inf")
 
 
 def results(
@@ -77,12 +85,12 @@ class _Work:
         """Replay one trace at one window through every policy, this product at ever smaller sizes."""
         place, window = which
         trace, other = cls.traces[place], cls.traces[(place + 1) % len(cls.traces)]
-        if not points_of(trace, Ours(window).budget):
-            return []
         references, foreign = References(trace.entries), References(other.entries)
-        rivals: tuple[type[Policy], ...] = (AppendOnly, *RIVALS)
+        if not outgrows(trace, Ours(window).budget, references, window):
+            return []
+        rivals: tuple[type[Policy], ...] = RIVALS
         found = [replay(trace, kind(window, cls.summaries), references, foreign) for kind in rivals]
-        smallest = min(result.kept for result in found[1:])
+        smallest = min(result.kept for result in found)
         for fullness in (1.0, *FULLNESS):
             ours = cls.make(window, cls.summaries, fullness=fullness)
             if fullness < 1:
@@ -106,27 +114,33 @@ def differences(found: Sequence[Result]) -> Iterator[Difference]:
                     pairs.append((max(ours, key=lambda r: r.kept), one))
             if not pairs:
                 continue
-            for share in ("in_view", "recalled", "called", "rules"):
-                values = [(a.share(share), b.share(share)) for a, b in pairs]
-                low, high = interval([a - b for a, b in values])
+            price = sum(a.price for a, _ in pairs) / sum(b.price for _, b in pairs)
+            for share in SHARES:
+                values = [(getattr(a, share), getattr(b, share)) for a, b in pairs]
+                low, high = interval(values)
                 yield Difference(
-                    window,
-                    rival.name,
-                    share,
-                    mean(a for a, _ in values),
-                    mean(b for _, b in values),
-                    low,
-                    high,
-                    len(pairs),
-                    len(theirs) - len(pairs),
+                    window=window,
+                    rival=rival.name,
+                    share=share,
+                    ours=mean(a for a, _ in values),
+                    theirs=mean(b for _, b in values),
+                    low=low,
+                    high=high,
+                    price=price,
+                    traces=len(pairs),
+                    left_out=len(theirs) - len(pairs),
                 )
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the bounds of 95 % of the means of resampled values; the same every time."""
+def interval(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the bounds of 95 % of the ratios of means of resampled pairs; the same every time."""
     chance = Random(0)
-    means = sorted(mean(chance.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    return means[RESAMPLES // 40], means[-RESAMPLES // 40]
+    ratios = []
+    for _ in range(RESAMPLES):
+        chosen = chance.choices(values, k=len(values))
+        ratios.append(sum(a for a, _ in chosen) / max(1e-9, sum(b for _, b in chosen)))
+    ratios.sort()
+    return ratios[RESAMPLES // 40], ratios[-RESAMPLES // 40]
 
 
 def is_ours(result: Result) -> bool:
@@ -136,7 +150,7 @@ def is_ours(result: Result) -> bool:
 
 def grouped(found: Sequence[Result]) -> Iterator[list[Result]]:
     """Yield the replays of each window and policy, this product at its own size only."""
-    names = [AppendOnly.name, *(rival.name for rival in RIVALS), Ours.name]
+    names = [*(rival.name for rival in RIVALS), Ours.name]
     for window in sorted({result.window for result in found}):
         for name in names:
             rows = [result for result in found if (result.window, result.policy) == (window, name)]
@@ -144,51 +158,50 @@ def grouped(found: Sequence[Result]) -> Iterator[list[Result]]:
                 yield rows
 
 
-def fidelity_table(found: Sequence[Result]) -> str:
+def fidelity_table(found: Sequence[Result], title: str) -> str:
     """Lay out what is there of what is used again, means over the traces."""
-    head = ("window", "policy", "in view", "+recall", "+any call", "rules", "chance", "kept", "traces")
+    head = ("window", "policy", "line", "far", "one recall", "rules", "chance", "kept", "traces", "uses")
     rows = [
         (
             f"{rows[0].window:,}",
             rows[0].policy,
-            *(f"{mean(r.share(s) for r in rows):.1%}" for s in ("in_view", "recalled", "called", "rules", "by_chance")),
+            *(f"{mean(getattr(r, s) for r in rows):.1%}" for s in (*SHARES, "chance")),
             f"{mean(r.kept for r in rows):,.0f}",
             str(len(rows)),
+            f"{sum(r.uses for r in rows):,}",
         )
         for rows in grouped(found)
     ]
     return _columns(
-        "Of what the agent uses again: in view, with one recall, with one call of any kind (recall or reading again);"
-        "\nthe user's rules word for word; what another session's future would find; tokens of history kept",
+        f"{title}: of identifiers used again after more than a quarter of the window, the whole line of their last\n"
+        "mention is in the request, they themselves are, one recall brings them; the user's rules word for word;\n"
+        "what another session's would find by chance; tokens of history kept",
         [head, *rows],
     )
 
 
-def difference_table(found: Sequence[Result]) -> str:
+def difference_table(found: Sequence[Result], title: str) -> str:
     """Lay out the comparison at the same size."""
-    head = ("window", "rival", "in view", "95 % of", "+recall", "+any call", "95 % of", "rules", "traces")
+    head = ("window", "rival", "line", "times", "95 % of", "far", "times", "95 % of", "rules", "price", "traces")
     rows = []
     by_rival: dict[tuple[int, str], dict[str, Difference]] = {}
     for one in differences(found):
         by_rival.setdefault((one.window, one.rival), {})[one.share] = one
     for (window, rival), shares in by_rival.items():
-        view, called = shares["in_view"], shares["called"]
-        left = f" (-{view.left_out})" if view.left_out else ""
+        line, far = shares["line"], shares["far"]
+        left = f" (-{line.left_out})" if line.left_out else ""
         rows.append(
             (
                 f"{window:,}",
                 rival,
-                _pair(view),
-                f"{view.low:+.1%} … {view.high:+.1%}",
-                _pair(shares["recalled"]),
-                _pair(called),
-                f"{called.low:+.1%} … {called.high:+.1%}",
+                *(cell for one in (line, far) for cell in (_pair(one), f"{one.ratio:.2f}", _bounds(one))),
                 _pair(shares["rules"]),
-                f"{view.traces}{left}",
+                f"× {line.price:.2f}",
+                f"{line.traces}{left}",
             )
         )
     return _columns(
-        "tui-agent against each rival at no more tokens than it keeps, trace by trace: ours / theirs, bounds of gains",
+        f"{title}: tui-agent against each rival at no more tokens than it keeps, trace by trace: ours / theirs",
         [head, *rows],
     )
 
@@ -202,9 +215,9 @@ def cost_table(found: Sequence[Result]) -> str:
         "×trace",
         "price 5 min",
         "1 h",
-        "again",
         "prefix",
         "breaks",
+        "steps between",
         "prunes",
         "cmp/100k",
         "missed",
@@ -226,9 +239,9 @@ def cost_table(found: Sequence[Result]) -> str:
                 f"{sum(h.sent for h in health) / 1e6:.1f}M",
                 f"{sum(h.sent + h.summarised for h in health) / whole:.0f}",
                 *(f"{sum(h.costs[at] + h.summarised for h in health) / 1e6:.2f}M" for at in (0, 1)),
-                f"{sum(row.read_again for row in group) / whole:.0%}",
                 f"{mean(row.stability for row in group):.1%}",
                 f"{sum(h.breaks for h in health)}",
+                f"{sum(h.requests for h in health) / max(1, sum(h.breaks for h in health)):.1f}",
                 f"{sum(h.prunes for h in health)}",
                 f"{1e5 * compactions / whole:.1f}",
                 f"{sum(h.violations for h in health) / compactions:.0%}" if compactions else "-",
@@ -240,8 +253,8 @@ def cost_table(found: Sequence[Result]) -> str:
         )
     return _columns(
         "Tokens sent, and with what a summariser reads as a multiple of the traces; prices in uncached tokens where a\n"
-        "cache lasts 5 minutes or an hour; outputs to get again, of the traces; share of requests that the next ones\n"
-        "repeat; compactions that miss their goal, or follow another at once; what the first and the last ten free",
+        "cache lasts 5 minutes or an hour; share of requests that the next ones repeat, steps between breaks of it;\n"
+        "compactions that miss their goal, or follow another at once; what the first and the last ten free",
         [head, *rows],
     )
 
@@ -256,6 +269,10 @@ def as_json(found: Sequence[Result]) -> dict[str, Any]:
 
 def _pair(one: Difference) -> str:
     return f"{one.ours:.1%} / {one.theirs:.1%}"
+
+
+def _bounds(one: Difference) -> str:
+    return f"{one.low:.2f} … {one.high:.2f}"
 
 
 def _columns(title: str, rows: Sequence[Sequence[str]]) -> str:

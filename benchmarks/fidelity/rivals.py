@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.fidelity.policies import FIXED, Policy, Summaries
+from tui_agent.context.budget import ViewWeights
 from tui_agent.context.cuts import find_cut
 from tui_agent.context.files import file_operations
 from tui_agent.context.settings import TruncationSettings
 from tui_agent.context.truncation import limits_for, truncate
 from tui_agent.context.view import EntryState, resolve
-from tui_agent.context.weights import ViewWeights
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -135,24 +135,36 @@ class Masking(Rival):
 
 
 class OpenCodeLike(Rival):
-    """After a run, outputs beyond the newest 40k are cleared; over the limit a summary replaces everything.
+    """After a run, outputs beyond the newest 40k are cleared; over the limit a summary, and the newest turns stay.
 
-    It is kinder than the program: the user's last message survives a summary, and the size is known before a request
-    and not only after it.
+    The tail is that of version 1.18: the last two turns, or what of them fits into a quarter of the room, at least
+    2,000 and at most 15,000 tokens. It is kinder than the program: the size is known before a request and not only
+    after it.
     """
 
     name = "OpenCode-like"
     templates = replace(Policy.templates, placeholder_pruned="[Old tool result content cleared]")
     protect, minimum = 40_000, 20_000
+    least_tail, most_tail, tail_turns = 2_000, 15_000, 2
 
     def before_request(self) -> None:
         """Prune when the user has just written, which is when a run has ended; compact over the limit."""
-        if isinstance(self.path[-1], UserEntry):
+        if self.path and isinstance(self.path[-1], UserEntry):
             self._prune()
         if self.is_full:
-            last = self.path[-1] if isinstance(self.path[-1], UserEntry) else None
-            told = [entry for entry in self.path if entry is not last]
-            self.change([self.summary(told, last.id if last else None)])
+            self.compact_before(self._tail())
+
+    def _tail(self) -> int:
+        usable = self.window - self.scaled(self.reserve_tokens)
+        room = min(self.most_tail, max(self.scaled(self.least_tail), usable // 4))
+        view, turns, tokens = resolve(self.path), 0, 0
+        weights = ViewWeights(view)
+        for entry in reversed(view.entries):
+            tokens += weights.of(entry)
+            turns += isinstance(entry, UserEntry)
+            if turns == self.tail_turns:
+                break
+        return min(room, tokens)
 
     def _prune(self) -> None:
         view = resolve(self.path)

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, get_args
 
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
@@ -22,10 +23,14 @@ from tui_agent.session.formats.importing import read_file
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 """Recorded sessions, beside the project."""
-RECORDED = "recorded"
+RECORDED = "pi-large-session"
 ID_STEP = 10
 """Distance of recorded ids, so that a policy's own entries find room between them."""
 COUNTER = TokenCounter("gpt-4o")
+
+
+Half = Literal["chosen on", "held out"]
+"""Constants are chosen on one half of the traces and reported on the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Trace:
 
     name: str
     entries: tuple[Entry, ...]
+    recorded: bool = False
+    half: Half = "held out"
 
     @property
     def tokens(self) -> int:
@@ -41,20 +48,41 @@ class Trace:
         return sum(entry.tokens for entry in self.entries)
 
 
+_CHOSEN_ON = ("4a328c96", "61a9e7db", "2cd490d2", "0cbdf933", "swe-psf")
+"""Parts of the names of recordings that constants may be chosen on."""
+
+
 def all_traces() -> Iterator[Trace]:
-    """Yield every recorded and generated trace; the long ones outgrow windows of 128k and more as well."""
-    recorded = DATA / "pi-large-session.jsonl"
-    if recorded.is_file():
-        yield Trace(RECORDED, _numbered(_recorded(recorded)))
-    for seed in (1, 2):
-        yield Trace(f"features {seed}", _numbered(_Story(seed, files=60).features(tasks=30)))
-        yield Trace(f"one run {seed}", _numbered(_Story(10 + seed, files=60).one_run(steps=200)))
-        yield Trace(f"bug hunt {seed}", _numbered(_Story(20 + seed, files=40).hunt(rounds=60)))
-        yield Trace(f"scattered {seed}", _numbered(_Story(30 + seed, files=60, scattered=True).features(tasks=30)))
-        yield Trace(f"中文 {seed}", _numbered(_Story(40 + seed, files=60, chinese=True).features(tasks=25)))
-    yield Trace("long features", _numbered(_Story(51, files=60).features(tasks=80)))
-    yield Trace("long run", _numbered(_Story(52, files=80).one_run(steps=520)))
-    yield Trace("long scattered", _numbered(_Story(53, files=80, scattered=True).one_run(steps=520)))
+    """Yield every recorded and generated trace; the long ones outgrow windows of 128k and more as well.
+
+    Recordings of one project are also told one after the other, because alone they are too short for large windows.
+    """
+    recordings = {path.stem: entries for path in _recordings() if (entries := _recorded(path))}
+    for name, entries in recordings.items():
+        yield Trace(name, _numbered(entries), recorded=True, half=_half(name))
+    for half in get_args(Half):
+        chain = [
+            entry for name, told in recordings.items() if _half(name) == half and "claude" in name for entry in told
+        ]
+        if chain:
+            yield Trace(f"in a row, {half}", _numbered(chain), recorded=True, half=half)
+    for seed, half in enumerate(get_args(Half), start=1):
+        yield Trace(f"features {seed}", _numbered(_Story(seed, files=60).features(tasks=30)), half=half)
+        yield Trace(f"one run {seed}", _numbered(_Story(10 + seed, files=60).one_run(steps=200)), half=half)
+        yield Trace(f"bug hunt {seed}", _numbered(_Story(20 + seed, files=40).hunt(rounds=60)), half=half)
+        chinese = _Story(40 + seed, files=60, chinese=True).features(tasks=25)
+        yield Trace(f"中文 {seed}", _numbered(chinese), half=half)
+        yield Trace(f"long run {seed}", _numbered(_Story(50 + seed, files=80).one_run(steps=420)), half=half)
+        scattered = _Story(30 + seed, files=60, scattered=True).features(tasks=30)
+        yield Trace(f"scattered {seed}", _numbered(scattered), half=half)
+
+
+def _half(name: str) -> Half:
+    return "chosen on" if any(part in name for part in _CHOSEN_ON) else "held out"
+
+
+def _recordings() -> list[Path]:
+    return [path for path in (*DATA.glob("*.jsonl"), *sorted((DATA / "sessions").glob("*"))) if path.suffix != ".md"]
 
 
 def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
@@ -66,9 +94,35 @@ def _numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _recorded(path: Path) -> list[Entry]:
-    [session] = read_file(path)
+    """Return what was said in a recording; a subagent's of Claude Code counts as a conversation of its own."""
+    if path.suffix == ".traj":
+        return list(_swe_agent(json.loads(path.read_text(encoding="utf-8"))))
+    with TemporaryDirectory() as place:
+        copy = Path(place) / path.name
+        copy.write_text(path.read_text(encoding="utf-8").replace('"isSidechain":true', '"isSidechain":false'), "utf-8")
+        [session] = read_file(copy)
     said = (UserEntry, AssistantEntry, ToolResultEntry)
     return [entry for entry in session.entries if isinstance(entry, said)]
+
+
+def _swe_agent(trajectory: dict[str, Any]) -> Iterator[Entry]:
+    """Yield a trajectory of SWE-agent: the task, then each command with what it printed."""
+    asked = next(message for message in trajectory["history"] if message["role"] == "user")
+    yield UserEntry(parts=(TextPart(text=_plain(asked["content"])),))
+    for number, step in enumerate(trajectory["trajectory"]):
+        call = ToolCallPart(call_id=f"call_{number}", tool="bash", arguments=json.dumps({"command": step["action"]}))
+        yield AssistantEntry(parts=(TextPart(text=step["thought"]), call), model="demo", finish="tool_calls")
+        yield ToolResultEntry(
+            call_id=call.call_id,
+            tool="bash",
+            status=ToolStatus.COMPLETED,
+            output=step["observation"] or "",
+            title=step["action"][:200],
+        )
+
+
+def _plain(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 _VERBS = ("load", "parse", "merge", "render", "resolve", "validate", "emit", "split", "index", "flush")

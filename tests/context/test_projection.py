@@ -153,7 +153,10 @@ def test_a_summary_without_carried_facts_has_no_empty_blocks():
 
 
 def test_a_dropped_summary_is_not_sent():
-    assert shapes([compaction(1, None), edit(2, 1, "drop"), user(3, "hi")]) == [("user", "hi")]
+    assert shapes([compaction(1, None), edit(2, 1, "drop"), user(3, "hi")]) == [
+        ("user", Templates().conversation_start),
+        ("user", "hi"),
+    ]
 
 
 # -- edits and prunes ---------------------------------------------------------------------------------------
@@ -305,6 +308,21 @@ def test_call_ids_that_repeat_are_made_unique_in_call_and_result():
     made = [c.call_id for message in request.messages for c in message.tool_calls]
     answered = [message.call_id for message in request.messages if message.role == "tool"]
     assert made == answered == ["x", "x_2"]
+
+
+def test_call_ids_that_a_format_would_make_one_stay_two():
+    path = [user(1), answer(2, "", call("call 1")), result(3, "call 1"), answer(4, "", call("call_1"))]
+    path += [result(5, "call_1")]
+    made = [c.call_id for message in project(path, TRAITS).messages for c in message.tool_calls]
+    assert made == ["call 1", "call_1_2"]
+
+
+def test_dropping_the_only_message_leaves_a_conversation_that_only_grows():
+    dropped = [user(1), ContextEditEntry(id=2, action="drop", target=1)]
+    (message,) = project(dropped, TRAITS).messages
+    assert (message.role, message.text) == ("user", Templates().conversation_start)
+    again = project([*dropped, user(3)], TRAITS).messages
+    assert (again[0].text, len(again)) == (message.text, 2)
 
 
 def test_a_foreign_call_id_is_made_portable_and_a_models_own_is_left():

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import ContextSize, ViewWeights, stored_tokens
+from tui_agent.context.cutting import Cutter, outputs
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import (
     Moment,
@@ -12,7 +13,6 @@ from tui_agent.context.pruning import (
     PruneRules,
     Superseded,
     occasion,
-    plan_cut,
     plan_image_prune,
     plan_prune,
     superseded_results,
@@ -20,8 +20,7 @@ from tui_agent.context.pruning import (
 from tui_agent.context.request import ImageRef
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import ViewWeights
-from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
+from tui_agent.session.entries import ImagePart, TextPart, ToolMetadata, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
 
 H = 400_000
@@ -172,6 +171,15 @@ def test_superseded_results_come_first():
     assert len(plan.targets) > 1
 
 
+def test_a_read_that_only_points_to_an_earlier_one_does_not_take_its_place():
+    build = PathBuilder()
+    build.user("go")
+    whole = build.run("read", {"path": "a.py"}, "whole")
+    build.run("read", {"path": "a.py"}, "[Unchanged]", metadata=ToolMetadata(path="a.py", known_from=whole.id))
+
+    assert superseded_results(resolve(build.path), tool_traits()) == {}
+
+
 def test_what_makes_a_result_stale():
     build = PathBuilder()
     build.user("go")
@@ -311,7 +319,7 @@ def test_the_text_beside_an_image_stays_and_the_image_has_an_address():
     assert weights.of(old) < 100, "the image weighs nothing any more"
     assert 300 < weights.of(told) < 500, "but its text does"
     assert weights.has_output(old), "the text can still be pruned"
-    assert plan_cut(view, 100) is None, "nothing of it is long"
+    assert not Cutter(view, view.entries, stored_tokens).to(100, outputs), "nothing of it is long"
 
 
 def test_pinned_images_stay():
@@ -321,21 +329,6 @@ def test_pinned_images_stay():
     plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=2), H, lambda _image: 1)
     assert plan is not None
     assert plan.targets == (ids[1], ids[2])
-
-
-def test_cutting_leaves_short_and_pinned_outputs_alone():
-    build = PathBuilder()
-    build.user("go")
-    long = build.run("bash", {"command": "1"}, "a" * 9_000, tokens=3_000)
-    build.run("bash", {"command": "2"}, "short")
-    pinned = build.run("bash", {"command": "3"}, "b" * 9_000)
-    build.edit(pinned.id, "pin")
-    plan = plan_cut(resolve(build.path), 2_000)
-    assert plan is not None
-    assert (plan.targets, plan.keep_chars) == ((long.id,), 2_000)
-    assert plan.tokens_freed == pytest.approx(3_000 * 7 / 9, abs=1)
-    build.add(plan.entry())
-    assert plan_cut(resolve(build.path), 2_000) is None
 
 
 @given(paths(max_size=25), st.integers(0, 20_000), st.booleans())

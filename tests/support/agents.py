@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ModelLimits
@@ -45,10 +45,10 @@ class FixedDirectory:
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)
 
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        self.learnt.append((model, estimate, reported))
+    def learn(self, model: str, counted: int, reported: int) -> None:
+        self.learnt.append((model, counted, reported))
 
-    def learn_window(self, model: str, window: int) -> None:
+    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         self.windows[model] = window
 
     def learn_alternating(self, model: str) -> bool:
@@ -112,7 +112,7 @@ def make_agent(
     project.mkdir(exist_ok=True)
     store = Store(tmp_path / "sessions.db")
     if keeps_files:
-        ports.setdefault("checkpoints", Keeping(store.put_blob, store.blob))
+        ports.setdefault("checkpoints", SnapshotStore(store.put_blob, store.blob))
     directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate)

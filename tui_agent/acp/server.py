@@ -69,7 +69,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Workshop(Protocol):
+class SessionFactory(Protocol):
     """What an editor's sessions are made of; the command line has one of the real parts."""
 
     @property
@@ -86,8 +86,8 @@ class Workshop(Protocol):
         """Return what the desk of a session in a directory is given; ``servers`` are the editor's own."""
         ...
 
-    async def models(self) -> Sequence[str]:
-        """Return the models that can be used now."""
+    async def models(self, *, anew: bool = False) -> Sequence[str]:
+        """Return the models that can be used; ``anew`` looks for keys again."""
         ...
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
@@ -111,7 +111,7 @@ def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R
 class EditorAgent:
     """The agent's side of the protocol, for one editor."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: SessionFactory) -> None:
         self._workshop = workshop
         self._client: Client | None = None
         self._open: dict[str, EditorSession] = {}
@@ -181,7 +181,7 @@ class EditorAgent:
         return AuthenticateResponse()
 
     async def _require_key(self) -> None:
-        if not self._workshop.demo and not await self._workshop.models():
+        if not (self._workshop.demo or await self._workshop.models() or await self._workshop.models(anew=True)):
             raise RequestError(NEEDS_KEY, KEYLESS)
 
     # -- sessions -------------------------------------------------------------------------------------------

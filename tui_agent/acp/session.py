@@ -83,7 +83,7 @@ class EditorSession:
         """
         agent = await self.desk.open_or_raise(request)
         self._updates = Updates(agent.ports.cwd, agent.ports.blob)
-        self._telling = asyncio.ensure_future(self._tell_all())
+        self._telling = asyncio.ensure_future(self._send_all())
         if self.able.fs is not None and self.able.fs.read_text_file:
             agent.ports.editor = UnsavedText(self.client, self.able.fs, agent.session.id)
 
@@ -182,7 +182,7 @@ class EditorSession:
         """Wait until everything has been told."""
         await self._waiting.join()
 
-    async def _tell_all(self) -> None:
+    async def _send_all(self) -> None:
         while True:
             update = await self._waiting.get()
             try:

@@ -6,10 +6,14 @@ from tui_agent.errors import UserFacingError
 
 
 class ContextFullError(UserFacingError):
-    """The next request does not fit and nothing more may be done unasked; the message offers choices."""
+    """The next request does not fit and nothing more may be done unasked; the message offers choices.
 
-    def __init__(self, why: str) -> None:
-        choices = "; ".join(f"{choice.command}: {choice.label[:1].lower()}{choice.label[1:]}" for choice in CHOICES)
+    ``compacted``: that was tried just now, and is no choice.
+    """
+
+    def __init__(self, why: str, *, compacted: bool = False) -> None:
+        offered = [choice for choice in CHOICES if not (compacted and choice.command == "/compact")]
+        choices = "; ".join(f"{choice.command}: {choice.label[:1].lower()}{choice.label[1:]}" for choice in offered)
         super().__init__(f"{why} What you can do: {choices}.")
 
 

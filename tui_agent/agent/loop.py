@@ -15,7 +15,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tui_agent.agent.answer import Answerer
+from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
@@ -75,7 +75,7 @@ class Loop:
         ended = RunEnded("done")
         try:
             try:
-                ended = await self._work_it_off()
+                ended = await self._run_until_idle()
             finally:
                 self._append_held_back()
         except asyncio.CancelledError:
@@ -90,10 +90,10 @@ class Loop:
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)
-        self._tell_hooks(ended)
+        self._notify_hooks(ended)
         return ended
 
-    async def _work_it_off(self) -> RunEnded:
+    async def _run_until_idle(self) -> RunEnded:
         """Work until nothing is left; what is asked for in the instant the work ends is still done in this run."""
         while True:
             try:
@@ -120,7 +120,7 @@ class Loop:
                 if self._nothing_left():
                     await self._settle_files()
                     return RunEnded("done", steps=self.step)
-                self._tell_of_jobs()
+                self._report_jobs()
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
@@ -150,6 +150,7 @@ class Loop:
             self.journal.append(_synthetic("step_limit", self.ports.prompt("step_limit")))
         while True:
             request, estimate = self.context.request(tools_allowed=not wrap_up)
+            self.answerer.watches_repetition = self.tools.stops_repetition
             try:
                 answer = await self.answerer.answer(request, step=self.step, estimate=estimate)
             except ModelError as error:
@@ -157,9 +158,20 @@ class Loop:
                     await self.context.after_overflow(error)
                 elif not self.context.after_refusal(error):
                     raise
+            except RepeatingAnswer as stopped:
+                await self._after_repetition(stopped)
             else:
                 self.context.answered(answer)
                 return answer
+
+    async def _after_repetition(self, stopped: RepeatingAnswer) -> None:
+        """Ask what is to become of an answer that went round in a circle, and tell the model.
+
+        Raises:
+            StopRunError: the run is to end here.
+        """
+        told = await self.tools.after_repetition(stopped.answer, stopped.repetition)
+        self.journal.append(_synthetic("repeating", told))
 
     async def _attach_instructions(self) -> None:
         """Append what the project says about the part of it that the calls touched."""
@@ -169,7 +181,7 @@ class Loop:
         if entry is not None:
             self.journal.append(entry)
 
-    def _tell_of_jobs(self) -> None:
+    def _report_jobs(self) -> None:
         """Append which background jobs ended by themselves since the last request."""
         entry = ended_jobs(self.tools.jobs)
         if entry is not None:
@@ -215,7 +227,7 @@ class Loop:
         if refused and self.step == 0:
             raise StopRunError(f"A hook refused the message: {refused}")
 
-    def _tell_hooks(self, ended: RunEnded) -> None:
+    def _notify_hooks(self, ended: RunEnded) -> None:
         answer = newest(self.session.active_path(), AssistantEntry)
         text, hooks = answer.text if answer is not None else "", self.ports.hooks
         hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))

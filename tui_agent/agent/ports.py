@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
@@ -43,12 +43,12 @@ class ModelDirectory(Protocol):
         """Return the token counter of a model, calibrated as far as known."""
         ...
 
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        """Take a pair of estimated and reported prompt tokens into the model's calibration."""
+    def learn(self, model: str, counted: int, reported: int) -> None:
+        """Take a request's uncorrected count and what the provider reported of it into the model's calibration."""
         ...
 
-    def learn_window(self, model: str, window: int) -> None:
-        """Remember that a provider named a smaller window in an overflow error."""
+    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
+        """Remember that a provider named a smaller window; one it did not name counts until the program ends."""
         ...
 
     def learn_alternating(self, model: str) -> bool:
@@ -115,7 +115,7 @@ class AgentPorts:
     """What of the user's is asked and told at fixed points; an agent binds them to its session."""
     editor: EditorText | None = None
     """The editor in which the session goes on; None where there is none."""
-    checkpoints: Keeping | None = None
+    checkpoints: SnapshotStore | None = None
     """Where images of changed files are kept; None where changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -6,40 +6,43 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import money, one_line, plural, tokens
+from tui_agent.app.plain_text import plain_preview
 from tui_agent.session.entries import Entry, UserEntry
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import Draft
     from tui_agent.app.edit_price import Edit
     from tui_agent.context.compaction import CompactionPlan
-    from tui_agent.context.context_map import Block
+    from tui_agent.context.context_map import ContextBlock
     from tui_agent.context.ladder import Commit
     from tui_agent.context.pruning import PrunePlan
 
-LISTED = 6
+MAX_OUTPUTS_LISTED = 6
 """Outputs named one by one; the rest is counted."""
 
 
-def compaction_text(plan: CompactionPlan, forecast: Commit) -> str:
-    """Return what a compaction takes out, what it keeps, and what it comes to at most.
+def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
+    """Return what a compaction summarises, what it keeps, and what it comes to at most.
 
-    ``forecast`` is what it comes to without the model's summary.
+    ``forecast`` is what it comes to without the model's summary, ``dollars`` what writing that costs at most.
     """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if entry.is_sent]
     before, carried = forecast.tokens_before, max(0, forecast.tokens_after - plan.tokens_kept)
     most = min(before, forecast.tokens_after + plan.summary_tokens)
+    ends = f" · up to #{goes[-1].id}" if goes else ""
+    price = f", for at most {money(dollars)}" if dollars else ""
     rows = [
-        ("Goes", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{_first(goes)}"),
+        ("Summarised", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}"),
         ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
         ("Carried", f"your messages, pins, files, to-dos, facts · {tokens(carried)} tokens"),
-        ("Written", f"a summary of at most {tokens(plan.summary_tokens)} tokens"),
+        ("Written", f"a summary of at most {tokens(plan.summary_tokens)} tokens{price}"),
         ("After", f"{tokens(before)} → at most {tokens(most)} tokens of history"),
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
         rows.insert(2, ("Pruned", f"{plural(count, 'old output')}; recall brings them back"))
-    return "\n".join(f"{name:<9}{text}" for name, text in rows)
+    return "\n".join(f"{name:<12}{text}" for name, text in rows)
 
 
 def _counts(entries: Sequence[Entry]) -> str:
@@ -48,7 +51,10 @@ def _counts(entries: Sequence[Entry]) -> str:
 
 
 def _first(entries: Sequence[Entry]) -> str:
-    return f" · from #{entries[0].id}" if entries else ""
+    if not entries:
+        return ""
+    words = one_line(plain_preview(entries[0].kind, entries[0].preview), 40)
+    return f" · from #{entries[0].id}{f' “{words}”' if words else ''}"
 
 
 def weighed_text(commit: Commit, draft: Draft) -> str:
@@ -61,20 +67,19 @@ def weighed_text(commit: Commit, draft: Draft) -> str:
     return " · ".join(spent)
 
 
-def prune_instead(plan: PrunePlan) -> str:
+def prune_instead(prunes: Sequence[PrunePlan]) -> str:
     """Return what helps where there is nothing to summarise."""
-    return (
-        f"{plural(len(plan.targets), 'output')} can be pruned instead, which frees {tokens(plan.tokens_freed)} tokens."
-    )
+    count, freed = sum(len(plan.targets) for plan in prunes), sum(plan.tokens_freed for plan in prunes)
+    return f"{plural(count, 'output')} can be pruned instead, which frees {tokens(freed)} tokens."
 
 
-def prune_text(plan: PrunePlan, blocks: Sequence[Block]) -> str:
+def prune_text(plan: PrunePlan, blocks: Sequence[ContextBlock]) -> str:
     """Return which outputs a prune takes, the largest by name."""
     targets = set(plan.targets)
     found = sorted((b for b in blocks if b.origin and b.origin[0] in targets), key=lambda block: -block.tokens)
-    rows = [f"{tokens(b.tokens):>7}  #{b.origin[0]:<6} {one_line(b.label, 60)}" for b in found[:LISTED]]
-    if len(found) > LISTED:
-        rows.append(f"{'':>7}  and {len(found) - LISTED} more")
+    rows = [f"{tokens(b.tokens):>7}  #{b.origin[0]:<6} {one_line(b.label, 60)}" for b in found[:MAX_OUTPUTS_LISTED]]
+    if len(found) > MAX_OUTPUTS_LISTED:
+        rows.append(f"{'':>7}  and {len(found) - MAX_OUTPUTS_LISTED} more")
     return "\n".join(rows)
 
 

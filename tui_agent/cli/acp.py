@@ -33,7 +33,7 @@ def run_acp(arguments: Namespace) -> int:
     if arguments.login:
         from tui_agent.cli.login import run_login
 
-        return run_login()
+        return run_login(Namespace(provider="", env=None, force=False))
     out = _own_output()
     asyncio.run(_serve(arguments, out))
     return 0
@@ -56,7 +56,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
     from tui_agent.acp.server import EditorAgent
 
     async with Wiring(arguments) as wiring:
-        agent = EditorAgent(WiredWorkshop(wiring))
+        agent = EditorAgent(WiredSessionFactory(wiring))
         reader, writer = await _streams(out)
         try:
             # The optional methods of the protocol are optional; its Python type has all of them.
@@ -84,7 +84,7 @@ async def _streams(out: BinaryIO) -> "tuple[StreamReader, StreamWriter]":
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
-class WiredWorkshop:
+class WiredSessionFactory:
     """Sessions and agents of the real parts."""
 
     def __init__(self, wiring: Wiring) -> None:
@@ -105,9 +105,9 @@ class WiredWorkshop:
         """Return what the desk of a session in a directory is given."""
         return DeskWiring(self._wiring, cwd, servers).services()
 
-    async def models(self) -> Sequence[str]:
-        """Return the models with a key, or configured; read once."""
-        if self._models is None:
+    async def models(self, *, anew: bool = False) -> Sequence[str]:
+        """Return the models with a key, or configured; read once, and ``anew`` where a key may have been set."""
+        if self._models is None or anew:
             self._models = await asyncio.to_thread(self._usable)
         return self._models
 

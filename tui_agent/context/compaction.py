@@ -9,34 +9,30 @@ stopping everything.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from tui_agent.context.budget import ContextSize, describe_overhead
+from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit, shown_text
-from tui_agent.context.cuts import find_cut, next_cut, turn_start
+from tui_agent.context.cuts import find_cut, next_cut, starts_turn, turn_start, valid_cuts
+from tui_agent.context.cutting import Cutter, outputs
 from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations, file_operations
-from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_cut, plan_prune
+from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
 from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
     PinnedText,
     SummaryDetails,
-    ToolResultEntry,
 )
 from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
-
-_CHARS_PER_TOKEN = 3.0
-"""Most characters an oversized output keeps per token of the tail's budget; on the low side, so that it fits."""
 
 
 class RefusalReason(StrEnum):
@@ -60,7 +56,7 @@ class Refusal:
 
     reason: RefusalReason
     message: str
-    prune: PrunePlan | None = None
+    prunes: tuple[PrunePlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +89,8 @@ class CompactionPlan:
     prunes: tuple[PrunePlan, ...] = ()
     unsummarised: tuple[Entry, ...] = ()
     """Entries that are dropped although the model's summary does not cover them (the ladder moves the cut)."""
+    boundary: int | None = None
+    """The first entry that stays, where a person said which; nothing but the summary is done then."""
 
     @property
     def is_split_turn(self) -> bool:
@@ -125,9 +123,32 @@ class PlanOptions:
     keep_recent: int | None = None
     overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
     count: CountEntry = stored_tokens
+    boundary: int | None = None
+    """The entry that what is summarised ends before; None: by ``keep_recent``."""
 
 
-def plan_compaction(
+class Boundary(NamedTuple):
+    """A place where the summarised part may end: the first entry that stays, and whether a turn begins with it."""
+
+    entry_id: int
+    is_turn: bool
+
+
+def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
+    """Return all places where what is summarised may end, oldest first. None is between a call and its result."""
+    view = resolve(path)
+    shown = ViewWeights(view, count).all()
+    return [Boundary(view.entries[at].id, starts_turn(view.entries[at])) for at in _places(view, shown)]
+
+
+def _places(view: ContextView, shown: Sequence[int]) -> list[int]:
+    """Return where the view may be cut so that something is before the cut."""
+    valid = valid_cuts(view, shown)
+    first = next((at for at, tokens in enumerate(shown) if tokens), len(shown))
+    return [at for at in range(first + 1, len(shown)) if valid[at]]
+
+
+def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions
 ) -> CompactionPlan | Refusal:
     """Return what to summarise and what to keep, or why not.
@@ -135,6 +156,8 @@ def plan_compaction(
     ``path`` is whole or active, ``settings`` those of the model, ``size`` the measure of that path.
     """
     view = resolve(path)
+    if options.boundary is not None:
+        return _plan_up_to(options.boundary, view, settings, size, options)
     if view.compaction is not None and not _said_since(path, view.compaction):
         return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
     if size.budget <= 0:
@@ -145,13 +168,17 @@ def plan_compaction(
     keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
     cut, is_over = find_cut(view, shown, keep)
     before, total = sum(shown[:cut]), sum(shown)
-    oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else None
+    oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else ()
     if not before:
         message = f"There is nothing before the newest {total:,} tokens, and {keep:,} tokens are kept in any case."
+        if options.trigger == "overflow" and total < size.fixed:
+            told = describe_overhead(size.fixed, size.window, options.overhead)
+            message = f"Of {size.total:,} tokens that are more than the server takes, {total:,} are messages. {told}"
+            return Refusal(RefusalReason.FIXED_OVERHEAD, message)
         if culprit := too_large(view.entries, shown, size.budget // 2):
             message = f"There is nothing to summarise. {culprit}"
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or _worthwhile(pruned, settings, size))
-    if oversized is not None and before + keep <= settings.compaction.target_of_budget * size.budget:
+    if oversized and before + keep <= settings.compaction.target_of_budget * size.budget:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
     return replace(
@@ -159,7 +186,25 @@ def plan_compaction(
         keep_recent=keep,
         trigger=options.trigger,
         instructions=options.instructions,
-        prunes=tuple(prune for prune in (pruned, oversized) if prune is not None),
+        prunes=(*([pruned] if pruned else ()), *oversized),
+    )
+
+
+def _plan_up_to(
+    boundary: int, view: ContextView, settings: ContextSettings, size: ContextSize, options: PlanOptions
+) -> CompactionPlan | Refusal:
+    """Return the plan of a summary that ends before an entry; inside a step, before the step."""
+    shown = ViewWeights(view, options.count).all()
+    at = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
+    if not at:
+        known = view.compaction is not None and bool(view.entries) and boundary <= view.entries[0].id
+        why = "That is summarised already." if known else "There is nothing before it to summarise."
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, why)
+    return replace(
+        _with_cut(_uncut(view, settings, size, options.tools), at[-1], shown),
+        boundary=view.entries[at[-1]].id,
+        trigger=options.trigger,
+        instructions=options.instructions,
     )
 
 
@@ -180,6 +225,22 @@ def without_oldest_turn(plan: CompactionPlan, count: CountEntry = stored_tokens)
     return None if cut is None else _moved(plan, cut, plan.keep_recent, shown, None)
 
 
+def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
+    """Return the plan that keeps no message as it was; None when nothing is pinned down by a message at all."""
+    if not plan.kept:
+        return None
+    return replace(
+        plan,
+        kept=(),
+        dropped=plan.view.entries,
+        first_kept_id=None,
+        tokens_kept=0,
+        prunes=(),
+        files=_files(plan, plan.view.entries),
+        unsummarised=(*plan.unsummarised, *(entry for entry in plan.kept if entry.is_sent)),
+    )
+
+
 def _moved(
     plan: CompactionPlan, cut: int, keep_recent: int, shown: Sequence[int], count: CountEntry | None
 ) -> CompactionPlan | None:
@@ -187,11 +248,11 @@ def _moved(
     if len(moved.dropped) <= len(plan.dropped):
         return None
     newly = moved.dropped[len(plan.dropped) :]
-    prune = _cut_oversized(plan.view, moved.kept, keep_recent, plan.settings, count) if count else None
+    prunes = _cut_oversized(plan.view, moved.kept, keep_recent, plan.settings, count) if count else ()
     return replace(
         moved,
         keep_recent=keep_recent,
-        prunes=(*plan.prunes, *([prune] if prune else [])),
+        prunes=(*plan.prunes, *prunes),
         unsummarised=(*plan.unsummarised, *(entry for entry in newly if entry.is_sent)),
     )
 
@@ -234,6 +295,27 @@ def compaction_entry(
         instructions=plan.instructions,
         details=carried_details(plan, text, count, templates),
     )
+
+
+def with_summary(view: ContextView, text: str, count: CountEntry = stored_tokens) -> CompactionEntry:
+    """Return the compaction that says ``text`` in place of the summary in force, and keeps what that one keeps.
+
+    Raises:
+        ValueError: no summary is in force.
+    """
+    former = view.compaction
+    if former is None:
+        raise ValueError("no summary is in force")
+    entry = CompactionEntry(
+        summary=text,
+        first_kept_id=view.entries[0].id if view.entries else None,
+        tokens_before=former.tokens_before,
+        tokens_after=former.tokens_after,
+        trigger="manual",
+        details=former.details.model_copy(update={"pinned": view.pinned}),
+    )
+    after = max(0, former.tokens_after - count(former) + count(entry))
+    return entry.model_copy(update={"tokens_after": after})
 
 
 def fit_summary(summary: str, budget: int, count: CountText) -> str:
@@ -282,7 +364,6 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
     start = cut
     while start > 0 and not entries[start - 1].is_sent:
         start -= 1
-    earlier = plan.previous.details if plan.previous is not None else None
     return replace(
         plan,
         history=tuple(entries[i] for i in range(turn) if shown[i]),
@@ -290,10 +371,15 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
         kept=entries[start:],
         dropped=entries[:start],
         first_kept_id=entries[start].id,
-        files=file_operations(entries[:cut], plan.tools, earlier),
+        files=_files(plan, entries[:cut]),
         tokens_summarised=sum(shown[:cut]),
         tokens_kept=sum(shown[cut:]),
     )
+
+
+def _files(plan: CompactionPlan, entries: Sequence[Entry]) -> FileOperations:
+    earlier = plan.previous.details if plan.previous is not None else None
+    return file_operations(entries, plan.tools, earlier)
 
 
 def _thin_out(view: ContextView, settings: ContextSettings, budget: int, options: PlanOptions) -> PrunePlan | None:
@@ -304,22 +390,20 @@ def _thin_out(view: ContextView, settings: ContextSettings, budget: int, options
     return plan_prune(view, rules, Occasion.COMPACTION)
 
 
-def _worthwhile(prune: PrunePlan | None, settings: ContextSettings, size: ContextSize) -> PrunePlan | None:
+def _worthwhile(prune: PrunePlan | None, settings: ContextSettings, size: ContextSize) -> tuple[PrunePlan, ...]:
     """Return the prune if it is worth breaking the cache without a compaction."""
     enough = prune is not None and prune.tokens_freed >= settings.prune.worthwhile_tokens(size.budget)
-    return prune if enough else None
+    return (prune,) if prune is not None and enough else ()
 
 
 def _cut_oversized(
     view: ContextView, kept: Sequence[Entry], keep: int, settings: ContextSettings, count: CountEntry
-) -> PrunePlan | None:
-    """Return a cut of the results at the end so that together they take about ``keep`` tokens."""
-    results = [entry for entry in kept if isinstance(entry, ToolResultEntry)]
-    if not results:
-        return None
-    per_token = sum(len(entry.output) for entry in results) / max(1, sum(map(count, results)))
-    room = round(keep * min(_CHARS_PER_TOKEN, per_token)) // len(results)
-    return plan_cut(view, max(settings.compaction.result_chars, room), count, kept)
+) -> tuple[PrunePlan, ...]:
+    """Return cuts of the outputs at the end so that together they take about ``keep`` tokens."""
+    found = sum(1 for entry in kept if outputs(entry))
+    if not found:
+        return ()
+    return Cutter(view, kept, count).to(max(settings.compaction.result_chars // 4, keep // found), outputs)
 
 
 def _pinned(plan: CompactionPlan, templates: Templates) -> tuple[PinnedText, ...]:

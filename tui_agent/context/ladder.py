@@ -1,34 +1,45 @@
 """Turns a compaction plan and a summary into entries to append, once it is sure that they help.
 
-The postcondition: history afterwards is at most 90 % of before and at most 60 % of its budget. When the summary
-alone does not reach that, a fixed ladder follows that needs no model; at its end the compaction is refused and the
-cause is named. So a compaction that is committed leaves room to work, and none is followed by another at once.
+The postcondition: history afterwards is at most 90 % of before and at most 60 % of its budget. When the summary alone
+does not reach that, a fixed ladder follows that needs no model. Where not even its last rung reaches the goal, the
+first that fits into the room counts, and where none fits, every text gives up its middle until they do. So work only
+stops where what takes the room may not be cut: the head, and what was pinned.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tui_agent.context.budget import ContextSize, describe_overhead
+from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     CompactionPlan,
     Refusal,
     RefusalReason,
+    Trigger,
     compaction_entry,
     recut,
     without_oldest_turn,
+    without_tail,
 )
-from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_argument_cut, plan_cut, plan_prune
+from tui_agent.context.cutting import Cutter, arguments, outputs
+from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
+from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.session.path_queries import newest_sent
 
 SizeOf = Callable[[Sequence[Entry]], int]
 """Measures the history of a path in tokens, as it would be sent; the same way for every path it is given."""
 
-LEAST_TAIL = 500
+MIN_TAIL_TOKENS = 500
 """Halving ``keep_recent`` ends here; then whole turns go."""
+LEAST_ANSWER = 1_024
+"""Tokens of the window that are left for an answer when nothing more can be cut."""
+_CHARS_PER_TOKEN = 4
+"""What ``result_chars`` and ``argument_chars`` mean in tokens: so many characters of English or code."""
+_HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
+"""How far texts are cut in turn, until what is sent fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +67,45 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class _Rung:
-    """One way to commit: a compaction, and results to prune or cut along with it."""
+    """One way to make room: a compaction or none, and entries to prune or cut along with it.
+
+    ``hard`` rungs take away what is new or what a person wrote: they count where nothing else fits.
+    """
 
     name: str
-    compaction: CompactionEntry
+    compaction: CompactionEntry | None
     prunes: tuple[PrunePlan, ...] = ()
+    hard: bool = False
 
     def entries(self) -> tuple[Entry, ...]:
         """Prunes come first: the compaction is the last thing said, so that nothing compacts right after it."""
-        return (*(prune.entry() for prune in self.prunes), self.compaction)
+        return (*(prune.entry() for prune in self.prunes), *([self.compaction] if self.compaction else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """How small history has to be: what to reach, what will do, and what just fits the window.
+
+    Less than the goal will only do where work would stop otherwise (``pressing``): not when a person asks, and not for
+    a threshold below what the window takes.
+    """
+
+    before: int
+    target: int
+    enough: int
+    room: int
+    pressing: bool
+
+    @classmethod
+    def of(cls, before: int, trigger: Trigger, settings: ContextSettings, size: ContextSize) -> "_Goal":
+        target = settings.compaction.target_tokens(before, size.budget)
+        limit = size.window - size.fixed - size.reserve
+        if trigger == "manual" or (trigger != "overflow" and size.history <= limit):
+            return cls(before, target, target, target, pressing=False)
+        less = round(before * settings.compaction.target_of_before)
+        room = size.window - size.fixed - min(size.reserve, LEAST_ANSWER)
+        enough = max(target, min(less, round(limit * settings.compaction.enough_of_budget)))
+        return cls(before, target, enough, max(enough, min(before, room)), pressing=True)
 
 
 def plan_commit(
@@ -80,19 +121,59 @@ def plan_commit(
     ``summary`` is the model's, empty to do without one. ``size`` is the measure the plan was made with, ``overhead``
     names parts of the fixed overhead for the refusal.
     """
-    before = measures.size_of(path)
-    target = plan.settings.compaction.target_tokens(before, plan.budget)
+    goal = _Goal.of(measures.size_of(path), plan.trigger, plan.settings, size)
+    found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
+    return found if isinstance(found, Commit) else _refusal(plan, size, overhead, found, goal, measures)
+
+
+def plan_cuts(
+    path: Sequence[Entry],
+    refusal: Refusal,
+    settings: ContextSettings,
+    measures: Measures,
+    size: ContextSize,
+    trigger: Trigger = "threshold",
+) -> Commit | Refusal:
+    """Return the prunes and cuts that make room where there is nothing to summarise, else the refusal itself.
+
+    What the refusal offers comes first; where that does not fit, every text gives up its middle.
+    """
+    if size.budget <= 0:
+        return refusal
+    goal = _Goal.of(measures.size_of(path), trigger, settings, size)
+    if not goal.pressing:
+        goal = replace(goal, target=round(goal.before * settings.compaction.target_of_before))
+    last = newest_sent(path)
+    if last is not None and last.kind == "compaction":
+        return refusal
+    found = _first_that_fits(path, _cuts_alone(path, refusal.prunes, settings, measures, goal), goal, measures)
+    return found if isinstance(found, Commit) else refusal
+
+
+def _first_that_fits(path: Sequence[Entry], ladder: Iterator[_Rung], goal: _Goal, measures: Measures) -> Commit | int:
+    """Return the first rung that reaches the goal; else the first that is enough, or just fits; else the least size."""
     steps: list[str] = []
-    after = before
-    for rung in _ladder(path, plan, summary, measures):
+    enough: Commit | None = None
+    fitting: Commit | None = None
+    least = goal.before
+    for rung in ladder:
+        if rung.hard and enough is not None:
+            return enough
         entries = rung.entries()
         after = measures.size_of(provisional(path, entries))
-        if rung.name:
+        if rung.name and rung.name not in steps[-1:]:
             steps.append(rung.name)
-        if after <= target:
-            committed = replace_after(entries, before, after)
-            return Commit(committed, before, after, tuple(steps))
-    return _refusal(plan, size, overhead, after=after, target=target, measures=measures)
+        least = min(least, after)
+        commit = Commit(replace_after(entries, goal.before, after), goal.before, after, tuple(steps))
+        if after >= goal.before:
+            continue
+        if after <= (goal.enough if rung.hard else goal.target):
+            return commit
+        if after <= goal.enough:
+            enough = enough or commit
+        elif after <= goal.room and (fitting is None or after < fitting.tokens_after):
+            fitting = commit
+    return enough or fitting or least
 
 
 def provisional(path: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
@@ -112,7 +193,9 @@ def replace_after(entries: Sequence[Entry], before: int, after: int) -> tuple[En
     return tuple(entry.model_copy(update=sizes) if entry.kind == "compaction" else entry for entry in entries)
 
 
-def _ladder(path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures) -> Iterator[_Rung]:
+def _ladder(
+    path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
+) -> Iterator[_Rung]:
     """Yield ever harder ways to commit, each built on the one before."""
 
     def compact(current: CompactionPlan) -> CompactionEntry:
@@ -127,23 +210,73 @@ def _ladder(path: Sequence[Entry], plan: CompactionPlan, summary: str, measures:
         prunes = (*prunes, pruned)
         yield _Rung("pruned kept outputs", compaction, prunes)
 
-    cut = _cut_kept(path, prunes, plan, measures)
-    if cut is not None:
-        prunes = (*prunes, cut)
-        yield _Rung("cut kept outputs", compaction, prunes)
+    for name, cut in _cuts(path, prunes, plan.kept, plan.settings, measures):
+        prunes = (*prunes, *cut)
+        yield _Rung(name, compaction, prunes)
 
-    cut = plan_argument_cut(plan.view, plan.settings.compaction.argument_chars, measures.entry, plan.kept)
-    if cut is not None:
-        prunes = (*prunes, cut)
-        yield _Rung("cut kept arguments", compaction, prunes)
-
+    shorter, last = plan, _Rung("", compaction, prunes)
     for name, shorter in _shorter_tails(plan, measures.entry):
-        yield _Rung(name, compact(shorter), _still_kept((*prunes, *shorter.prunes[len(plan.prunes) :]), shorter))
+        last = _Rung(name, compact(shorter), _still_kept((*prunes, *shorter.prunes[len(plan.prunes) :]), shorter))
+        yield last
+    if not goal.pressing:
+        return
+    for prunes in _squeezed(path, last, shorter.kept, measures, goal):
+        yield replace(last, name="cut what is newest", prunes=prunes, hard=True)
+    if (nothing := without_tail(plan)) is not None:
+        yield _Rung("kept no message as it was", compact(nothing), hard=True)
+
+
+def _cuts_alone(
+    path: Sequence[Entry], offered: tuple[PrunePlan, ...], settings: ContextSettings, measures: Measures, goal: _Goal
+) -> Iterator[_Rung]:
+    """Yield ever harder ways to make room without a summary."""
+    if offered:
+        yield _Rung("", None, offered)
+    if not goal.pressing:
+        return
+    entries, prunes = resolve(path).entries, offered
+    for name, cut in _cuts(path, prunes, entries, settings, measures):
+        prunes = (*prunes, *cut)
+        yield _Rung(name, None, prunes)
+    last = _Rung("cut what is newest", None, prunes, hard=True)
+    for squeezed in _squeezed(path, last, entries, measures, goal):
+        yield replace(last, prunes=squeezed)
+
+
+def _cuts(
+    path: Sequence[Entry],
+    prunes: tuple[PrunePlan, ...],
+    entries: Sequence[Entry],
+    settings: ContextSettings,
+    measures: Measures,
+) -> Iterator[tuple[str, tuple[PrunePlan, ...]]]:
+    """Yield the cuts of long outputs, then of long arguments: a file that was just written is on the disk."""
+    for name, longest, chars in (
+        ("cut kept outputs", outputs, settings.compaction.result_chars),
+        ("cut kept arguments", arguments, settings.compaction.argument_chars),
+    ):
+        cutter = Cutter(resolve(provisional(path, [prune.entry() for prune in prunes])), entries, measures.entry)
+        if cut := cutter.to(chars // _CHARS_PER_TOKEN, longest, chars):
+            prunes = (*prunes, *cut)
+            yield name, cut
+
+
+def _squeezed(
+    path: Sequence[Entry], last: _Rung, entries: Sequence[Entry], measures: Measures, goal: _Goal
+) -> Iterator[tuple[PrunePlan, ...]]:
+    """Yield the prunes of a rung and, ever shorter, cuts of all texts that it leaves."""
+    view = resolve(provisional(path, [prune.entry() for prune in last.prunes]))
+    aside = measures.size_of(provisional(path, last.entries())) - sum(
+        weight for weight in map(ViewWeights(view, measures.entry).of, entries)
+    )
+    whole = replace(view, entries=tuple(entries))
+    for harder in _HARDER:
+        yield (*last.prunes, *Cutter(whole, entries, measures.entry).squeeze(goal.enough - aside, harder=harder))
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
     keep = plan.keep_recent // 2
-    while keep >= LEAST_TAIL:
+    while keep >= MIN_TAIL_TOKENS:
         shorter = recut(plan, keep, count)
         if shorter is not None:
             plan = shorter
@@ -164,13 +297,6 @@ def _prune_beyond(
     return prune.only(_kept_ids(plan)) if prune is not None else None
 
 
-def _cut_kept(
-    path: Sequence[Entry], prunes: Sequence[PrunePlan], plan: CompactionPlan, measures: Measures
-) -> PrunePlan | None:
-    view = resolve(provisional(path, [prune.entry() for prune in prunes]))
-    return plan_cut(view, plan.settings.compaction.result_chars, measures.entry, plan.kept)
-
-
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
     """Return the prunes without what the compaction takes out of view anyway."""
     kept = _kept_ids(plan)
@@ -185,19 +311,19 @@ def _refusal(
     plan: CompactionPlan,
     size: ContextSize,
     overhead: Sequence[tuple[str, int]],
-    *,
     after: int,
-    target: int,
+    goal: _Goal,
     measures: Measures,
 ) -> Refusal:
-    """Name what keeps history above its target: pins, the head, one large message, or that there is little to gain."""
-    goal = f"History would still take {after:,} tokens; {target:,} are the goal."
+    """Name what keeps history above its goal: pins, the head, one large message, or that there is little to gain."""
+    target = goal.target
+    told = f"History would still take {after:,} tokens; {target:,} are the goal."
     pinned = sum(measures.text(pin.text) for pin in plan.view.pinned)
     weights = ViewWeights(plan.view, measures.entry)
     pinned += sum(weights.of(entry) for entry in plan.view.entries if plan.view.states.get(entry.id) == "pinned")
     if pinned > target // 2:
-        return Refusal(RefusalReason.PINNED, f"{goal} Pinned entries alone take {pinned:,}: unpin some.")
+        return Refusal(RefusalReason.PINNED, f"{told} Pinned entries alone take {pinned:,}: unpin some.")
     if plan.budget < plan.settings.compaction.minimum_budget:
-        return Refusal(RefusalReason.FIXED_OVERHEAD, f"{goal} {describe_overhead(size.fixed, size.window, overhead)}")
+        return Refusal(RefusalReason.FIXED_OVERHEAD, f"{told} {describe_overhead(size.fixed, size.window, overhead)}")
     culprit = too_large(plan.view.entries, weights.all(), target // 2) or "There is too little to leave out."
-    return Refusal(RefusalReason.NO_PROGRESS, f"{goal} {culprit}")
+    return Refusal(RefusalReason.NO_PROGRESS, f"{told} {culprit}")

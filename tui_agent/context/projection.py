@@ -139,7 +139,10 @@ class Builder:
     def summary(self) -> None:
         """Add the message that stands for compacted history."""
         entry = self.view.compaction
-        if entry is not None and self.view.state(entry.id) is not EntryState.DROPPED:
+        if entry is not None and not self._is_shown(entry):
+            if entry.first_kept_id is None:
+                self._start_with_user()
+        elif entry is not None:
             text = summary_text(entry, self.view.pinned, self._shown(entry), self.templates)
             self._put_user((ContentText(text),), entry.id)
 
@@ -150,11 +153,14 @@ class Builder:
                 pass
             case AssistantEntry():
                 self._put_assistant(entry)
-            case UserEntry() if self._is_shown(entry):
+            case UserEntry() | ShellEntry(excluded=False) | BranchSummaryEntry() if not self._is_shown(entry):
+                # A request of system messages alone is refused.
+                self._start_with_user()
+            case UserEntry():
                 self._put_user(user_content(entry, self._shown(entry), self.templates), entry.id)
-            case ShellEntry(excluded=False) if self._is_shown(entry):
+            case ShellEntry(excluded=False):
                 self._put_user((ContentText(shell_text(entry, self._shown(entry), self.templates)),), entry.id)
-            case BranchSummaryEntry() if self._is_shown(entry):
+            case BranchSummaryEntry():
                 self._put_user((ContentText(branch_text(entry, self._shown(entry), self.templates)),), entry.id)
             case _:
                 pass
@@ -220,7 +226,9 @@ class Builder:
             if answer is not None and not self._is_shown(answer):
                 continue
             calls.append(
-                RequestToolCall(self._call_id(call, entry), tool_name(call.tool), arguments_json(call.arguments, shown))
+                RequestToolCall(
+                    self._call_id(call, entry), tool_name(call.tool), arguments_json(call.arguments, shown, entry.id)
+                )
             )
             answers.append(answer)
         return calls, answers
@@ -277,10 +285,11 @@ class Builder:
         else:
             base = _UNPORTABLE.sub("_", call.call_id)[: MAX_NAME_CHARS - 8] or "call"
         unique, number = base, 1
-        while unique in self._used_ids:
+        # Two ids that only differ in what some formats don't take would be one there.
+        while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
             unique = _numbered(base, number, short=self.traits.short_call_ids)
-        self._used_ids.add(unique)
+        self._used_ids.add(portable)
         return unique
 
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tui_agent.context.arguments import parse_object
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import PLACEHOLDER_TOKENS, ContextSize, CountEntry, ViewWeights, stored_tokens
 from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, long_share, stored_tokens
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -29,7 +28,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest
 from tui_agent.session.tool_traits import TraitsByName
 
-LEAST_OUTPUT = 2 * PLACEHOLDER_TOKENS
+MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
 _NOTES_OF_FREED = 0.15
 """Largest share of what a prune frees that its notes may take back."""
@@ -202,7 +201,7 @@ class _Zones:
         if not repeated:
             self._output += tokens
         in_steps = self._steps < self._protected_steps
-        if tokens < LEAST_OUTPUT or (in_steps and (repeated or self._rules.pressure)):
+        if tokens < MIN_OUTPUT_TOKENS or (in_steps and (repeated or self._rules.pressure)):
             return False
         if repeated:
             return True
@@ -223,6 +222,9 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
     """Return the results that a later one makes stale: read again, changed later, the same command run again."""
     stale = _Stale()
     for call, result in _answered_calls(view):
+        if result.metadata.known_from is not None:
+            stale.results.pop(result.metadata.known_from, None)
+            continue  # It rests on the earlier one instead of taking its place.
         traits, completed = tools[call.tool], result.status is ToolStatus.COMPLETED
         if traits.repeatable and (completed or traits.repeats_failures):
             stale.repeat(call, result)
@@ -318,42 +320,3 @@ def newest_seen(entries: Sequence[Entry]) -> int:
 def _images(entry: Entry, view: ContextView) -> Sequence[ImagePart]:
     """Return the images of an entry that would be sent."""
     return images_of(entry) if view.is_open(entry.id) else ()
-
-
-def plan_cut(
-    view: ContextView, keep_chars: int, count: CountEntry = stored_tokens, entries: Sequence[Entry] | None = None
-) -> PrunePlan | None:
-    """Return a plan that cuts every output the model sees to ``keep_chars`` characters, the newest included.
-
-    ``entries`` are those of the view to look at, all by default. Pinned entries stay whole. None when nothing is
-    longer.
-    """
-    weights = ViewWeights(view, count)
-    targets: list[int] = []
-    freed = 0
-    for entry in view.entries if entries is None else entries:
-        if not isinstance(entry, ToolResultEntry) or not weights.has_output(entry):
-            continue
-        shown = min(len(entry.output), view.kept_chars.get(entry.id, _ALL_TEXT))
-        if shown > keep_chars * 5 // 4:
-            targets.append(entry.id)
-            freed += round(weights.of(entry) * (1 - keep_chars / shown))
-    return PrunePlan(tuple(targets), freed, Occasion.COMPACTION, keep_chars) if targets else None
-
-
-def plan_argument_cut(
-    view: ContextView, keep_chars: int, count: CountEntry = stored_tokens, entries: Sequence[Entry] | None = None
-) -> PrunePlan | None:
-    """Return a plan that cuts long texts in the arguments of calls to ``keep_chars`` characters each.
-
-    A file that was just written may alone take what the history has; it is on the disk. Otherwise as ``plan_cut``.
-    """
-    targets: list[int] = []
-    freed = 0
-    for entry in view.entries if entries is None else entries:
-        if not isinstance(entry, AssistantEntry) or view.state(entry.id) is not EntryState.LIVE:
-            continue
-        if share := long_share(entry, keep_chars):
-            targets.append(entry.id)
-            freed += round(count(entry) * share)
-    return PrunePlan(tuple(targets), freed, Occasion.COMPACTION, keep_chars) if targets else None

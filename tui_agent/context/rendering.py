@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_agent.context.arguments import parse_object
+from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
 from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
@@ -36,9 +36,6 @@ Content = tuple[ContentText | ImageRef, ...]
 
 GIST_CHARS = 120
 """Characters of a title or text in a placeholder."""
-
-LONG_ARGUMENT_CHARS = 200
-"""String values of arguments longer than this are cut in an entry that was pruned or masked."""
 
 INVALID_ARGUMENTS_KEY = "invalid_arguments"
 """Name under which a model is shown arguments of its own that were not a JSON object."""
@@ -106,10 +103,10 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
             case ImagePart():
                 texts.append(image_text(part, entry.id, shown, templates))
             case FilePart():
-                text = _cut(part.text, shown)
+                text = _cut(part.text, shown, entry)
                 texts.append(clean(fill(templates.attached_file, path=part.path, text=text)))
             case TextPart():
-                texts.append(clean(_cut(part.text, shown)))
+                texts.append(clean(_cut(part.text, shown, entry)))
     close_text()
     return _reminded(content, templates) if entry.mid_run and content else tuple(content)
 
@@ -121,7 +118,7 @@ def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         output = _pruned(entry, shown, templates)
     else:
-        output = _cut(entry.output, shown)
+        output = _cut(entry.output, shown, entry)
     status = "still running" if entry.exit_code is None else f"exit code {entry.exit_code}"
     return clean(
         fill(
@@ -139,7 +136,7 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
         return _masked(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         return _pruned(entry, shown, templates)
-    output = clean(_cut(entry.output, shown))
+    output = clean(_cut(entry.output, shown, entry))
     if entry.full_output is not None:
         # What was cut can be had by its number, which the tool did not know when it wrote the output.
         output = f"{output}\n[#{entry.id}]"
@@ -151,7 +148,7 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
     text = entry.text
     if not text.strip():
         return ""
-    return _masked(entry, templates) if shown.state is EntryState.MASKED else clean(text)
+    return _masked(entry, templates) if shown.state is EntryState.MASKED else clean(_cut(text, shown, entry))
 
 
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
@@ -168,19 +165,20 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
     return tuple(part.blob for part in parts if part.blob)
 
 
-def arguments_json(arguments: str, shown: Shown) -> str:
-    """Return arguments as valid JSON text of an object.
+def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
+    """Return the arguments of a call in an entry as valid JSON text of an object.
 
     Valid ones stay as the model wrote them, byte for byte. Others are handed back as one string, so that the
     model sees its mistake.
     """
     values = parse_object(arguments)
     if values is None:
-        told = {INVALID_ARGUMENTS_KEY: clean(arguments[:INVALID_ARGUMENTS_CHARS])} if arguments.strip() else {}
+        most = min(shown.kept_chars, INVALID_ARGUMENTS_CHARS) if shown.cut else INVALID_ARGUMENTS_CHARS
+        told = {INVALID_ARGUMENTS_KEY: clean(arguments[:most])} if arguments.strip() else {}
         return json.dumps(told, ensure_ascii=False)
     if not shown.whole:
         most = shown.kept_chars if shown.cut else LONG_ARGUMENT_CHARS
-        return json.dumps(_shortened(values, most), ensure_ascii=False)
+        return json.dumps(_shortened(values, most, entry_id), ensure_ascii=False)
     if not arguments.isascii() or _SURROGATE_ESCAPE.search(arguments):
         cleaned = _cleaned(values)
         return arguments if cleaned == values else json.dumps(cleaned, ensure_ascii=False)
@@ -312,8 +310,13 @@ def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
     return clean(fill(templates.placeholder_pruned, gist=told, id=str(entry.id)))
 
 
-def _cut(text: str, shown: Shown) -> str:
-    return cut_middle(text, shown.kept_chars) if shown.cut else text
+def _cut(text: str, shown: Shown, entry: Entry) -> str:
+    return shortened(text, shown.kept_chars, entry.id) if shown.cut else text
+
+
+def shortened(text: str, chars: int, entry_id: int) -> str:
+    """Return a text that lost its middle, with the address of what is missing."""
+    return cut_middle(text, chars, f"#{entry_id}")
 
 
 def _block(name: str, rows: Iterable[str]) -> str:
@@ -331,13 +334,13 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-def _shortened(value: Any, most: int) -> Any:
+def _shortened(value: Any, most: int, entry_id: int) -> Any:
     if isinstance(value, str):
-        return clean(cut_middle(value, most))
+        return clean(shortened(value, most, entry_id))
     if isinstance(value, list):
-        return [_shortened(item, most) for item in value]
+        return [_shortened(item, most, entry_id) for item in value]
     if isinstance(value, dict):
-        return {clean(key): _shortened(item, most) for key, item in value.items()}
+        return {clean(key): _shortened(item, most, entry_id) for key, item in value.items()}
     return value
 
 

@@ -15,7 +15,7 @@ _PERCENT = re.compile(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
 _NUMBER = re.compile(r"-?\d[\d_]*")
 
 
-LEAST_THRESHOLD = 1_024
+MIN_THRESHOLD = 1_024
 """Tokens used below which no threshold makes sense: the prompt alone takes more."""
 _THRESHOLDS = (
     'a threshold is a share like "80%", tokens used like 120000 (at least 1,024), tokens left like -20000, '
@@ -33,7 +33,7 @@ def _check_threshold(value: object) -> object:
                 return f"{share:g}%" if share else 0
         elif _NUMBER.fullmatch(text):
             value = int(text)
-    makes_sense = isinstance(value, int) and not isinstance(value, bool) and not 0 < value < LEAST_THRESHOLD
+    makes_sense = isinstance(value, int) and not isinstance(value, bool) and not 0 < value < MIN_THRESHOLD
     if value is None or makes_sense:
         return value
     raise ValueError(_THRESHOLDS)
@@ -117,6 +117,8 @@ class CompactionSettings(_Settings):
     """History after compaction is at most this share of history before it."""
     target_of_budget: Share = 0.60
     """History after compaction is at most this share of the history budget."""
+    enough_of_budget: Share = 0.85
+    """What will do where that can't be reached without taking away what is newest."""
     failures_before_pause: int = Field(default=2, ge=1)
     """Failures in a row after which automatic compaction pauses until the next user message."""
     minimum_budget: Tokens = 4_000
@@ -227,6 +229,9 @@ class TruncationSettings(_Settings):
     """Share of the window one output may take."""
     error_lines: int = Field(default=20, ge=0)
     """Error-looking lines shown from the part of an output that was left out."""
+    short_rereads: bool = True
+    """Answer a read of lines that are in view and unchanged in one line, of changed ones with the difference where
+    that is shorter. Asking once more shows all of them."""
 
     def tokens(self, window: int) -> int:
         """Return the tokens one output may take of a window."""

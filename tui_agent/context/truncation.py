@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tui_agent.context.error_lines import most_telling
+from tui_agent.context.error_lines import most_informative
 from tui_agent.context.settings import TruncationSettings
 from tui_agent.session.entries import Truncation
 
@@ -104,8 +104,13 @@ def truncate(
     return cut.head(hint) if keep == "head" else cut.ends(hint, error_lines)
 
 
-def cut_middle(text: str, chars: int) -> str:
-    """Return at most ``chars`` characters: the text's head and tail around a note of how much is missing."""
+def cut_middle(text: str, chars: int, address: str = "") -> str:
+    """Return at most ``chars`` characters: the text's head and tail around a note of how much is missing.
+
+    ``address`` is where the rest is; where the note itself has no room, it still tells that.
+    """
+    if address and len(text) > chars:
+        return _cut_inside(text, max(chars, len(address) + 2), f", {address}", f"…{address}")[0]
     return _cut_inside(text, chars)[0]
 
 
@@ -173,7 +178,7 @@ class _Cut:
 
     def _errors(self, start: int, stop: int, most: int, room: int) -> list[str]:
         shown: dict[int, str] = {}
-        for at in most_telling(self.lines[start:stop], most):
+        for at in most_informative(self.lines[start:stop], most):
             line = f"{self.first_line + start + at}: {cut_middle(self.lines[start + at].strip(), ERROR_LINE_CHARS)}"
             room -= utf8_size(line) + 1
             if room < 0:
@@ -200,14 +205,15 @@ def _cut_long_lines(text: str, lines: Sequence[str], size: int, most: int) -> Tr
     return Truncated(shown, truncation)
 
 
-def _cut_inside(text: str, chars: int) -> tuple[str, int]:
+def _cut_inside(text: str, chars: int, where: str = "", short: str = "") -> tuple[str, int]:
     """Return a text cut to so many characters, and the bytes of it that stayed."""
     if len(text) <= chars:
         return text, utf8_size(text)
-    room = max(0, chars - len(f" … [{len(text):,} characters left out] … "))
+    room = max(0, chars - len(f" … [{len(text):,} characters left out{where}] … "))
     tail = room // 3
     head, end = text[: room - tail], text[len(text) - tail :]
-    shown = f"{head} … [{len(text) - room:,} characters left out] … {end}" if room else text[:chars]
+    whole = f"{head} … [{len(text) - room:,} characters left out{where}] … {end}"
+    shown = whole if room else f"{text[: chars - len(short)]}{short}"
     return shown, utf8_size(head) + utf8_size(end) if room else utf8_size(shown)
 
 

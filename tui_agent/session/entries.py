@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 SKILL_PREFIX = "skill:"
@@ -160,6 +161,8 @@ class ToolMetadata(_Record):
     modified_files: tuple[str, ...] = ()
     session: str | None = None
     """The session a subagent worked in."""
+    known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
+    """The earlier result this one points to or tells the difference from, instead of saying all of it again."""
 
 
 class PinnedText(_Record):
@@ -260,6 +263,8 @@ class EntryBase(_Record):
     created_at: int = 0
     preview: str = ""
     tokens: int = 0
+    scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
+    """Those of the tokens that are outside ASCII, by script."""
 
     @property
     def is_sent(self) -> bool:
@@ -516,6 +521,8 @@ class CheckpointEntry(EntryBase):
     """In the order of the changes; a file that somebody else changed in between is there more than once."""
     omitted: int = 0
     """Files that changed too, of which nothing is known: there were too many."""
+    put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
+    """The user had files put back to how they were at this entry, 0 for the beginning, and stayed where they were."""
 
 
 Entry = Annotated[

@@ -14,7 +14,7 @@ from tui_agent.permission import Permission, PermissionNeed, Verdict
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import AllowHost, Holes, View
-from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
+from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, ToolSchema
 from tui_agent.session.tool_traits import ToolTraits
 
 InputT = TypeVar("InputT", bound="ToolInput")
@@ -49,7 +49,7 @@ class ReadRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """An entry of the session that a search found. ``here`` tells whether it is on the current branch."""
 
     entry_id: int
@@ -69,7 +69,7 @@ class Archive(Protocol):
         """Return the images an entry holds."""
         ...
 
-    def search(self, query: str, limit: int) -> list[Found]:
+    def search(self, query: str, limit: int) -> list[FoundEntry]:
         """Return entries in which all words occur, newest first."""
         ...
 
@@ -136,6 +136,8 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
+    in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
+    """Returns the reads of a file that the model still sees as they were, newest first."""
     call_id: str = ""
     """The call this is for."""
     subagents: SubagentHost | None = None

@@ -23,9 +23,9 @@ from tui_agent.agent.mcp.records import (
     McpPrompt,
     McpResource,
     McpTemplate,
-    Offer,
     PromptArgument,
     ServerMessage,
+    ServerOffer,
     ToolInfo,
     shortened,
 )
@@ -74,7 +74,7 @@ ShowLogin = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ConnectionContext:
     """Where servers live.
 
     ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get, secrets taken
@@ -115,7 +115,7 @@ async def load_sdk() -> None:
 
 
 @asynccontextmanager
-async def connect(spec: ServerSpec, around: Surroundings, listener: Listener) -> AsyncIterator["Connection"]:
+async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listener) -> AsyncIterator["Connection"]:
     """Start or reach a server and shake hands. One that refuses streamable HTTP is spoken to by SSE.
 
     Raises:
@@ -261,7 +261,7 @@ def _client(
     )
 
 
-def _program(spec: ServerSpec, around: Surroundings, settings: McpServerSettings, errors: TextIO) -> "Transport":
+def _program(spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, errors: TextIO) -> "Transport":
     from mcp import StdioServerParameters, stdio_client
 
     logging.getLogger("mcp.client.stdio").addFilter(_is_no_noise)
@@ -281,7 +281,7 @@ def _is_no_noise(record: logging.LogRecord) -> bool:
 
 
 async def _reach(
-    spec: ServerSpec, around: Surroundings, settings: McpServerSettings, heard: _Heard, stack: AsyncExitStack
+    spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard, stack: AsyncExitStack
 ) -> "Client":
     """Connect to an address: by streamable HTTP, or by SSE where the settings say so or the server knows only that."""
     from mcp.client.sse import sse_client
@@ -401,10 +401,10 @@ class Connection:
         self._client = client
         self._heard = heard
 
-    async def offer(self) -> Offer:
+    async def offer(self) -> ServerOffer:
         """Ask for everything the server offers."""
         able = self._client.server_capabilities
-        return Offer(
+        return ServerOffer(
             instructions=(self._client.instructions or "").strip(),
             tools=tuple([tool async for tool in self._tools()]) if able.tools else (),
             prompts=tuple([prompt async for prompt in self._prompts()]) if able.prompts else (),

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.content import PutBlob, Reader
 from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.oauth import TokenFile, token_file
 from tui_agent.agent.mcp.questions import Host, host_of
 from tui_agent.agent.mcp.records import (
     Content,
-    Login,
+    LoginState,
     LogLevel,
     McpError,
     McpPrompt,
@@ -25,7 +25,7 @@ from tui_agent.agent.mcp.records import (
     ServerState,
     shortened,
 )
-from tui_agent.agent.mcp.server import McpServer, Owner, Patience
+from tui_agent.agent.mcp.server import McpServer, Owner, Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpConfigError, McpServerSettings, ServerSpec
 from tui_agent.agent.mcp.tools import SEARCH_TOOL, McpSearchTool, McpTool
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
@@ -51,12 +51,12 @@ class McpHub:
     def __init__(
         self,
         find: Callable[[], FoundServers] = FoundServers,
-        around: Surroundings | None = None,
-        patience: Patience | None = None,
+        around: ConnectionContext | None = None,
+        patience: Timeouts | None = None,
     ) -> None:
         self._find = find
         self._around = around
-        self._patience = patience or Patience()
+        self._patience = patience or Timeouts()
         self._servers: dict[str, McpServer] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
@@ -200,7 +200,7 @@ class McpHub:
         """Take note that a head tells of what is ``offered`` now."""
         self._told = {tool.name for tool in self._tools_ready()}
 
-    def note_told(self, names: Iterable[str]) -> None:
+    def note_announced(self, names: Iterable[str]) -> None:
         """Take note of the tools that a head rendered earlier tells of."""
         told = set(names)
         self._told = (self._told or set()) | (set(self._tools) if SEARCH_TOOL in told else told)
@@ -323,11 +323,11 @@ class McpHub:
             return None
         return token_file(server.name, settings.url, self._around.token_dir)
 
-    def _login_of(self, server: McpServer) -> Login:
+    def _login_of(self, server: McpServer) -> LoginState:
         if server.state is ServerState.LOGIN:
-            return Login.WAITING
+            return LoginState.WAITING
         tokens = self._tokens(server)
-        return Login.SIGNED_IN if tokens is not None and tokens.is_filled else Login.NONE
+        return LoginState.SIGNED_IN if tokens is not None and tokens.is_filled else LoginState.NONE
 
     def _server(self, name: str) -> McpServer:
         if name not in self._servers:
@@ -341,14 +341,14 @@ class McpHub:
     # -- what servers tell ------------------------------------------------------------------------------------
 
     def _on_state(self, server: McpServer) -> None:
-        self._tell_state(server)
+        self._publish_state(server)
         self._changed()
 
     def _changed(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
 
-    def _tell_state(self, server: McpServer) -> None:
+    def _publish_state(self, server: McpServer) -> None:
         match server.state:
             case ServerState.READY:
                 self._collect()

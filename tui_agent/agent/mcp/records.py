@@ -135,7 +135,7 @@ class McpTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """Everything a server offers at a time. ``instructions`` is what it tells models about itself."""
 
     instructions: str = ""
@@ -169,7 +169,7 @@ class McpToolRow:
     """Characters of its description that the model is not told."""
 
 
-class Login(StrEnum):
+class LoginState(StrEnum):
     """Whether the user logged in to a server."""
 
     NONE = "none"
@@ -204,7 +204,7 @@ class McpServerStatus:
     log_level: LogLevel = "warning"
     """The least important messages that it is asked for."""
     restarts: int = 0
-    login: Login = Login.NONE
+    login: LoginState = LoginState.NONE
     log: Path | None = None
 
     @property

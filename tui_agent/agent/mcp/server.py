@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tui_agent.agent.mcp.connection import Connection, Listener, Surroundings, connect, load_sdk
+from tui_agent.agent.mcp.connection import Connection, ConnectionContext, Listener, connect, load_sdk
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.questions import Host
-from tui_agent.agent.mcp.records import Content, LogLevel, McpError, Offer, ServerMessage, ServerState
+from tui_agent.agent.mcp.records import Content, LogLevel, McpError, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ServerSpec
 from tui_agent.agent.mcp.trouble import Circumstances, Trouble, trouble_of
 from tui_agent.safe_text import one_line
@@ -25,7 +25,7 @@ MESSAGES_KEPT = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
 
     A server that was up for ``healthy`` seconds has all its starts back.
@@ -53,9 +53,9 @@ class Owner:
 class McpServer:
     """Runs one server for its owner."""
 
-    def __init__(self, spec: ServerSpec, around: Surroundings, patience: Patience, owner: Owner) -> None:
+    def __init__(self, spec: ServerSpec, around: ConnectionContext, patience: Timeouts, owner: Owner) -> None:
         self.spec = spec
-        self.offer = Offer()
+        self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""

@@ -25,7 +25,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.pi_writer import OUR_PREFIX
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_header", "read"]
@@ -44,7 +44,7 @@ def is_header(node: Node) -> bool:
     return node.value.get("type") == "session" and "cwd" in node.value
 
 
-def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
+def read(nodes: Iterable[Node | None], limits: ImportLimits) -> IncomingSession:
     """Make a session of a file's lines.
 
     Raises:
@@ -54,7 +54,7 @@ def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
 
 
 class _Reader:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self._make = Builder("Pi", limits)
         self._content = Content(self._make, _SPELLING)
         self._lines: list[str] = []

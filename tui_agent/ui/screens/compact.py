@@ -18,6 +18,7 @@ from tui_agent.app.format import plural
 from tui_agent.context.compaction import Refusal
 from tui_agent.context.ladder import Commit
 from tui_agent.context.summariser import SummaryFailure
+from tui_agent.session.entries import Usage
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.hanging import HangingText
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.compactor import Draft
+    from tui_agent.app.spending import Price
+    from tui_agent.context.compaction import Boundary
 
 FLUSH_SECONDS = 0.15
 """Time between two looks at what was streamed."""
@@ -39,7 +42,7 @@ WEIGH_SECONDS = 0.4
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 
 
-class Phase(StrEnum):
+class CompactPhase(StrEnum):
     """How far the dialog is."""
 
     PLAN = "plan"
@@ -48,11 +51,16 @@ class Phase(StrEnum):
     REFUSED = "refused"
 
 
-KEYS: dict[Phase, tuple[tuple[str, str, str], ...]] = {
-    Phase.PLAN: (("enter", "summarise", "screen.summarise"), ("esc", "cancel", "screen.back")),
-    Phase.WRITING: (("esc", "stop", "screen.back"),),
-    Phase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "discard", "screen.back")),
-    Phase.REFUSED: (("esc", "close", "screen.back"),),
+KEYS: dict[CompactPhase, tuple[tuple[str, str, str], ...]] = {
+    CompactPhase.PLAN: (
+        ("enter", "summarise", "screen.summarise"),
+        ("↑/↓", "move where it ends", ""),
+        ("pgup pgdn", "by a turn", ""),
+        ("esc", "cancel", "screen.back"),
+    ),
+    CompactPhase.WRITING: (("esc", "stop", "screen.back"),),
+    CompactPhase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "discard", "screen.back")),
+    CompactPhase.REFUSED: (("esc", "close", "screen.back"),),
 }
 """Keys of each phase: key, what it does, action for the mouse."""
 
@@ -65,6 +73,10 @@ class CompactScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", show=False),
         Binding("enter", "summarise", "summarise", show=False),
+        Binding("up", "boundary(-1)", "end earlier", show=False),
+        Binding("down", "boundary(1)", "end later", show=False),
+        Binding("pageup", "boundary(-1, True)", "end a turn earlier", show=False),
+        Binding("pagedown", "boundary(1, True)", "end a turn later", show=False),
         Binding("ctrl+s,f4", "apply", "apply", show=False, priority=True),
     ]
 
@@ -76,10 +88,16 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", Static)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, price: Price, boundary: int | None = None) -> None:
+        """``boundary`` is the entry that what is summarised ends before; without one, as it would end by itself."""
         super().__init__()
         self._agent = agent
-        self.phase = Phase.PLAN
+        self._price = price
+        self._boundary = boundary
+        self._boundaries: list[Boundary] = []
+        self._ends_before: int | None = boundary
+        self._by_itself: int | None = None
+        self.phase = CompactPhase.PLAN
         self._refusal: Refusal | None = None
         self._draft: Draft | None = None
         self._written: list[str] = []
@@ -104,15 +122,40 @@ class CompactScreen(Dialog[None]):
             KeyLine(id="keys"),
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
-        plan = await self._agent.drafting.plan()
-        forecast = plan if isinstance(plan, Refusal) else await self._agent.drafting.forecast(plan)
+        self._boundaries = await self._agent.drafting.boundaries()
+        await self._look()
+
+    async def _look(self) -> None:
+        """Show what a compaction would do that ends where it is to end."""
+        drafting = self._agent.drafting
+        plan = await drafting.plan(self._boundary)
+        if not isinstance(plan, Refusal):
+            self._ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
+            self._by_itself = self._ends_before if self._boundary is None else self._by_itself
+        forecast = plan if isinstance(plan, Refusal) else await drafting.forecast(plan)
         if isinstance(plan, Refusal):
             self._refuse(plan)
         elif isinstance(forecast, Refusal):
             self._refuse(forecast)
         else:
-            self.heading.update(plans.compaction_text(plan, forecast))
-            self._enter(Phase.PLAN)
+            model = plan.settings.compaction.model or self._agent.model
+            dollars = self._price(model, Usage(input=plan.tokens_summarised, output=plan.summary_tokens))
+            self.heading.update(plans.compaction_text(plan, forecast, dollars))
+            if self.phase is not CompactPhase.PLAN or not self.has_class(f"-{CompactPhase.PLAN}"):
+                self._enter(CompactPhase.PLAN)
+
+    def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
+        """Let what is summarised end at another place: the next one, or the next where a turn begins."""
+        if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
+            return
+        at = self._ends_before or self._agent.session.leaf or 0
+        places = [place.entry_id for place in self._boundaries if place.is_turn or not by_turn]
+        ahead = [place for place in places if (place > at if step > 0 else place < at)]
+        if not ahead:
+            return
+        self._ends_before = min(ahead) if step > 0 else max(ahead)
+        self._boundary = None if self._ends_before == self._by_itself else self._ends_before
+        self.run_worker(self._look(), group="plan", exclusive=True)
 
     def on_unmount(self) -> None:
         """Stop listening, and stop the summary."""
@@ -122,19 +165,21 @@ class CompactScreen(Dialog[None]):
 
     # -- phases -----------------------------------------------------------------------------------------------
 
-    def _enter(self, phase: Phase, line: str = "", severity: str = "") -> None:
+    def _enter(self, phase: CompactPhase, line: str = "", severity: str = "") -> None:
         self.phase = phase
-        self.remove_class(*(f"-{other}" for other in Phase))
+        self.remove_class(*(f"-{other}" for other in CompactPhase))
         self.add_class(f"-{phase}")
         self._say(line, severity)
         hints = list(KEYS[phase])
-        if phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
+        if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             hints.insert(0, ("enter", "prune old outputs instead", "screen.summarise"))
+        if phase is CompactPhase.REFUSED and self._boundaries:
+            hints.insert(0, ("↑/↓", "choose where it ends", ""))
         self.keys.show(hints)
         match phase:
-            case Phase.PLAN:
+            case CompactPhase.PLAN:
                 self.field.focus()
-            case Phase.EDIT:
+            case CompactPhase.EDIT:
                 self.editor.focus()
             case _:
                 self.set_focus(None)
@@ -147,8 +192,8 @@ class CompactScreen(Dialog[None]):
     def _refuse(self, refusal: Refusal) -> None:
         self._refusal = refusal
         self.heading.update(refusal.message)
-        more = plans.prune_instead(refusal.prune) if refusal.prune is not None else ""
-        self._enter(Phase.REFUSED, more)
+        more = plans.prune_instead(refusal.prunes) if refusal.prunes else ""
+        self._enter(CompactPhase.REFUSED, more)
 
     # -- summarising ------------------------------------------------------------------------------------------
 
@@ -156,12 +201,12 @@ class CompactScreen(Dialog[None]):
         """Have the summary written; where none is possible, prune old outputs instead."""
         if self._agent.running:
             self._say(WORKING, "warning")
-        elif self.phase is Phase.PLAN:
+        elif self.phase is CompactPhase.PLAN:
             self._written = []
             self.stream.update("")
-            self._enter(Phase.WRITING, "Summarising …")
+            self._enter(CompactPhase.WRITING, "Summarising …")
             self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True)
-        elif self.phase is Phase.REFUSED and self._refusal is not None and self._refusal.prune is not None:
+        elif self.phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             self.app.run_worker(self._clear_instead(), group="agent")
             self.dismiss(None)
 
@@ -169,20 +214,20 @@ class CompactScreen(Dialog[None]):
         await self._agent.compact(None)
 
     async def _summarise(self) -> None:
-        drafted = await self._agent.drafting.draft(self.field.value.strip() or None)
+        drafted = await self._agent.drafting.draft(self.field.value.strip() or None, self._boundary)
         self._end_stream()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
         elif isinstance(drafted, SummaryFailure):
-            self._enter(Phase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error")
+            self._enter(CompactPhase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error")
         else:
             self._draft = drafted
             self.editor.text = drafted.summary
-            self._enter(Phase.EDIT)
+            self._enter(CompactPhase.EDIT)
             self._start_weighing()
 
     def _agent_said(self, event: AgentEvent) -> None:
-        if isinstance(event, CompactionProgress) and self.phase is Phase.WRITING:
+        if isinstance(event, CompactionProgress) and self.phase is CompactPhase.WRITING:
             self._written.append(event.text)
             if self._timer is None:
                 self._timer = self.set_timer(FLUSH_SECONDS, self._flush)
@@ -210,7 +255,7 @@ class CompactScreen(Dialog[None]):
     @on(TextArea.Changed)
     def _edited(self, event: TextArea.Changed) -> None:
         event.stop()
-        if self.phase is Phase.EDIT:
+        if self.phase is CompactPhase.EDIT:
             self._end_stream()
             self._timer = self.set_timer(WEIGH_SECONDS, self._start_weighing)
 
@@ -220,7 +265,7 @@ class CompactScreen(Dialog[None]):
 
     async def _weigh(self) -> None:
         """Say what the summary would come to as it is now."""
-        if self._draft is None or self.phase is not Phase.EDIT:
+        if self._draft is None or self.phase is not CompactPhase.EDIT:
             return
         weighed = await self._agent.drafting.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
@@ -230,7 +275,7 @@ class CompactScreen(Dialog[None]):
 
     async def action_apply(self) -> None:
         """Commit the summary as it is now."""
-        if self.phase is not Phase.EDIT or self._draft is None:
+        if self.phase is not CompactPhase.EDIT or self._draft is None:
             return
         if self._agent.running:
             self._say(WORKING, "warning")
@@ -250,16 +295,16 @@ class CompactScreen(Dialog[None]):
 
         What a person wrote is not thrown away unasked.
         """
-        if self.phase is Phase.WRITING:
+        if self.phase is CompactPhase.WRITING:
             self._stop()
-            self._enter(Phase.PLAN, "Stopped. Nothing was changed.")
+            self._enter(CompactPhase.PLAN, "Stopped. Nothing was changed.")
         elif self._is_edited():
             self._ask_to_discard()
         else:
             self.dismiss(None)
 
     def _is_edited(self) -> bool:
-        return self.phase is Phase.EDIT and self._draft is not None and self.editor.text != self._draft.summary
+        return self.phase is CompactPhase.EDIT and self._draft is not None and self.editor.text != self._draft.summary
 
     def _ask_to_discard(self) -> None:
         from tui_agent.ui.screens.choice import ChoiceScreen

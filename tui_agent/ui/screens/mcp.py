@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
-from tui_agent.agent.mcp.records import Login, McpError, McpServerStatus, McpToolRow, ServerState
+from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.mcp_list import McpList
@@ -34,11 +34,11 @@ LOG_BYTES = 200_000
 """Bytes of a server's log that are shown, from its end."""
 MESSAGES_SHOWN = 3
 """Messages of a server that are shown; all are in its log."""
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Prompts and resources that are named."""
 
 
-class McpScreen(Page[None]):
+class McpScreen(PageScreen[None]):
     """Shows the servers of an agent; follows them while it is open. ``save`` keeps a setting in the user's file."""
 
     AUTO_FOCUS = "McpList"
@@ -160,7 +160,7 @@ class McpScreen(Page[None]):
         server = self.servers.server
         if server is None:
             return
-        if server.login is Login.WAITING:
+        if server.login is LoginState.WAITING:
             self.app.open_url(server.detail)
             self._say("The page for the login is open in your browser.")
         else:
@@ -228,7 +228,7 @@ def server_text(server: McpServerStatus) -> Content:
             lines.append(Content(visible(server.detail)))
     where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
     lines.append(Content(visible(f"{server.address}  ({where})")))
-    if server.login is Login.SIGNED_IN:
+    if server.login is LoginState.SIGNED_IN:
         lines.append(Content("Signed in; o signs out and asks again."))
     if server.prompts:
         usages = [f"/{row.command} {row.usage}".strip() for row in server.prompts]
@@ -264,5 +264,5 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
 
 
 def _named(what: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return visible(f"{what}{', '.join(names[:MOST_NAMED])}{more}")
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return visible(f"{what}{', '.join(names[:MAX_NAMED])}{more}")

@@ -1,0 +1,143 @@
+"""Plans which texts lose their middle where clearing old outputs is not enough: by tokens, whatever the script.
+
+An entry keeps so many characters as come to the tokens it may take, so Chinese is cut as far as English. What was cut
+has its number in the cut, and stays in the session.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.context.budget import CountEntry, ViewWeights
+from tui_agent.context.pruning import Occasion, PrunePlan
+from tui_agent.context.tokens import images_of
+from tui_agent.context.view import ContextView, EntryState
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    FilePart,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+
+LEAST_TOKENS = 6
+"""Tokens below which a text is not cut any further."""
+_WORDS_WEIGH = 4
+"""What a person or the model itself wrote keeps so many times what an output keeps."""
+
+_CHARS_BESIDE_IMAGES = 3.0
+"""Characters a token of the text beside an image has, roughly."""
+
+Longest = Callable[[Entry], int]
+"""Returns the characters of the longest text of an entry that may be cut, 0 where none may."""
+
+
+def outputs(entry: Entry) -> int:
+    """Return the characters of what a tool or a user's command printed."""
+    return len(entry.output) if isinstance(entry, ToolResultEntry | ShellEntry) else 0
+
+
+def arguments(entry: Entry) -> int:
+    """Return the characters of the longest text in the arguments of an answer's calls."""
+    if not isinstance(entry, AssistantEntry):
+        return 0
+    texts = (text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments)))
+    return max(map(len, texts), default=0)
+
+
+def words(entry: Entry) -> int:
+    """Return the characters of the longest text that a person wrote or attached, or the model said."""
+    match entry:
+        case UserEntry():
+            return max((len(p.text) for p in entry.parts if isinstance(p, TextPart | FilePart)), default=0)
+        case AssistantEntry():
+            return max(len(entry.text), arguments(entry))
+        case _:
+            return outputs(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """Cuts entries of one view; pinned, masked and cleared ones stay as they are."""
+
+    view: ContextView
+    entries: Sequence[Entry]
+    count: CountEntry
+
+    def to(self, tokens: int, longest: Longest, most_chars: int | None = None) -> tuple[PrunePlan, ...]:
+        """Return plans after which no text takes much more than ``tokens``, nor ``most_chars`` characters."""
+        return _plans(
+            (entry.id, self._chars(entry, tokens, size, most_chars), size, self.count(entry))
+            for entry, size in self._open(longest)
+        )
+
+    def squeeze(self, room: int, *, harder: float = 1.0) -> tuple[PrunePlan, ...]:
+        """Return plans after which everything together takes about ``room`` tokens: the longest give most.
+
+        ``harder`` below 1 cuts further, where the first try did not reach it.
+        """
+        weights = ViewWeights(self.view, self.count)
+        open_entries = [(entry, size, weights.of(entry)) for entry, size in self._open(words)]
+        fixed = sum(weights.all()) - sum(tokens for _, _, tokens in open_entries)
+        sizes = [(tokens, _share(entry)) for entry, _, tokens in open_entries]
+        cap = max(LEAST_TOKENS, harder * _level(sizes, max(0, room - fixed)))
+        return _plans(
+            (entry.id, self._chars(entry, round(cap * _share(entry)), size, None), size, tokens)
+            for entry, size, tokens in open_entries
+        )
+
+    def _open(self, longest: Longest) -> Iterable[tuple[Entry, int]]:
+        """Yield the entries with a text to cut, and the characters of it that are shown."""
+        weights = ViewWeights(self.view, self.count)
+        for entry in self.entries:
+            if not entry.is_sent or not weights.is_paired(entry) or not (size := longest(entry)):
+                continue
+            state, kept = self.view.state(entry.id), self.view.kept_chars.get(entry.id, 0)
+            if state is EntryState.LIVE or (state is EntryState.PRUNED and kept):
+                yield entry, min(size, kept or size)
+
+    def _chars(self, entry: Entry, tokens: int, size: int, most_chars: int | None) -> int:
+        """Return the characters of an entry's longest text that come to so many tokens."""
+        whole, length = max(1, self.count(entry)), max(words(entry), size)
+        # An entry with images weighs more than its text.
+        per_token = _CHARS_BESIDE_IMAGES if images_of(entry) else length / whole
+        chars = round(max(LEAST_TOKENS, tokens) * per_token)
+        return max(1, chars if most_chars is None else min(most_chars, chars))
+
+
+def _share(entry: Entry) -> int:
+    return 1 if outputs(entry) else _WORDS_WEIGH
+
+
+def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
+    """Return the most tokens that one share may take so that all fit into ``room``, as water finds its level."""
+    left, rest = float(room), sum(share for _, share in sizes)
+    for tokens, share in sorted(sizes, key=lambda size: size[0] / size[1]):
+        if tokens * rest > left * share:
+            return left / rest
+        left -= tokens
+        rest -= share
+    return float(max((tokens / share for tokens, share in sizes), default=0))
+
+
+def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
+    """Return one plan per length to keep: entries with their characters to keep, their size and their tokens."""
+    groups: dict[int, list[tuple[int, int]]] = {}
+    for entry_id, keep, size, tokens in cuts:
+        chars = _rounded(keep)
+        if size > chars * 5 // 4:
+            groups.setdefault(chars, []).append((entry_id, round(tokens * (1 - chars / size))))
+    return tuple(
+        PrunePlan(
+            tuple(entry_id for entry_id, _ in group), sum(freed for _, freed in group), Occasion.COMPACTION, chars
+        )
+        for chars, group in sorted(groups.items())
+    )
+
+
+def _rounded(chars: int) -> int:
+    """Return a length with two figures that count, so that few different ones are needed."""
+    step = int(10 ** max(0, len(str(chars)) - 2))
+    return max(1, chars // step * step)
