@@ -104,6 +104,18 @@ class SubagentHost(Protocol):
         ...
 
 
+class EditorText(Protocol):
+    """An editor that has files open, perhaps with text that is not saved."""
+
+    async def unsaved(self, path: Path) -> str | None:
+        """Return the text of a file as the editor has it, None where that is what is on disk."""
+        ...
+
+    async def save(self, path: Path) -> bool:
+        """Have it save other text of a file; returns whether that is the text the model has read."""
+        ...
+
+
 @dataclass(slots=True)
 class ToolContext:
     """What a running call may use. One is made per call.
@@ -142,6 +154,8 @@ class ToolContext:
     """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
     """Records what happens to some files while it is entered, to any for None; None where nothing is recorded."""
+    editor: EditorText | None = None
+    """What has files open; None where no editor looks on."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
