@@ -54,9 +54,8 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOutcome
+    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.agent.context_inspector import ContextInspector
-    from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.navigator import Navigator
 
 
@@ -133,12 +132,14 @@ class Agent:
 
         return ContextInspector(self.session, self.ports, self._context)
 
-    @cached_property
-    def drafting(self) -> "Drafting":
-        """Compactions that are looked at before they are committed."""
-        from tui_agent.agent.drafting import Drafting
+    @property
+    def compactor(self) -> "Compactor":
+        """Plans, drafts, weighs and commits compactions that are looked at first. Nothing changes before `commit`."""
+        return self._context.compactor
 
-        return Drafting(self._context)
+    def compaction(self, focus: str | None = None) -> "CompactionOrder":
+        """Return the order for a compaction of the path as it is now, for the ``compactor``."""
+        return self._context.order("manual", focus)
 
     @cached_property
     def navigator(self) -> "Navigator":

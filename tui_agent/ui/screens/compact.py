@@ -104,8 +104,9 @@ class CompactScreen(Dialog[None]):
             KeyLine(id="keys"),
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
-        plan = await self._agent.drafting.plan()
-        forecast = plan if isinstance(plan, Refusal) else await self._agent.drafting.forecast(plan)
+        compactor, order = self._agent.compactor, self._agent.compaction()
+        plan = await compactor.plan(order)
+        forecast = plan if isinstance(plan, Refusal) else await compactor.forecast(plan, order)
         if isinstance(plan, Refusal):
             self._refuse(plan)
         elif isinstance(forecast, Refusal):
@@ -169,7 +170,7 @@ class CompactScreen(Dialog[None]):
         await self._agent.compact(None)
 
     async def _summarise(self) -> None:
-        drafted = await self._agent.drafting.draft(self.field.value.strip() or None)
+        drafted = await self._agent.compactor.draft(self._agent.compaction(self.field.value.strip() or None))
         self._end_stream()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
@@ -222,7 +223,7 @@ class CompactScreen(Dialog[None]):
         """Say what the summary would come to as it is now."""
         if self._draft is None or self.phase is not CompactPhase.EDIT:
             return
-        weighed = await self._agent.drafting.weigh(self._draft, self.editor.text)
+        weighed = await self._agent.compactor.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
             self._say(weighed.message, "error")
         else:
@@ -236,7 +237,7 @@ class CompactScreen(Dialog[None]):
             self._say(WORKING, "warning")
             return
         try:
-            committed = await self._agent.drafting.commit(self._draft, self.editor.text)
+            committed = await self._agent.compactor.commit(self._draft, self.editor.text)
         except StoreError as error:
             self._say(error.message, "error")
             return
