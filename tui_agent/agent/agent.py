@@ -37,7 +37,6 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
@@ -348,6 +347,8 @@ class Agent:
         Raises:
             ValueError: no summary is in force.
         """
+        from tui_agent.context.compaction import with_summary
+
         view = resolve(self.session.active_path())
         self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
 
