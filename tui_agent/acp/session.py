@@ -22,6 +22,7 @@ from tui_agent.agent.events import (
     PermissionSettled,
     RunEnded,
 )
+from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
@@ -99,6 +100,14 @@ class EditorSession:
         self._ended.append(ended)
         agent.submit((*prepared.parts, *prompt.attached))
         result = await ended
+        while (deciding := self.desk.deciding) is not None:
+            # A plan that is approved goes on in the same turn.
+            self.desk.deciding = None
+            await deciding
+            if agent.running:
+                ended = asyncio.get_running_loop().create_future()
+                self._ended.append(ended)
+                result = await ended
         await self.settle()
         if result.reason == "error":
             raise RequestError(-32603, result.error or "The run failed.")
@@ -206,10 +215,11 @@ def options_of(request: PermissionRequest) -> list[PermissionOption]:
     """Return the answers an editor offers: as in the full-screen program, with the rule that "always" makes."""
     options = [PermissionOption(option_id=Decision.ONCE.value, name="Allow once", kind="allow_once")]
     if request.rules:
-        name = f"Allow always in this session: {', '.join(request.rules)}"
+        told = ", ".join(map(in_words, request.rules))
+        name = f"Always in this session: {told}"
         options.append(PermissionOption(option_id=Decision.SESSION.value, name=name[:300], kind="allow_always"))
         if not request.loop:
-            name = f"Allow always in this project: {', '.join(request.rules)}"
+            name = f"Always, in later sessions too: {told}"
             options.append(PermissionOption(option_id=Decision.PROJECT.value, name=name[:300], kind="allow_always"))
     options.append(PermissionOption(option_id=Decision.DENY.value, name="Refuse", kind="reject_once"))
     if request.loop:

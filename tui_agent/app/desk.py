@@ -56,6 +56,8 @@ class Desk:
         self._unopened: OpenRequest | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
+        self.deciding: asyncio.Task[None] | None = None
+        """The question about a plan that the last run ended with."""
         self.clock: Callable[[], float] = time.time
         """Returns seconds since the epoch. A key can come before there are services."""
         self.agent: Agent | None = None
@@ -220,13 +222,22 @@ class Desk:
             session = opened(request)
         await self.close()
         agent = self.agent = self.services.make_agent(session)
-        self._unsubscribe = agent.subscribe(self._hear)
+        self._unsubscribe = agent.subscribe(lambda event: self._heard(agent, event))
         agent.mcp.asker = self._answer_server
         self.undone.clear()
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         return agent
+
+    def _heard(self, agent: Agent, event: AgentEvent) -> None:
+        """Pass an event on; a run in plan mode ends in a question."""
+        from tui_agent.agent.events import RunEnded
+        from tui_agent.app.plan_commands import decide, offer
+
+        self._hear(event)
+        if isinstance(event, RunEnded) and event.reason == "done" and (plan := offer(self, agent)) is not None:
+            self.deciding = self.soon(decide(self, plan))
 
     async def _answer_server(self, question: ServerQuestion) -> Answer:
         """Ask what a server wants to know; what goes wrong is no answer."""
@@ -309,7 +320,7 @@ class Outbox:
             case MessageIntent(message) if has_mention(message):
                 desk.soon(self._send_with_files(message, follow_up=follow_up))
             case MessageIntent(message):
-                self._submit(message, follow_up=follow_up)
+                self.submit(message, follow_up=follow_up)
             case _:
                 pass
 
@@ -330,7 +341,7 @@ class Outbox:
         if agent is None:
             return
         agent.switch_for(prepared)
-        self._submit(prepared.parts, follow_up=False)
+        self.submit(prepared.parts, follow_up=False)
         self._warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
@@ -354,7 +365,7 @@ class Outbox:
                 return
             put_blob = desk.services.store.put_blob
             loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
-            self._submit(loaded.parts, follow_up=follow_up)
+            self.submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
 
     def _warn(self, problem: str | None) -> None:
@@ -362,7 +373,8 @@ class Outbox:
         if problem is not None:
             self._desk.face.warn(problem)
 
-    def _submit(self, message: str | Sequence[UserPart], *, follow_up: bool) -> None:
+    def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
+        """Send a message as it is; one that can't be sent goes back into the prompt."""
         from tui_agent.session.errors import StoreError
         from tui_agent.session.typed import typed_text
 

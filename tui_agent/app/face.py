@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.differing import ChangedFile
     from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
+    from tui_agent.app.spending import Spending
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -35,6 +36,8 @@ class Choice(Question[str]):
     details: str = ""
     at: str | None = None
     """The answer the cursor begins on, the first by default."""
+    beneath: bool = False
+    """It is about what the conversation ends with, which has to stay readable; what is typed goes to the prompt."""
     unasked: str | None = None
     """The answer where nobody can be asked; None: what asks can't be done there."""
 
@@ -89,6 +92,14 @@ class LongText(Question[str]):
 
 
 @dataclass(frozen=True, slots=True)
+class EditedText(Question[str]):
+    """A text as the user makes it in their editor. ``name`` is the file's: its ending tells editors what it is."""
+
+    text: str
+    name: str = "text.md"
+
+
+@dataclass(frozen=True, slots=True)
 class ModelChoice(Question[str]):
     """A model of the catalog, or any id."""
 
@@ -133,6 +144,13 @@ class Report(Page):
 
 
 @dataclass(frozen=True, slots=True)
+class CostPage(Report):
+    """What a session has cost, as lines and as what can be plotted."""
+
+    found: Spending
+
+
+@dataclass(frozen=True, slots=True)
 class Output(Page):
     """All of a long output."""
 
@@ -154,10 +172,12 @@ class ContextPage(Page):
     title = "The context map"
 
 
+@dataclass(frozen=True, slots=True)
 class CompactPage(Page):
-    """A compaction that is looked at and edited before it counts."""
+    """A compaction that is looked at and edited before it counts. ``boundary`` is where what is summarised ends."""
 
-    title = "The compaction preview"
+    boundary: int | None = None
+    title: str = "The compaction preview"
 
 
 class SettingsPage(Page):

@@ -54,7 +54,7 @@ async def _undo_move(desk: Desk, agent: Agent, move: Move) -> None:
 
 async def _undo_turn(desk: Desk, agent: Agent, message: UserEntry) -> None:
     """Go to before a message of the user, which goes back into the prompt."""
-    parent = message.parent_id
+    parent = before(agent.session, message)
 
     async def go() -> bool:
         moved = await step_back(desk, message)
@@ -66,9 +66,12 @@ async def _undo_turn(desk: Desk, agent: Agent, message: UserEntry) -> None:
 
 
 def before(session: Session, entry: Entry) -> int | None:
-    """Return where one goes to undo an entry: its parent; for a compaction, what stands before its own prunes too."""
+    """Return where one goes to undo an entry: its parent; for a compaction, what stands before its own prunes too.
+
+    The approval of a plan changed the mode before it.
+    """
     from tui_agent.context.pruning import Occasion
-    from tui_agent.session.entries import CompactionEntry, PruneEntry
+    from tui_agent.session.entries import PLAN_PATH, CompactionEntry, FilePart, PruneEntry, UserEntry
 
     parent = entry.parent_id
     if isinstance(entry, CompactionEntry):
@@ -76,6 +79,11 @@ def before(session: Session, entry: Entry) -> int | None:
             above = session.entry(parent)
             if not isinstance(above, PruneEntry) or above.reason != Occasion.COMPACTION:
                 break
+            parent = above.parent_id
+    if isinstance(entry, UserEntry) and any(
+        isinstance(part, FilePart) and part.path == PLAN_PATH for part in entry.parts
+    ):
+        while parent is not None and (above := session.entry(parent)).sets_state:
             parent = above.parent_id
     return parent
 

@@ -54,10 +54,14 @@ def screen_for(question: face.Question[Any], desk: Desk) -> Screen[Any]:  # noqa
             raise NotImplementedError(question)
 
 
-def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: PLR0911 - one arm per page
+def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
     """Return the screen that shows a page."""
     agent = desk.agent
     match page:
+        case face.CostPage():
+            from tui_agent.ui.screens.cost import CostScreen
+
+            return CostScreen(page.title, _content(page), page.found, lambda entry: desk.show(face.TreePage(entry)))
         case face.Report():
             from tui_agent.ui.screens.report import ReportScreen
 
@@ -91,7 +95,7 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: PLR0911 - on
         case face.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 
-            return CompactScreen(agent)
+            return CompactScreen(agent, desk.services.price, page.boundary)
         case face.JobsPage():
             from tui_agent.ui.screens.jobs import JobsScreen
 

@@ -18,7 +18,7 @@ from textual.screen import Screen
 
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import FindPage, Output, Page, Question, Remedy
+from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
@@ -186,14 +186,30 @@ class MainScreen(Guarded, Screen[None]):
 
     async def ask(self, question: Question[T]) -> T | None:
         """Show a question over whatever is on the screen, and return its answer."""
+        if isinstance(question, EditedText):
+            return await self._edit(question)  # type: ignore[return-value]  # it is answered by a text
         answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
         def answered(result: T | None) -> None:
             if not answer.done():
                 answer.set_result(result)
 
-        self.app.push_screen(pages.screen_for(question, self.desk), answered)
+        screen = pages.screen_for(question, self.desk)
+        if isinstance(question, Choice) and question.beneath:
+            from tui_agent.ui.screens.choice import ChoiceBeneath
+
+            screen = ChoiceBeneath(self, question)
+        self.app.push_screen(screen, answered)
         return await answer
+
+    async def _edit(self, question: EditedText) -> str | None:
+        from tui_agent.ui.lending import EditorError, edit_outside
+
+        try:
+            return await edit_outside(self.app, question.text, question.name)
+        except EditorError as error:
+            self.say(str(error), "warning")
+            return None
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
@@ -489,14 +505,24 @@ class MainScreen(Guarded, Screen[None]):
         return self.desk.services.store.prompt_history(HISTORY) if self.desk.has_services else ()
 
     def on_key(self, event: events.Key) -> None:
-        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block."""
+        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block.
+
+        Keys of one burst are on their way to the block before the first of them has moved the focus. The prompt
+        takes all text that is sent to it, so what arrives here while it has the focus was on that way.
+        """
         transcript = self.view.transcript if self.view is not None else None
-        if transcript is None or not transcript.has_focus or not event.is_printable or event.character is None:
+        if transcript is None or not (transcript.has_focus or self.prompt.has_focus):
             return
-        if event.key not in self.active_bindings:
+        if event.key == "escape" and transcript.has_focus and self.check_action("to_prompt", ()):
             event.stop()
             event.prevent_default()
-            self.prompt.go_on(event.character)
+            self.set_focus(self.prompt)
+        elif event.is_printable and event.character is not None:
+            meant = self.prompt.has_focus or event.key not in self.active_bindings
+            if meant and not self.prompt.read_only:
+                event.stop()
+                event.prevent_default()
+                self.prompt.go_on(event.character)
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:
