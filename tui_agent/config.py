@@ -137,7 +137,7 @@ class Config(BaseModel):
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiTable = Field(default_factory=UiTable)
     keys: dict[str, str] = Field(
-        default_factory=dict, description='Other keys for actions, such as compact = "f8"; /keys names them.'
+        default_factory=dict, description='Other keys for actions, such as compact = "f12"; /keys names them.'
     )
 
     @property

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READ_ONLY = "This session is read-only. /fork continues in a copy."
+PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 COPYING = "Copying the session …"
 """Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
@@ -242,11 +243,21 @@ class Desk:
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""
         from tui_agent.agent.events import RunEnded
-        from tui_agent.app.plan_commands import decide, offer
 
         self._hear(event)
-        if isinstance(event, RunEnded) and event.reason == "done" and (plan := offer(self, agent)) is not None:
-            self.deciding = self.soon(decide(self, plan))
+        if isinstance(event, RunEnded) and event.reason == "done" and self.face.is_attended:
+            self._offer_plan(agent)
+
+    def _offer_plan(self, agent: Agent) -> None:
+        """Ask about the plan that a run has made, unless the user is writing."""
+        from tui_agent.app.waiting_plan import plan_of
+
+        if not plan_of(agent, headed=True):
+            return
+        if self.face.draft.strip() or agent.queue.steer or agent.queue.follow_up:
+            self.say(PLAN_READY)
+        else:
+            self.deciding = self.begin("plan")
 
     async def _answer_server(self, question: ServerQuestion) -> Answer:
         """Ask what a server wants to know; what goes wrong is no answer."""

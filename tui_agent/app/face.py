@@ -249,6 +249,11 @@ class Face(Protocol):
         """Whether it can show every page and ask every question."""
         ...
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody is there to be asked."""
+        ...
+
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Tell a person one sentence, which stays until something new begins."""
         ...
@@ -365,6 +370,7 @@ class WordsFace:
     """A face that has only words: what needs a screen is said or left out. Subclasses say and ask."""
 
     has_screen = False
+    is_attended = True
     draft = ""
     """What is written is not written here."""
     keymap: Mapping[str, str] = MappingProxyType({})

@@ -182,6 +182,11 @@ class MainScreen(Guarded, Screen[None]):
         """It is one."""
         return True
 
+    @property
+    def is_attended(self) -> bool:
+        """Somebody sits before it."""
+        return True
+
     def announce(self, message: str, severity: Severity = "information") -> None:
         """Show a sentence where the user looks: above the prompt, or over the page that is open."""
         if self.app.screen is self:
@@ -205,9 +210,11 @@ class MainScreen(Guarded, Screen[None]):
 
         screen = pages.screen_for(question, self.desk)
         if isinstance(question, Choice) and question.beneath:
-            from tui_agent.ui.screens.choice import ChoiceBeneath
+            from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
 
-            screen = ChoiceBeneath(self, question)
+            grace = self.desk.services.settings.permission_grace
+            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self.clock, grace)
+            screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
         return await answer
 
