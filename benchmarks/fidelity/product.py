@@ -80,7 +80,11 @@ class Ours(Policy):
 
     def _prune(self, size: ContextSize, why: Occasion) -> None:
         rules = PruneRules(
-            self.settings.prune, size.budget, tool_traits(), pressure=under_pressure(self.settings.prune, size)
+            self.settings.prune,
+            size.budget,
+            tool_traits(),
+            pressure=under_pressure(self.settings.prune, size),
+            wanted=self.settings.prune.wanted_tokens(size.history, size.budget),
         )
         plan = plan_prune(resolve(self.path), rules, why)
         if plan is not None:

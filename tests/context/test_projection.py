@@ -153,7 +153,10 @@ def test_a_summary_without_carried_facts_has_no_empty_blocks():
 
 
 def test_a_dropped_summary_is_not_sent():
-    assert shapes([compaction(1, None), edit(2, 1, "drop"), user(3, "hi")]) == [("user", Templates().conversation_start), ("user", "hi")]
+    assert shapes([compaction(1, None), edit(2, 1, "drop"), user(3, "hi")]) == [
+        ("user", Templates().conversation_start),
+        ("user", "hi"),
+    ]
 
 
 # -- edits and prunes ---------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ model takes part: the same entries give the same anchors.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
@@ -36,9 +37,8 @@ _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
 # A reference by a person or by the model itself predicts further use far better than one in a tool's output.
-"""Their output is mostly source text, where the word "error" reports nothing."""
-
-_WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 1.0}
+_WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
+"""What a mention counts by who made it; a ``fact`` is a whole line that an output reports, such as an error."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = re.compile(
@@ -81,13 +81,17 @@ _ENCODED = re.compile(r"(\w+) ([\d.]+) (\d+) #(\d+) (.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """One fact: ``weight`` sums its references, ``seen`` is the newest entry that had it, ``entry_id`` its address."""
+    """One fact: ``weight`` sums its references, ``seen`` is the newest entry that had it, ``entry_id`` its address.
+
+    ``score`` is how likely it is used again: its weight, less the longer it was not mentioned.
+    """
 
     kind: AnchorKind
     text: str
     entry_id: int
     weight: float
     seen: int
+    score: float = 0.0
 
     def encode(self) -> str:
         """Return the anchor as one string, for ``SummaryDetails.anchors``."""
@@ -120,42 +124,6 @@ def find_anchors(entries: Iterable[Entry], tools: TraitsByName, earlier: Iterabl
     return finder.ranked()
 
 
-def render_anchors(
-    anchors: Iterable[Anchor], budget: int, count: Callable[[str], int], shown: str = ""
-) -> tuple[str, ...]:
-    """Return the best anchors as lines of at most ``budget`` tokens: ``#412: src/app.py · load_config``.
-
-    What stands in ``shown`` word for word (the summary, the kept messages) is left out: it needs no anchor.
-    """
-    lines: dict[int, list[str]] = {}
-    listed = ""
-    for anchor in _with_room_for_all_kinds(anchors, budget, count):
-        if anchor.text in shown or anchor.text in listed:
-            continue
-        cost = count(anchor.text) + 2 + (0 if anchor.entry_id in lines else 4)
-        if cost > budget:
-            continue
-        budget -= cost
-        listed += f"{anchor.text}\n"
-        lines.setdefault(anchor.entry_id, []).append(anchor.text)
-    return tuple(f"#{entry_id}: {' · '.join(lines[entry_id])}" for entry_id in sorted(lines))
-
-
-_SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Largest share of the budget of the kinds whose anchors are whole lines."""
-
-
-def _with_room_for_all_kinds(anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]) -> Iterable[Anchor]:
-    left = {kind: budget * share for kind, share in _SHARES.items()}
-    for anchor in anchors:
-        if anchor.kind in left:
-            left[anchor.kind] -= count(anchor.text) + 4
-            if left[anchor.kind] < 0:
-                left[anchor.kind] += count(anchor.text) + 4
-                continue
-        yield anchor
-
-
 class _Finder:
     """Collects references; ``known`` maps kind and text to weight, newest sighting and address."""
 
@@ -164,8 +132,10 @@ class _Finder:
         self.known: dict[tuple[str, str], list[float]] = {}
         self._kinds: dict[str, tuple[tuple[AnchorKind, str], ...]] = {}
         self._commands: dict[str, str] = {}
+        self._first = sys.maxsize
 
     def look_at(self, entry: Entry) -> None:
+        self._first = min(self._first, entry.id)
         match entry:
             case UserEntry():
                 files = [f"{part.path}\n{part.text}" for part in entry.parts if isinstance(part, FilePart)]
@@ -175,7 +145,7 @@ class _Finder:
                     self._text(text, entry.id, "output")
             case AssistantEntry():
                 self._text(entry.text, entry.id, "assistant")
-                self._rules(entry.text, entry.id, "output")
+                self._rules(entry.text, entry.id, "fact")
                 for call in entry.tool_calls:
                     self._call(call, entry.id)
             case ToolResultEntry():
@@ -194,19 +164,23 @@ class _Finder:
                 return
 
     def ranked(self) -> tuple[Anchor, ...]:
+        """Return the best anchors. Age is measured in lengths of what was looked at: about what a window holds."""
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
-        oldest = min((int(seen) for _, seen, _ in self.known.values()), default=0)
-        span = max(1, newest - oldest)
+        span = max(1, newest - min(self._first, newest))
+
+        def score(item: tuple[tuple[str, str], list[float]]) -> float:
+            weight, seen, _ = item[1]
+            return weight / (1 + (newest - seen) / span)
 
         def rank(item: tuple[tuple[str, str], list[float]]) -> tuple[float, int, str]:
-            (kind, text), (weight, seen, _) = item
-            age = (newest - seen) / span
-            return (-weight / (1 + age), _KINDS.index(kind), text)
+            kind, text = item[0]
+            return (-score(item), _KINDS.index(kind), text)
 
         best = sorted(self.known.items(), key=rank)[:REMEMBERED]
         return tuple(
-            Anchor(kind, text, int(address), round(weight, 2), int(seen))  # type: ignore[arg-type]  # the kind is one of _KINDS
-            for (kind, text), (weight, seen, address) in best
+            Anchor(kind, text, int(address), round(weight, 2), int(seen), score(item))  # type: ignore[arg-type]  # the kind is one of _KINDS
+            for item in best
+            for (kind, text), (weight, seen, address) in (item,)
         )
 
     def _refer(self, kind: str, text: str, entry_id: int, weight: float) -> None:
@@ -259,7 +233,7 @@ class _Finder:
             start = text.rfind("\n", 0, match.start()) + 1
             end = text.find("\n", match.end())
             line = _one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS)
-            self._refer("error", line, entry_id, _WEIGHTS["output"])
+            self._refer("error", line, entry_id, _WEIGHTS["fact"])
 
     def _rules(self, text: str, entry_id: int, source: str) -> None:
         if not _RULE.search(text):

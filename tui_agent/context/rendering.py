@@ -307,8 +307,8 @@ def _masked(entry: Entry, templates: Templates) -> str:
 
 
 def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
-    told = f"{gist(entry)}: {shown.note}" if shown.note else gist(entry)
-    return clean(fill(templates.placeholder_pruned, gist=told, id=str(entry.id)))
+    placeholder = fill(templates.placeholder_pruned, gist=gist(entry), id=str(entry.id))
+    return clean(f"{placeholder}\n{shown.note}" if shown.note else placeholder)
 
 
 def _cut(text: str, shown: Shown, entry: Entry) -> str:

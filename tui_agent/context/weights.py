@@ -67,6 +67,10 @@ class ViewWeights:
         """Whether the entry is no tool result, or one that answers a call."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
+    def is_live(self, entry: Entry) -> bool:
+        """Whether nothing was done to the entry yet."""
+        return self._view.state(entry.id) is EntryState.LIVE
+
     def has_output(self, entry: Entry) -> bool:
         """Whether the model sees output of this tool result, whole or cut, that it may lose."""
         if not isinstance(entry, ToolResultEntry) or entry.id not in self._answered:
