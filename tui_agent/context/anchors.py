@@ -8,7 +8,7 @@ model takes part: the same entries give the same anchors.
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, get_args
 
@@ -91,7 +91,7 @@ class Anchor:
     entry_id: int
     weight: float
     seen: int
-    score: float = 0.0
+    score: float = field(default=0.0, compare=False)
 
     def encode(self) -> str:
         """Return the anchor as one string, for ``SummaryDetails.anchors``."""

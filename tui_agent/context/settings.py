@@ -96,7 +96,7 @@ class CompactionSettings(_Settings):
     """Least tokens kept free for the answer."""
     keep_recent: Tokens = 60_000
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
-    keep_recent_share: Share = 0.30
+    keep_recent_share: Share = 0.25
     """Largest share of the history budget that ``keep_recent`` may take."""
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
@@ -109,8 +109,8 @@ class CompactionSettings(_Settings):
     """Characters of a tool argument in the written-out conversation."""
     summary_share: Share = 0.10
     """Share of the history budget the model's summary may take."""
-    anchors_share: Share = 0.15
-    """Share of the history budget for facts carried verbatim: paths, commands, errors, numbers."""
+    anchors_share: Share = 0.20
+    """Share of the history budget for lines carried verbatim: those that names still in use stand in, and errors."""
     user_messages_share: Share = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
     target_of_before: Share = 0.90
@@ -178,7 +178,7 @@ class PruneSettings(_Settings):
     """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
     protected_tools: tuple[str, ...] | None = None
     """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and recall."""
-    minimum_tokens: Tokens = 50_000
+    minimum_tokens: Tokens = 25_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
     minimum_share: Share = 0.25
     """Share of the history budget that is enough, if it is less than ``minimum_tokens``."""
