@@ -22,7 +22,7 @@ CODE := tui_agent benchmarks scripts tests
 COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help run test canaries lint format bench lock screenshots clean
+.PHONY: help run test canaries neighbours lint format bench lock screenshots clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,13 @@ test: lint ## format, lint, types, import contracts and every test
 canaries: $(VENV)/dev.stamp ## run thousands of random commands that need no permission; LINES=5000 SEED=1 choose
 	@TUI_AGENT_CANARY_LINES=$(or $(LINES),5000) TUI_AGENT_CANARY_SEED=$(or $(SEED),1) \
 		$(BIN)/python -m pytest -n $(JOBS) tests/agent/test_canaries.py
+
+neighbours: $(VENV)/dev.stamp ## install the other programs that tests marked "neighbours" run, and run those tests
+	@mkdir -p $(VENV)/neighbours && cp tests/neighbours/package.json $(VENV)/neighbours/
+	@npm install --prefix $(VENV)/neighbours --no-audit --no-fund --no-package-lock --ignore-scripts --loglevel error
+	@test -x $(VENV)/neighbours/python/bin/python || $(BIN)/python -m venv $(VENV)/neighbours/python
+	@$(VENV)/neighbours/python/bin/python -m pip --disable-pip-version-check install --quiet -r tests/neighbours/requirements.txt
+	@$(BIN)/python -m pytest -m neighbours
 
 lint: $(VENV)/dev.stamp ## format, lint, types and import contracts
 	@echo "== format"

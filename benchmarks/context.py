@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.report import Row, milliseconds
 from benchmarks.sessions import exchange
-from tui_agent.agent.system_prompt import Place, render_head
+from tui_agent.agent.system_prompt import SessionPlace, render_head
 from tui_agent.context.budget import Meter, ModelLimits, measure
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import request_bytes
@@ -49,7 +49,7 @@ def run() -> Iterator[Row]:
 
 def _head() -> SystemEntry:
     here = Path.cwd()
-    return render_head(prompt, builtin_tools(), Place(here, here, 0), model=MODEL, mode="build")
+    return render_head(prompt, builtin_tools(), SessionPlace(here, here, 0), model=MODEL, mode="build")
 
 
 def _recorded(entries: Sequence[Entry], counter: TokenCounter) -> list[Entry]:

@@ -12,7 +12,7 @@ from benchmarks.report import Row, milliseconds
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.checkpoints.manifest import manifest_of
-from tui_agent.agent.checkpoints.recorder import Keeping, Recorder
+from tui_agent.agent.checkpoints.recorder import Recorder, SnapshotStore
 from tui_agent.session.store import Store
 
 NAME = "files"
@@ -33,7 +33,7 @@ async def _measured(directory: Path, *, repository: bool) -> list[Row]:
     where = "git" if repository else "no git"
     rows: list[Row] = []
     store = Store(directory / "images.db")
-    recorder = Recorder(root, Keeping(store.put_blob, store.blob), _refuse)
+    recorder = Recorder(root, SnapshotStore(store.put_blob, store.blob), _refuse)
     rows.append(Row(NAME, f"get ready, {where}", await _timed(recorder.warm) * 1000, "ms", 2_000, "beside the model"))
     listed = [await _timed(lambda: manifest_of(root)) for _ in range(9)]
     rows.append(Row(NAME, f"list {FILES:,} files, {where}", milliseconds(listed), "ms", 150))

@@ -10,14 +10,16 @@ from scripts.provider_table import DOCUMENT, written
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.errors import Cause, Failure, Target, classify, missing_key
+from tui_agent.model.keys import Keys
 from tui_agent.model.naming import judge
+from tui_agent.model.providers import provider_of
 from tui_agent.model.route import Router
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.effort import Effort
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 SETTINGS = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-TARGET = Target("openai/m", "OpenAI", "api.example", "set OPENAI_API_KEY")
+TARGET = Target("openai/m", "OpenAI", "api.example", Keys({}).advice(provider_of("openai")))
 
 
 def test_the_table_of_providers_is_the_programs() -> None:

@@ -10,7 +10,7 @@ from tui_agent.acp.updates import Updates
 from tui_agent.app.reports import cost_lines
 from tui_agent.context.branch_summary import holds_message
 from tui_agent.context.cache import BreakCause, prefix_break
-from tui_agent.context.estimate import Asked, Weights
+from tui_agent.context.estimate import RequestModel, Weights
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import resolve
@@ -44,7 +44,7 @@ from tui_agent.session.skeleton import Headers
 from tui_agent.session.spine import UNKNOWN_KIND
 from tui_agent.session.store import Store
 from tui_agent.ui import outline
-from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
 from tui_agent.ui.widgets.transcript.source import estimate
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
 
@@ -121,7 +121,7 @@ def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str],
     messages = project(path, ModelTraits(MODEL)).messages
     sent = any(4 in message.origin for message in messages if message.role != "system")
     assert sent is SAMPLES[kind].is_sent
-    assert bool(Weights(view, TokenCounter(MODEL), Asked(MODEL)).of(path[-1])) is sent
+    assert bool(Weights(view, TokenCounter(MODEL), RequestModel(MODEL)).of(path[-1])) is sent
     assert holds_message(Outlines((4,), (kind,), (1,)), lambda _ids: [path[-1]]) is sent
 
 
@@ -169,7 +169,7 @@ def test_one_can_mention_what_says_something(grown: Callable[[str], Session], ki
 @every_kind
 def test_the_transcript_shows_what_is_shown(kind: str) -> None:
     entry = SAMPLES[kind].model_copy(update={"id": 4})
-    blocks = blocks_of(entry, Surroundings())
+    blocks = blocks_of(entry, BuildContext())
     assert bool(blocks) is trait(kind).is_shown is bool(estimate(kind, size_of(entry), 80))
     assert {block.kind for block in blocks} <= {"marker"} or not trait(kind).is_marker
 

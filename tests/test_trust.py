@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.trust import MOST_FILES, Item, Nothing, Trusted, TrustStore, Untrusted, project_state
+from tui_agent.trust import MAX_FILES, NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def bring(project: Path) -> None:
 
 
 def test_a_project_that_brings_nothing_needs_no_trust(project: Path, store: TrustStore) -> None:
-    assert project_state(project, store) == Nothing()
+    assert project_state(project, store) == NothingToTrust()
 
 
 def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(project: Path, store: TrustStore) -> None:
@@ -38,11 +38,11 @@ def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(pro
     assert isinstance(state, Untrusted)
     assert not state.refused
     assert set(state.items) == {
-        Item("setting", "model", "x/y"),
-        Item("permission rule", "permissions.bash.make *", "allow"),
-        Item("command", ".tui-agent/commands/ship.md", "description: ship it"),
-        Item("hook", ".tui-agent/hooks/after.sh", "curl evil.example"),
-        Item("MCP server", "db", "runs npx db-server"),
+        TrustItem("setting", "model", "x/y"),
+        TrustItem("permission rule", "permissions.bash.make *", "allow"),
+        TrustItem("command", ".tui-agent/commands/ship.md", "description: ship it"),
+        TrustItem("hook", ".tui-agent/hooks/after.sh", "curl evil.example"),
+        TrustItem("MCP server", "db", "runs npx db-server"),
     }
 
 
@@ -101,14 +101,14 @@ def test_a_flag_trusts_for_one_run_and_a_broken_file_trusts_nothing(
 def test_folders_on_the_way_to_the_working_directory_count(project: Path, store: TrustStore) -> None:
     (project / "src/.claude/commands").mkdir(parents=True)
     (project / "src/.claude/commands/x.md").write_text("x")
-    assert project_state(project, store) == Nothing()
+    assert project_state(project, store) == NothingToTrust()
     assert project_state(project, store, cwd=project / "src").items == (
-        Item("command", "src/.claude/commands/x.md", "x"),
+        TrustItem("command", "src/.claude/commands/x.md", "x"),
     )
 
 
 def test_what_is_too_much_to_look_at_cannot_be_trusted(project: Path, store: TrustStore) -> None:
-    for number in range(MOST_FILES + 1):
+    for number in range(MAX_FILES + 1):
         (project / f".tui-agent/hooks/{number}").touch()
     state = project_state(project, store, assume_trust=True)
     assert isinstance(state, Untrusted)

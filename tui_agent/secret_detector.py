@@ -21,10 +21,10 @@ from itertools import pairwise
 
 REMOVED = "[redacted]"
 
-_MOST_BASE64 = 200_000
+_MAX_BASE64_CHARS = 200_000
 """Characters of base64 that are decoded at once."""
 
-_LONGEST_LINE = 4_000
+_MAX_LINE_CHARS = 4_000
 """Characters that are looked at at once for what is named a secret; a line may be megabytes long."""
 
 _OVERLAP = 500
@@ -272,7 +272,7 @@ _LONG = re.compile(r"(?<![A-Za-z0-9+/_\-=.])[A-Za-z0-9+/_\-]{24,}={0,2}")
 _BLOCK_LINE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
-_LONGEST_KEY = 20_000
+_MAX_KEY_CHARS = 20_000
 _LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
 _KEY_LINE = re.compile(
     r"[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*"
@@ -473,11 +473,11 @@ def _telling_lines(text: str) -> Iterator[Span]:
         at = lower.find(word)
         while at >= 0:
             # Lines that are too long are looked at in pieces that overlap.
-            piece = at - at % _LONGEST_LINE
+            piece = at - at % _MAX_LINE_CHARS
             start = max(text.rfind("\n", max(0, piece - _OVERLAP), at) + 1, piece - _OVERLAP, 0)
-            end = text.find("\n", at, piece + _LONGEST_LINE + _OVERLAP)
+            end = text.find("\n", at, piece + _MAX_LINE_CHARS + _OVERLAP)
             if end < 0:
-                end = min(len(text), piece + _LONGEST_LINE + _OVERLAP)
+                end = min(len(text), piece + _MAX_LINE_CHARS + _OVERLAP)
             if word == "login" and "password" in lower[end : end + 100]:
                 # A netrc may have a line for each word.
                 start, end = max(0, start - 200), min(len(text), end + 200)
@@ -636,8 +636,8 @@ def _block(text: str, start: int) -> Iterator[Secret]:
     first = _LINE_BREAK.match(text, start)
     if first is None:
         return
-    another = _PEM.search(text, start, start + _LONGEST_KEY)
-    end = _PEM_END.search(text, start, another.start() if another is not None else start + _LONGEST_KEY)
+    another = _PEM.search(text, start, start + _MAX_KEY_CHARS)
+    end = _PEM_END.search(text, start, another.start() if another is not None else start + _MAX_KEY_CHARS)
     if end is not None:
         if text[first.end() : end.start()].strip(" \t\r\n") not in {"", REMOVED}:
             yield Secret(first.end(), end.start(), "private key")
@@ -695,7 +695,7 @@ def _decoded_block(text: str, block: Sequence[Span]) -> Iterator[Secret]:
 
 def _decoded(text: str) -> str:
     """Return the text that is in base64; "" where it is something else."""
-    text = text[:_MOST_BASE64].rstrip("=")
+    text = text[:_MAX_BASE64_CHARS].rstrip("=")
     text = text[: len(text) - (len(text) % 4 == 1)]
     try:
         data = base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4))

@@ -25,15 +25,15 @@ PARENTS = (FOLDER, ".claude", ".agents")
 """Directories in which commands, agents and hooks of a project are looked for."""
 ACTING = {"commands": "command", "agents": "agent", "hooks": "hook"}
 """Folders below them whose files act, and what one of the files is called."""
-MOST_FILES = 2_000
-MOST_BYTES = 4_000_000
+MAX_FILES = 2_000
+MAX_BYTES = 4_000_000
 """A project with more than this in those places is not trusted at all."""
 
-Answer = Literal["trusted", "refused"]
+TrustDecision = Literal["trusted", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class TrustItem:
     """One thing a project brings along: what kind it is, its name, and what it would do."""
 
     kind: str
@@ -42,10 +42,10 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NothingToTrust:
     """The project brings nothing along that could act."""
 
-    items: tuple[Item, ...] = ()
+    items: tuple[TrustItem, ...] = ()
     trusted: bool = False
 
 
@@ -53,7 +53,7 @@ class Nothing:
 class Trusted:
     """The user trusts the project as it is now."""
 
-    items: tuple[Item, ...]
+    items: tuple[TrustItem, ...]
     digest: str
     trusted: bool = True
 
@@ -62,14 +62,14 @@ class Trusted:
 class Untrusted:
     """Nothing of it is active. ``refused``: the user said never. ``problem``: why it can't be trusted at all."""
 
-    items: tuple[Item, ...]
+    items: tuple[TrustItem, ...]
     digest: str
     refused: bool = False
     problem: str = ""
     trusted: bool = False
 
 
-ProjectState = Trusted | Untrusted | Nothing
+ProjectState = Trusted | Untrusted | NothingToTrust
 
 
 class TrustStore:
@@ -79,7 +79,7 @@ class TrustStore:
         self._path = path
         self._clock = clock
 
-    def answer(self, project: Path, digest: str) -> Answer | None:
+    def answer(self, project: Path, digest: str) -> TrustDecision | None:
         """Return what was answered for a project with these contents. Never is for any contents."""
         known = self._read().get(_key(project))
         if not isinstance(known, dict):
@@ -88,7 +88,7 @@ class TrustStore:
             return "refused"
         return "trusted" if known.get("answer") == "trusted" and known.get("digest") == digest else None
 
-    def remember(self, project: Path, digest: str, answer: Answer) -> None:
+    def remember(self, project: Path, digest: str, answer: TrustDecision) -> None:
         """Keep an answer.
 
         Raises:
@@ -123,9 +123,9 @@ def project_state(
         cwd: the working directory; the folders between it and the root count too.
         assume_trust: trust it whatever was answered, as ``--trust`` does for one run.
     """
-    files = list(islice(_files(project, cwd or project), MOST_FILES + 1))
+    files = list(islice(_files(project, cwd or project), MAX_FILES + 1))
     if not files:
-        return Nothing()
+        return NothingToTrust()
     digest, problem = _digest(project, files)
     items = tuple(_items(project, files))
     if problem:
@@ -173,25 +173,25 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
     """Return a digest of names and contents, and why it could not be made."""
-    if len(files) > MOST_FILES:
-        return "", f"it brings more than {MOST_FILES:,} files along"
+    if len(files) > MAX_FILES:
+        return "", f"it brings more than {MAX_FILES:,} files along"
     whole = hashlib.sha256()
     size = 0
     for path in files:
         try:
-            data, _state = read_inside(project, path, MOST_BYTES + 1)
+            data, _state = read_inside(project, path, MAX_BYTES + 1)
         except OSError as error:
             return "", f"{path.relative_to(project)} cannot be read: {error.strerror or error}"
         size += len(data)
-        if size > MOST_BYTES:
-            return "", f"it brings more than {MOST_BYTES // 1_000_000} MB along"
+        if size > MAX_BYTES:
+            return "", f"it brings more than {MAX_BYTES // 1_000_000} MB along"
         name = path.relative_to(project).as_posix().encode("utf-8", "surrogateescape")
         whole.update(b"%d %s %d " % (len(name), name, len(data)))
         whole.update(data)
     return whole.hexdigest(), ""
 
 
-def _items(project: Path, files: list[Path]) -> Iterator[Item]:
+def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
     for path in files:
         shown = path.relative_to(project).as_posix()
         if path.name == SERVERS:
@@ -200,20 +200,20 @@ def _items(project: Path, files: list[Path]) -> Iterator[Item]:
             yield from _settings(project, path)
         else:
             kinds = [ACTING[part] for part in path.relative_to(project).parts if part in ACTING]
-            yield Item(kinds[0] if kinds else "file", shown, _first_line(project, path) if kinds else "")
+            yield TrustItem(kinds[0] if kinds else "file", shown, _first_line(project, path) if kinds else "")
 
 
-def _settings(project: Path, path: Path) -> Iterator[Item]:
+def _settings(project: Path, path: Path) -> Iterator[TrustItem]:
     try:
         table = tomllib.loads(_text(project, path))
     except (OSError, ValueError) as error:
-        yield Item("setting", path.name, f"cannot be read: {error}")
+        yield TrustItem("setting", path.name, f"cannot be read: {error}")
         return
     for key, value in _leaves(table):
         kind = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}.get(
             key.split(".")[0], "setting"
         )
-        yield Item(kind, key, str(value))
+        yield TrustItem(kind, key, str(value))
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -224,14 +224,14 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
-def _servers(project: Path, path: Path) -> Iterator[Item]:
+def _servers(project: Path, path: Path) -> Iterator[TrustItem]:
     try:
         servers = json.loads(_text(project, path)).get("mcpServers", {})
         rows = [(str(name), _command(server)) for name, server in servers.items()]
     except (OSError, ValueError, AttributeError):
         rows = [(path.name, "cannot be read")]
     for name, text in rows:
-        yield Item("MCP server", name, text)
+        yield TrustItem("MCP server", name, text)
 
 
 def _command(server: Mapping[str, Any]) -> str:
@@ -241,7 +241,7 @@ def _command(server: Mapping[str, Any]) -> str:
 
 
 def _text(project: Path, path: Path) -> str:
-    return read_inside(project, path, MOST_BYTES)[0].decode("utf-8")
+    return read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
 
 
 def _first_line(project: Path, path: Path) -> str:

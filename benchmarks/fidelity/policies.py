@@ -9,7 +9,7 @@ from typing import Literal
 from benchmarks.fidelity.traces import COUNTER
 from tui_agent.context.carried import Budgets, Summarised, carry
 from tui_agent.context.digest import digest
-from tui_agent.context.estimate import Asked, estimate_path
+from tui_agent.context.estimate import RequestModel, estimate_path
 from tui_agent.context.files import FileOperations
 from tui_agent.context.ladder import provisional
 from tui_agent.context.projection import ModelTraits, project
@@ -152,7 +152,7 @@ class Policy(ABC):
 
     def measured(self, path: Sequence[Entry]) -> int:
         """Return the tokens of a path's history."""
-        return estimate_path(path, replace(COUNTER, templates=self.templates), Asked(_MODEL)).history
+        return estimate_path(path, replace(COUNTER, templates=self.templates), RequestModel(_MODEL)).history
 
     def summary(self, entries: Sequence[Entry], first_kept_id: int | None) -> CompactionEntry:
         """Return a compaction as a rival makes it: the common summary, which knows no addresses."""

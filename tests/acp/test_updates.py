@@ -9,7 +9,7 @@ from acp import RequestError, helpers
 
 from tui_agent.acp.prompts import MAX_RESOURCE_CHARS, read_prompt
 from tui_agent.acp.session import options_of
-from tui_agent.acp.updates import SHOWN_CHARS, STEP_CHARS, Updates, diffs_of
+from tui_agent.acp.updates import MAX_OUTPUT_CHARS, STEP_CHARS, Updates, diffs_of
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
@@ -66,8 +66,8 @@ def test_output_of_a_running_command_is_sent_in_steps_and_bounded() -> None:
     told(updates, ToolStarted("c", "bash", "make", '{"command": "make"}'))
     small = told(updates, *(ToolOutput("c", "x" * 10) for _ in range(STEP_CHARS // 10 + 1)))
     assert len(small) == 2, "the first at once, then when enough has come"
-    [large] = told(updates, ToolOutput("c", "y" * 10 * SHOWN_CHARS))
-    assert len(large.content[0].content.text) == SHOWN_CHARS
+    [large] = told(updates, ToolOutput("c", "y" * 10 * MAX_OUTPUT_CHARS))
+    assert len(large.content[0].content.text) == MAX_OUTPUT_CHARS
     assert told(updates, ToolOutput("nobody", "text")) == []
 
 

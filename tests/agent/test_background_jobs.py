@@ -15,7 +15,7 @@ from tui_agent.tools import bash
 
 @pytest.fixture(autouse=True)
 def short_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bash, "FIRST_LOOK", 0.2)
+    monkeypatch.setattr(bash, "JOB_START_SECONDS", 0.2)
 
 
 def start(command: str) -> Reply:

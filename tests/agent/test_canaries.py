@@ -26,7 +26,8 @@ def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
         pytest.skip("bubblewrap keeps the machine safe from what is tested here")
     outer = (
         bubblewrap, "--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/", "--dev", "/dev",
-        "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--bind", str(place), str(place), "--chdir", str(ROOT),
+        "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--ro-bind", str(ROOT), str(ROOT),
+        "--ro-bind", sys.prefix, sys.prefix, "--bind", str(place), str(place), "--chdir", str(ROOT),
     )  # fmt: skip
     done = subprocess.run(
         [*outer, sys.executable, "-m", "tests.support.canaries"],

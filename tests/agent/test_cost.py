@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.costs import FEW_ENTRIES
+from tui_agent.agent.costs import MAX_ENTRIES_AT_ONCE
 from tui_agent.agent.events import AgentEvent, CostKnown
 from tui_agent.session.entries import AssistantEntry, TextPart
 
@@ -27,8 +27,8 @@ async def test_the_cost_of_a_short_session_is_known_at_once(tmp_path: Path) -> N
 
 
 async def test_the_cost_of_a_long_session_is_added_up_when_there_is_time(tmp_path: Path) -> None:
-    agent, events = reopened(make_agent(tmp_path, ScriptedClient([])), FEW_ENTRIES + 2)
+    agent, events = reopened(make_agent(tmp_path, ScriptedClient([])), MAX_ENTRIES_AT_ONCE + 2)
     assert agent.session_cost() is None
     await agent.warm()
-    assert agent.session_cost() == (FEW_ENTRIES + 2) / 2
+    assert agent.session_cost() == (MAX_ENTRIES_AT_ONCE + 2) / 2
     assert events == [CostKnown()]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.doom_loop import (
-    LOOK_BACK,
+    MAX_CALLS_EXAMINED,
     HeadlessAnswer,
     LoopKind,
     LoopRules,
@@ -43,7 +43,7 @@ def test_third_identical_call_with_identical_results_asks():
 
 def test_calls_that_are_no_circle_are_not_looked_into():
     build = started()
-    for number in range(LOOK_BACK):
+    for number in range(MAX_CALLS_EXAMINED):
         build.run("bash", {"command": f"make step{number}"}, "done")
     asked: list[str] = []
     pending = build.call(("bash", {"command": "make"})).tool_calls[0]

@@ -190,7 +190,7 @@ async def test_interrupt_while_waiting_for_the_first_token(tmp_path: Path) -> No
 async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.processes.tree.GRACE", 1.5)
+    monkeypatch.setattr("tui_agent.processes.tree.TERM_GRACE_SECONDS", 1.5)
     command = "trap '' TERM; echo started; echo $$ > pid; sleep 60 & wait; sleep 60"
     client = ScriptedClient([Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")])
     harness = make_agent(tmp_path, client)
@@ -355,7 +355,7 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
     assert [event.title for event in harness.of(ToolStarted)] == ["echo begun; sleep 60"]
     harness.agent.interrupt()
     entry = await asyncio.wait_for(waiting, 30)
-    assert entry.output == "(interrupted)"
+    assert entry.output == "begun\n(interrupted)", "what it printed is kept"
     assert harness.path()[-1].kind == "shell"
     assert harness.of(ToolFinished)[-1].status == "interrupted"
 

@@ -9,7 +9,7 @@ from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import knowledge, skill, write
 from tests.support.mcp_place import QUICK, Place
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.context.context_map import Block
+from tui_agent.context.context_map import ContextBlock
 from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
@@ -39,7 +39,7 @@ async def started(tmp_path: Path, place: Place, window: int = 100_000) -> Harnes
     return harness
 
 
-def head_of(harness: Harness) -> list[Block]:
+def head_of(harness: Harness) -> list[ContextBlock]:
     return [block for block in harness.agent.inspector.map().blocks if block.kind in {"system", "tool_schema"}]
 
 

@@ -17,7 +17,7 @@ from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.images import digest_of
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import Notice
 from tui_agent.context.settings import ContextSettings, PruneSettings
 from tui_agent.session.entries import CheckpointEntry, CompactionEntry
@@ -89,7 +89,7 @@ async def test_what_a_command_did_is_undone_byte_by_byte(
     tmp_path: Path, project: Path, command: str, repository: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if repository == "git":
-        monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+        monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
         commit(project)
     before = tree(project)
     harness = rewinding(tmp_path, (bash(command),))
@@ -142,7 +142,7 @@ async def test_a_command_that_changed_very_many_files_is_taken_back_whole_where_
 async def test_a_file_that_git_has_lost_since_is_said_to_stay(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
     monkeypatch.setattr(recorder, "MAX_STORED", 1)
     commit(project)
     before = tree(project)
@@ -286,7 +286,7 @@ async def test_a_disk_that_is_full_costs_the_images_and_not_the_work(tmp_path: P
 
     command = bash("echo y >> a.py")
     harness = rewinding(
-        tmp_path, (command,), (bash("echo z >> a.py"),), checkpoints=Keeping(full, lambda _digest: None)
+        tmp_path, (command,), (bash("echo z >> a.py"),), checkpoints=SnapshotStore(full, lambda _digest: None)
     )
     await harness.say("do it")
     await harness.say("again")
@@ -529,7 +529,7 @@ async def test_images_are_trimmed_to_the_limit_while_one_works(tmp_path: Path, p
     trimmed = asyncio.Event()
     loop = asyncio.get_running_loop()
     kept: dict[str, bytes] = {}
-    keeping = Keeping(
+    keeping = SnapshotStore(
         lambda data: kept.setdefault(digest_of(data), data) and digest_of(data),
         kept.get,
         lambda: loop.call_soon_threadsafe(trimmed.set),

@@ -13,8 +13,8 @@ import pytest
 from tests.agent.test_rewind import bash, checkpoints, commit, restore, rewinding, tree
 from tui_agent.agent.checkpoints import recorder, restoring
 from tui_agent.agent.checkpoints.images import ABSENT, Image, digest_of, place_in
-from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, Step, decide, in_order
-from tui_agent.agent.checkpoints.recorder import IS_OLDER, Keeping
+from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, RestoreStep, decide, in_order
+from tui_agent.agent.checkpoints.recorder import IS_OLDER, SnapshotStore
 from tui_agent.agent.events import Notice
 from tui_agent.editing.text_files import replace_file
 
@@ -81,8 +81,8 @@ async def test_a_moved_file_that_finds_no_room_stays_where_it_is(
 
 def test_files_are_made_before_others_are_deleted_unless_those_are_in_the_way() -> None:
     one = Image("1", 0o644)
-    made = [Step(path, ABSENT, one) for path in ("deep/er/x", "flat")]
-    gone = [Step(path, one, ABSENT) for path in ("deep", "flat/y", "other", "deeper")]
+    made = [RestoreStep(path, ABSENT, one) for path in ("deep/er/x", "flat")]
+    gone = [RestoreStep(path, one, ABSENT) for path in ("deep", "flat/y", "other", "deeper")]
     assert [step.path for step in in_order([*gone, *made])] == [
         "deep",
         "flat/y",
@@ -104,7 +104,7 @@ def test_a_name_in_another_case_may_be_the_same_file() -> None:
 async def test_what_git_was_told_not_to_look_at_is_read_from_the_disk(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, flag: str
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
     commit(project)
     subprocess.run(["git", "update-index", flag, "a.py"], cwd=project, check=True)
     (project / "a.py").write_bytes(b"two\n")
@@ -118,7 +118,7 @@ async def test_what_git_was_told_not_to_look_at_is_read_from_the_disk(
 async def test_what_git_stores_with_other_line_endings_is_read_from_the_disk(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
     (project / ".gitattributes").write_text("*.py text eol=crlf\n")
     (project / "a.py").write_bytes(b"one\r\n")
     commit(project)
@@ -154,7 +154,7 @@ async def test_a_name_with_a_line_break_goes_back_too(tmp_path: Path, project: P
 async def test_looking_runs_no_program_that_a_repository_names(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
     commit(project)
     (project / ".gitattributes").write_text("* filter=evil\n")
     for name, value in (
@@ -187,7 +187,9 @@ async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(tmp_path: 
     own = project / ".local" / "share"
     own.mkdir(parents=True)
     kept: dict[str, bytes] = {}
-    keeping = Keeping(lambda data: kept.setdefault(digest := digest_of(data), data) and digest, kept.get, apart=(own,))
+    keeping = SnapshotStore(
+        lambda data: kept.setdefault(digest := digest_of(data), data) and digest, kept.get, apart=(own,)
+    )
     harness = rewinding(tmp_path, (bash("echo x > .local/share/sessions.db; echo y >> a.py"),), checkpoints=keeping)
     await harness.say("do it")
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
@@ -208,14 +210,14 @@ _RESTORE = """
 import sys
 from pathlib import Path
 from tui_agent.agent.checkpoints.plan import changes_in, differences
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 store = Store(Path(sys.argv[1]))
 changes = changes_in(Session(store, sys.argv[2], estimate=lambda _entry: 1, read_only=True).path())
-restorer = Restorer(Path(sys.argv[3]), Keeping(store.put_blob, store.blob))
+restorer = Restorer(Path(sys.argv[3]), SnapshotStore(store.put_blob, store.blob))
 print("begun", flush=True)
 restorer.carry_out(restorer.plan(differences(changes, ())))
 print("ended", flush=True)

@@ -12,7 +12,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.compactor import Draft, Outcome
+from tui_agent.agent.compactor import CompactionOutcome, Draft
 from tui_agent.agent.events import (
     CompactionEnded,
     CompactionProgress,
@@ -371,7 +371,7 @@ async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tm
     harness = make_agent(tmp_path, client, window=20_000, settings=settings)
     await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
     assert "compaction" not in harness.kinds()
-    asked: list[asyncio.Task[Outcome]] = []
+    asked: list[asyncio.Task[CompactionOutcome]] = []
 
     def ask() -> None:
         if not asked:

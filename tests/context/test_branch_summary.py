@@ -14,7 +14,7 @@ from tui_agent.context.branch_summary import (
 )
 from tui_agent.context.settings import ContextSettings
 from tui_agent.session.entries import FilePart, SummaryDetails, TextPart, UserEntry
-from tui_agent.session.records import EntryOutline, Outlines, Parting
+from tui_agent.session.records import Divergence, EntryOutline, Outlines
 from tui_agent.tools.registry import tool_traits
 
 SETTINGS = ContextSettings()
@@ -41,11 +41,11 @@ def tree():
     return left, list(build.path)
 
 
-def parting(path, other) -> Parting:
+def parting(path, other) -> Divergence:
     """Tell two paths from each other."""
     shared = [one.id for one, two in zip(path, other, strict=False) if one.id == two.id]
     left = Outlines.of(EntryOutline(entry.id, entry.kind, 0) for entry in path[len(shared) :])
-    return Parting(path[-1].id if path else None, shared[-1] if shared else None, left)
+    return Divergence(path[-1].id if path else None, shared[-1] if shared else None, left)
 
 
 def loading(*paths):

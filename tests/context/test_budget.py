@@ -19,7 +19,7 @@ from tui_agent.context.budget import (
     threshold,
     within,
 )
-from tui_agent.context.estimate import Asked, estimate_path
+from tui_agent.context.estimate import RequestModel, estimate_path
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter
@@ -349,7 +349,7 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
 
     request = project(path, ModelTraits(model, vision=vision))
     sent = [message for message in request.messages if message.origin and message.role != "system"]
-    estimate = estimate_path(path, COUNTER, Asked(model, vision))
+    estimate = estimate_path(path, COUNTER, RequestModel(model, vision))
     assert estimate.history == sum(map(COUNTER.message, sent))
 
 
@@ -357,7 +357,7 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
 @thorough
 def test_going_on_from_an_estimate_gives_what_starting_over_gives(grown, model, vision):
     path = [stored(entry) for entry in [*grown[0], grown[1]]]
-    asked = Asked(model, vision)
+    asked = RequestModel(model, vision)
 
     before = None
     for end in range(len(path) + 1):

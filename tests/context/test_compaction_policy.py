@@ -6,7 +6,7 @@ from tui_agent.context.compaction_policy import (
     CHOICES,
     NO_FAILURES,
     AfterOverflow,
-    Hold,
+    HoldReason,
     after_overflow,
     hold,
     is_due,
@@ -26,11 +26,11 @@ def test_no_second_compaction_by_a_model_without_a_completed_step():
     build = started()
     build.say("yes")
     build.compaction("summary", None)
-    assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is Hold.NO_STEP
+    assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is HoldReason.NO_STEP
     build.say("", error="network", finish="error")
     build.say("half an answ", interrupted=True, finish="interrupted")
     build.user("and now?")
-    assert hold(build.path, SETTINGS, NO_FAILURES, "overflow") is Hold.NO_STEP
+    assert hold(build.path, SETTINGS, NO_FAILURES, "overflow") is HoldReason.NO_STEP
     build.call(("read", {"path": "a"}))
     assert hold(build.path, SETTINGS, NO_FAILURES, "threshold") is None
 
@@ -47,7 +47,7 @@ def test_two_failures_pause_until_the_next_user_message():
     assert hold(build.path, SETTINGS, record, "threshold") is None
     build.user("Continue", synthetic="compaction")
     record = record.failed(build.path)
-    assert hold(build.path, SETTINGS, record, "threshold") is Hold.PAUSED
+    assert hold(build.path, SETTINGS, record, "threshold") is HoldReason.PAUSED
     build.user("try again")
     assert hold(build.path, SETTINGS, record, "threshold") is None
     assert hold(build.path, SETTINGS, record.failed(build.path), "threshold") is None
@@ -56,7 +56,7 @@ def test_two_failures_pause_until_the_next_user_message():
 @pytest.mark.parametrize("settings", [CompactionSettings(auto=False), CompactionSettings(threshold=0)])
 @pytest.mark.parametrize("trigger", ["threshold", "overflow", "model_switch"])
 def test_off_means_off(settings, trigger):
-    assert hold(started().path, settings, NO_FAILURES, trigger) is Hold.OFF
+    assert hold(started().path, settings, NO_FAILURES, trigger) is HoldReason.OFF
 
 
 def test_a_person_may_always_compact():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_agent.context.error_lines import error_looking, most_telling
+from tui_agent.context.error_lines import error_looking, most_informative
 from tui_agent.context.truncation import SizedLimits, truncate
 
 NOISE = 1_500
@@ -140,6 +140,6 @@ def test_reassuring_lines_are_not_errors() -> None:
 def test_the_same_error_again_and_again_leaves_room_for_others() -> None:
     lines = [f"error: lost connection {number}" for number in range(500)] + ["ValueError: the cause"]
     lines += [f"error: lost connection {number}" for number in range(500)]
-    chosen = most_telling(lines, 20)
+    chosen = most_informative(lines, 20)
     assert 500 in chosen
     assert len(chosen) == 20

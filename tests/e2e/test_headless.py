@@ -12,7 +12,7 @@ from tests.support.model_script import Call, Fault, Recorded, Turn, echo, status
 from tests.support.model_server import ModelServer
 from tests.support.place import MODEL, Place
 from tui_agent.agent.checkpoints.plan import changes_in, differences
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.cli.sessions import DATABASE
 from tui_agent.session.session import Session
@@ -164,7 +164,7 @@ def test_what_was_changed_before_the_program_is_killed_can_still_be_taken_back(
         info = store.sessions(cwd=place.project)[0]
         session = Session(store, info.id, estimate=lambda _entry: 1)
         changes = changes_in(session.path())
-        restorer = Restorer(place.project, Keeping(store.put_blob, store.blob))
+        restorer = Restorer(place.project, SnapshotStore(store.put_blob, store.blob))
         done = restorer.carry_out(restorer.plan(differences(changes, ())))
         session.release()
     assert set(done.done) == {"kept.txt", "new.txt"}

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
-from tui_agent.model.addresses import Addresses, Place, is_private, plain_url
+from tui_agent.model.addresses import Addresses, AddressSetting, is_private, plain_url
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.discovery import (
-    Port,
+    KnownPort,
     Server,
     SilentServerError,
     ask,
@@ -31,7 +31,7 @@ OPENAI = provider_of("openai")
 
 async def asked(answers: dict[str, Any], provider: str = "openai", path: str = "/v1") -> dict[str, ServedModel]:
     with ListServer(answers) as server:
-        return await ask(Server(provider_of(provider), Place(f"{server.url}{path}")), seconds=PATIENT)
+        return await ask(Server(provider_of(provider), AddressSetting(f"{server.url}{path}")), seconds=PATIENT)
 
 
 # -- what they say ------------------------------------------------------------------------------------------------
@@ -212,8 +212,10 @@ def test_the_key_of_the_environment_does_not_go_to_one_models_own_address() -> N
 def test_an_address_among_a_models_options_is_one() -> None:
     models = {"openai/mine": ModelSettings(options={"api_base": "http://localhost:4000"})}
 
-    assert Addresses({}, models).of(OPENAI, "openai/mine") == Place("http://localhost:4000", 'models."openai/mine"')
-    assert Addresses({}, models).of(OPENAI, "openai/other") == Place("https://api.openai.com/v1")
+    assert Addresses({}, models).of(OPENAI, "openai/mine") == AddressSetting(
+        "http://localhost:4000", 'models."openai/mine"'
+    )
+    assert Addresses({}, models).of(OPENAI, "openai/other") == AddressSetting("https://api.openai.com/v1")
 
 
 def test_a_local_server_is_asked_when_one_of_its_models_is_in_use() -> None:
@@ -224,7 +226,9 @@ def test_a_local_server_is_asked_when_one_of_its_models_is_in_use() -> None:
 async def test_a_key_is_sent_to_its_server_and_follows_nobody_elsewhere() -> None:
     with ListServer({"/v1/models": 302}) as server:
         with pytest.raises(SilentServerError):
-            await ask(Server(OPENAI, Place(f"{server.url}/v1"), {"authorization": "Bearer sk-1"}), seconds=PATIENT)
+            await ask(
+                Server(OPENAI, AddressSetting(f"{server.url}/v1"), {"authorization": "Bearer sk-1"}), seconds=PATIENT
+            )
         paths = [(path, headers["authorization"]) for path, headers in server.asked]
 
     assert paths == [("/v1/models", "Bearer sk-1")]
@@ -257,8 +261,10 @@ async def test_answers_are_kept_with_their_age_and_without_secrets(tmp_path: Pat
     served = ServedModels(path, now=lambda: clock[0])
     with ListServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 9_000}]}}) as server:
         url = f"http://user:hidden@127.0.0.1:{server.port}/v1?token=hidden"
-        place = Server(OPENAI, Place(url, "providers.openai"), {"authorization": "Bearer hidden"})
-        outcomes = await refresh([Server(OPENAI, Place(f"{server.url}/v1"), place.headers)], served, seconds=PATIENT)
+        place = Server(OPENAI, AddressSetting(url, "providers.openai"), {"authorization": "Bearer hidden"})
+        outcomes = await refresh(
+            [Server(OPENAI, AddressSetting(f"{server.url}/v1"), place.headers)], served, seconds=PATIENT
+        )
         served.keep(url, {"m": ServedModel(name="m", window=9_000)})
     clock[0] += 3 * 86_400 + 5
 
@@ -279,7 +285,7 @@ async def test_a_silent_server_is_told_and_what_it_said_before_stays() -> None:
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
         served.keep(url, {"m": ServedModel(name="m", window=9_000)})
-        outcomes = await refresh([Server(OPENAI, Place(url))], served, seconds=PATIENT)
+        outcomes = await refresh([Server(OPENAI, AddressSetting(url))], served, seconds=PATIENT)
 
     assert [outcome.problem for outcome in outcomes] == ["not reachable"]
     assert served.find(url, "m") is not None
@@ -312,9 +318,9 @@ async def test_servers_and_their_windows_are_found() -> None:
     with ModelServer(models=models) as server, socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         ports = [
-            Port("Ollama", server.port, "ollama"),
-            Port("vLLM", server.port),
-            Port("llama.cpp", nobody.getsockname()[1]),
+            KnownPort("Ollama", server.port, "ollama"),
+            KnownPort("vLLM", server.port),
+            KnownPort("llama.cpp", nobody.getsockname()[1]),
         ]
         found = await discover(ports, seconds=PATIENT)
 
@@ -329,14 +335,14 @@ async def test_what_only_embeds_is_not_found(tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"nomic-embed": {"mode": "embedding", "litellm_provider": "ollama"}}))
     with ModelServer(models={"nomic-embed": 2_048, "qwen3:8b": 40_960}) as server:
-        found = await discover([Port("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT)
+        found = await discover([KnownPort("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT)
 
     assert [model.id for model in found] == ["openai/qwen3:8b"]
 
 
 async def test_somebody_else_on_the_port_is_no_server() -> None:
     with ModelServer() as server:
-        ports = [Port("Ollama", server.port, "ollama"), Port("vLLM", server.port)]
+        ports = [KnownPort("Ollama", server.port, "ollama"), KnownPort("vLLM", server.port)]
         assert await discover(ports, seconds=PATIENT) == []
 
 
@@ -346,5 +352,5 @@ async def test_a_server_of_the_settings_is_asked_at_its_address_and_named_as_the
         here = ModelSettings(base_url=f"http://127.0.0.1:{server.port}/v1", context_window=9_000)
         gone = ModelSettings(base_url=f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
         own = {"openai/qwen3:8b": here, "openai/gone": gone, "openai/known": ModelSettings(context_window=5_000)}
-        found = await discover([Port("vLLM", server.port)], own=own, seconds=PATIENT)
+        found = await discover([KnownPort("vLLM", server.port)], own=own, seconds=PATIENT)
     assert [(model.id, model.settings) for model in found] == [("openai/qwen3:8b", here)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.naming import Standing, UnknownModelError, judge, require
+from tui_agent.model.naming import NameStanding, UnknownModelError, judge, require
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 
@@ -22,25 +22,25 @@ def catalog(tmp_path: Path) -> Catalog:
 @pytest.mark.parametrize(
     ("model", "standing", "similar"),
     [
-        ("anthropic/claude-sonnet-5", Standing.KNOWN, ()),
-        ("claude-sonnet-5", Standing.KNOWN, ()),
-        ("openai/my-model", Standing.KNOWN, ()),
-        ("groq/whatever-runs-there", Standing.KNOWN, ()),
-        ("ollama/whatever:4b", Standing.KNOWN, ()),
-        ("openai/gpt-5-mink", Standing.NEW, ("openai/gpt-5-mini",)),
-        ("mistral/next-year", Standing.NEW, ()),
-        ("nosuch", Standing.IMPOSSIBLE, ()),
-        ("claud-sonnet-5", Standing.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
-        ("antropic/claude-sonnet-5", Standing.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
-        ("openai/", Standing.IMPOSSIBLE, ("openai/my-model",)),
-        ("openai/two words", Standing.IMPOSSIBLE, ("openai/my-model",)),
-        ("openai/nope", Standing.NEW, ("openai/my-model",)),
+        ("anthropic/claude-sonnet-5", NameStanding.KNOWN, ()),
+        ("claude-sonnet-5", NameStanding.KNOWN, ()),
+        ("openai/my-model", NameStanding.KNOWN, ()),
+        ("groq/whatever-runs-there", NameStanding.KNOWN, ()),
+        ("ollama/whatever:4b", NameStanding.KNOWN, ()),
+        ("openai/gpt-5-mink", NameStanding.NEW, ("openai/gpt-5-mini",)),
+        ("mistral/next-year", NameStanding.NEW, ()),
+        ("nosuch", NameStanding.IMPOSSIBLE, ()),
+        ("claud-sonnet-5", NameStanding.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
+        ("antropic/claude-sonnet-5", NameStanding.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
+        ("openai/", NameStanding.IMPOSSIBLE, ("openai/my-model",)),
+        ("openai/two words", NameStanding.IMPOSSIBLE, ("openai/my-model",)),
+        ("openai/nope", NameStanding.NEW, ("openai/my-model",)),
     ],
 )
-def test_names(catalog: Catalog, model: str, standing: Standing, similar: tuple[str, ...]) -> None:
+def test_names(catalog: Catalog, model: str, standing: NameStanding, similar: tuple[str, ...]) -> None:
     verdict = judge(model, catalog)
     assert (verdict.standing, verdict.similar) == (standing, similar)
-    assert bool(verdict.sentence) == (standing is not Standing.KNOWN)
+    assert bool(verdict.sentence) == (standing is not NameStanding.KNOWN)
 
 
 def test_only_what_can_not_be_is_refused(catalog: Catalog) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.model.usage import LARGEST, usage_of
+from tui_agent.model.usage import MAX_TOKENS, usage_of
 from tui_agent.session.entries import Usage
 
 
@@ -32,6 +32,6 @@ def test_whatever_is_reported_nothing_odd_comes_out(reported: dict[str, object])
 
     if usage is not None:
         numbers = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
-        assert all(0 <= number <= LARGEST for number in numbers)
+        assert all(0 <= number <= MAX_TOKENS for number in numbers)
         assert usage.prompt > 0
         assert usage.reasoning <= usage.output

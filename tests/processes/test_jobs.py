@@ -28,7 +28,7 @@ BASH, JOB = BashTool(), JobTool()
 
 @pytest.fixture(autouse=True)
 def short_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bash, "FIRST_LOOK", 0.2)
+    monkeypatch.setattr(bash, "JOB_START_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def test_a_character_cut_in_two_comes_whole(space: Workspace, running: Job
 async def test_one_that_cannot_work_is_told_at_once(
     space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bash, "FIRST_LOOK", 10)
+    monkeypatch.setattr(bash, "JOB_START_SECONDS", 10)
     result = await background(space, "echo no such script; exit 3")
     assert result.output.startswith("no such script\n[Job 1 ended after")
     assert result.output.endswith("with exit code 3.]")
@@ -141,7 +141,7 @@ async def test_stopping(space: Workspace, running: Jobs) -> None:
 async def test_an_interrupted_start_leaves_nothing(
     space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bash, "FIRST_LOOK", 60)
+    monkeypatch.setattr(bash, "JOB_START_SECONDS", 60)
     starting = asyncio.ensure_future(background(space, "echo up; sleep 300"))
     await eventually(lambda: "up" in "".join(space.live), "it did not start")
     starting.cancel()
@@ -290,7 +290,7 @@ PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
 from tui_agent.processes.jobs import Jobs
-from tui_agent.processes.process import Command, Run, run_command
+from tui_agent.processes.process import Command, FinishedCommand, run_command
 
 async def main():
     jobs = Jobs()
@@ -298,10 +298,10 @@ async def main():
     for text in sys.argv[2:]:
         await jobs.start(text, Command(("bash", "-c", text), Path(sys.argv[1]), environment, 0), lambda data: "")
     leave = Command(("bash", "-c", f"sleep 300 & echo $! >> {sys.argv[1]}/pids"), Path(sys.argv[1]), environment, 20)
-    await run_command(leave, lambda text: None, Run())
+    await run_command(leave, lambda text: None, FinishedCommand())
     inner = f"echo $$ >> {sys.argv[1]}/pids; sleep 300"
     stuck = Command(("bash", "-c", inner), Path(sys.argv[1]), environment, 600)
-    await run_command(stuck, lambda text: None, Run())
+    await run_command(stuck, lambda text: None, FinishedCommand())
 
 asyncio.run(main())
 """

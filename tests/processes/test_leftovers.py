@@ -135,9 +135,9 @@ async def test_it_ends_when_the_program_does(pids: Path, tmp_path: Path, form: s
     program = f"""
 import asyncio, os
 from pathlib import Path
-from tui_agent.processes.process import Command, Run, run_command
+from tui_agent.processes.process import Command, FinishedCommand, run_command
 async def main():
-    run = Run()
+    run = FinishedCommand()
     arguments = ["bash", "-c", {command(form, pids)!r}]
     await run_command(Command(arguments, Path("/"), {{"PATH": os.environ["PATH"]}}, 60), lambda text: None, run)
     Path({str(ready)!r}).write_text(run.left.names())

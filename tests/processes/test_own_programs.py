@@ -159,7 +159,7 @@ async def test_looking_at_a_repository_runs_nothing_of_it(
 ) -> None:
     prepare(attack)
     attack.touch()
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.FEW_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
     attack.trace.unlink(missing_ok=True)
     assert await branch(attack.project) == "main*"
     shelf = Shelf(attack.project, lambda _digest: None)
@@ -292,7 +292,7 @@ class TestHead:
 
 
 STARTERS = {
-    "agent/hooks/handlers.py": "a hook the user configured or trusted",
+    "processes/user_command.py": "a hook the user configured or trusted",
     "model/hosted/host.py": "the model host, which goes into the background",
     "model/hosted/link.py": "the model host",
     "files/own_git.py": "git",

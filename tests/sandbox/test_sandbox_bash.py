@@ -189,9 +189,9 @@ async def test_a_sandbox_that_was_there_and_fails_runs_nothing(bench: Bench, tmp
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
     broken.chmod(0o755)
-    from tui_agent.sandbox.layout import Form
+    from tui_agent.sandbox.layout import BubblewrapForm
 
-    bench.box.state = SandboxState("bubblewrap", str(broken), form=Form(str(broken)))
+    bench.box.state = SandboxState("bubblewrap", str(broken), form=BubblewrapForm(str(broken)))
     bench.box.reset()
     result = await bench.run("echo ran > build.log; echo ran")
     assert result.is_error

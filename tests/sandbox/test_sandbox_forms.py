@@ -11,7 +11,7 @@ from tests.support.contained import Contained
 from tui_agent.sandbox import View, Writes
 from tui_agent.sandbox import finding as finding_module
 from tui_agent.sandbox.finding import bubblewraps, find_sandbox
-from tui_agent.sandbox.layout import Layout, Mount, Proc, Put, seatbelt_profile
+from tui_agent.sandbox.layout import Layout, Mount, MountKind, Proc, seatbelt_profile
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 
@@ -96,11 +96,11 @@ def test_the_systems_bubblewrap_comes_first_and_then_the_bundled_one(
 
 def test_the_profile_for_macos_allows_what_is_named() -> None:
     mounts = (
-        Mount(Path("/usr"), Put.READ),
-        Mount(Path('/Users/me/a "b"'), Put.WRITE),
-        Mount(Path('/Users/me/a "b"/.git'), Put.READ),
-        Mount(Path('/Users/me/a "b"/.env'), Put.HIDDEN_FILE),
-        Mount(Path("/Users/me"), Put.PRIVATE, Path("/private/var/x/home")),
+        Mount(Path("/usr"), MountKind.READ),
+        Mount(Path('/Users/me/a "b"'), MountKind.WRITE),
+        Mount(Path('/Users/me/a "b"/.git'), MountKind.READ),
+        Mount(Path('/Users/me/a "b"/.env'), MountKind.HIDDEN_FILE),
+        Mount(Path("/Users/me"), MountKind.PRIVATE, Path("/private/var/x/home")),
     )
     lines = seatbelt_profile(Layout(Path("/"), Path("/dev/null"), mounts), 4321).split("\n")
     assert lines[:4] == [

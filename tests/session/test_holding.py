@@ -70,9 +70,9 @@ def test_whoever_is_taken_over_is_told_and_can_only_read(session: Session, reope
 
 def test_a_take_over_is_seen_by_looking(session: Session, reopen: Reopen) -> None:
     session.hold()
-    assert not session.look_for_take_over()
+    assert not session.check_for_take_over()
     reopen(session).take_over()
-    assert session.look_for_take_over()
+    assert session.check_for_take_over()
     assert session.read_only
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tui_agent.session.store import Store
-from tui_agent.session.unsent import KEPT, Unsent
+from tui_agent.session.unsent import RETENTION_MS, Unsent
 
 HERE = "/home/ada/shop"
 
@@ -45,7 +45,7 @@ def test_nothing_is_kept_of_nothing_and_of_deleted_sessions(tmp_path: Path) -> N
         store.keep_unsent("/old", Unsent("words"))
         store.delete(session.id)
         store.purge()
-        now[0] += KEPT + 1
+        now[0] += RETENTION_MS + 1
         assert not store.take_unsent(session.id)
         assert not store.take_unsent(HERE)
         assert not store.take_unsent("/old")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ModelLimits
@@ -112,7 +112,7 @@ def make_agent(
     project.mkdir(exist_ok=True)
     store = Store(tmp_path / "sessions.db")
     if keeps_files:
-        ports.setdefault("checkpoints", Keeping(store.put_blob, store.blob))
+        ports.setdefault("checkpoints", SnapshotStore(store.put_blob, store.blob))
     directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate)

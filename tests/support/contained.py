@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_agent.processes.environment import command_environment
-from tui_agent.sandbox import AllowHost, Launch, Outcome, Sandbox, SandboxState, View
+from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View
 from tui_agent.sandbox.settings import SandboxSettings
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -22,7 +22,7 @@ class Ran:
 
     output: str
     code: int
-    outcome: Outcome
+    outcome: CommandOutcome
     launch: Launch
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.agents import FixedDirectory, prompt
 from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.compactor import Outcome
+from tui_agent.agent.compactor import CompactionOutcome
 from tui_agent.agent.events import (
     AgentEvent,
     Decision,
@@ -158,6 +158,6 @@ class FakeAgent(Agent):
     async def aclose(self) -> None:
         self.calls.append("aclose")
 
-    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> Outcome:
+    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> CompactionOutcome:
         self.calls.append(f"compact {focus}")
-        return Outcome()
+        return CompactionOutcome()

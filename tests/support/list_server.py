@@ -8,10 +8,14 @@ from typing import Any, Self
 
 
 class ListServer:
-    """Answers each path of ``answers`` with its JSON, or with a status where that is a number; others with 404."""
+    """Answers each path of ``answers`` with its JSON, or with a status where that is a number; others with 404.
 
-    def __init__(self, answers: Mapping[str, Any]) -> None:
+    With ``wanted``, a header and its value, requests without that are refused with 401, in words that repeat it.
+    """
+
+    def __init__(self, answers: Mapping[str, Any], wanted: tuple[str, str] | None = None) -> None:
         self.answers = dict(answers)
+        self.wanted = wanted
         self.asked: list[tuple[str, dict[str, str]]] = []
         """Paths and headers, names in lower case."""
         outer = self
@@ -24,6 +28,9 @@ class ListServer:
                 answer = outer.answers.get(f"{self.path}#{body.get('model')}" if body else self.path, 404)
                 status = answer if isinstance(answer, int) else 200
                 data = b"{}" if isinstance(answer, int) else json.dumps(answer).encode()
+                if outer.wanted is not None and (given := self.headers.get(outer.wanted[0])) != outer.wanted[1]:
+                    told = {"error": {"message": f"Incorrect API key provided: {given}", "code": "invalid_api_key"}}
+                    status, data = 401, json.dumps(told).encode()
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("location", "http://127.0.0.1:9/elsewhere")

@@ -13,10 +13,10 @@ import uvicorn
 from mcp.server.mcpserver import MCPServer
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
-from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, ToolContext, ToolResult
@@ -24,19 +24,19 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool
 
 ROOT = Path(__file__).parents[2]
-QUICK = Patience(start=20, settle=20, pauses=(0, 0))
+QUICK = Timeouts(start=20, settle=20, pauses=(0, 0))
 
 
 class Place:
     """A hub with servers of its own, and everything it said."""
 
-    def __init__(self, directory: Path, patience: Patience = QUICK) -> None:
+    def __init__(self, directory: Path, patience: Timeouts = QUICK) -> None:
         self.directory = directory
         self.specs: list[ServerSpec] = []
         self.blobs: dict[str, bytes] = {}
         self.notices: list[Notice] = []
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        around = Surroundings({"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens")
+        around = ConnectionContext({"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens")
         self.hub = McpHub(lambda: FoundServers(tuple(self.specs)), around, patience)
         self.hub.subscribe(self.notices.append)
 
@@ -75,8 +75,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def served(mcp: MCPServer, port: int, **options: Any) -> AsyncIterator[None]:
-    app = mcp.streamable_http_app(**options)
+async def served(mcp: MCPServer, port: int, *, sse: bool = False, **options: Any) -> AsyncIterator[None]:
+    app = mcp.sse_app() if sse else mcp.streamable_http_app(**options)
     # Streams that clients keep open are cut off, as when a server is killed: nobody waits for them to end.
     config = uvicorn.Config(
         app, host="127.0.0.1", port=port, log_level="critical", lifespan="on", timeout_graceful_shutdown=0

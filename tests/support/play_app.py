@@ -19,7 +19,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.app.services import Start, UiSettings
+from tui_agent.app.services import FirstView, UiSettings
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 
 ANSWER = "Here is what I found in **src/auth**:\n\n- the redirect drops `next`\n- no test covers it\n\n" * 6
@@ -67,7 +67,7 @@ class Actor:
 
 def main() -> None:
     """Run it in this terminal."""
-    start = Start(screen="welcome") if "--welcome" in sys.argv else Start()
+    start = FirstView(screen="welcome") if "--welcome" in sys.argv else FirstView()
     with tempfile.TemporaryDirectory() as directory:
         stage = make_stage(
             Path(directory), settings=UiSettings(), clock=time.time, cwd=Path.cwd(), start=start, branch=_branch

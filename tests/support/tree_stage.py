@@ -14,9 +14,9 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.ui_app import HOME, NOW, STILL, Stage, make_stage, until
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.images import digest_of
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.app.services import OpenRequest, Start
+from tui_agent.app.services import FirstView, OpenRequest
 from tui_agent.resources import prompt
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -297,12 +297,12 @@ def tree_stage(
             blob=stages[0].store.blob,
             environment={"PATH": "/usr/bin:/bin"},
             clock=lambda: int(NOW * 1000),
-            checkpoints=Keeping(stages[0].store.put_blob, stages[0].store.blob),
+            checkpoints=SnapshotStore(stages[0].store.put_blob, stages[0].store.blob),
         )
         return Agent(opened, ports, model=MODEL)
 
     stage = make_stage(
-        tmp_path, start=Start(OpenRequest(session_id)), settings=replace(STILL, theme=theme), make_agent=make_agent
+        tmp_path, start=FirstView(OpenRequest(session_id)), settings=replace(STILL, theme=theme), make_agent=make_agent
     )
     stages.append(stage)
     return TreeStage(stage, client, names, session_id, project)

@@ -15,12 +15,12 @@ from textual.pilot import Pilot
 from tests.support.fake_agent import FakeAgent
 from tui_agent.app.services import (
     AppServices,
+    FirstView,
     KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
-    Start,
     UiSettings,
 )
 from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry
@@ -101,7 +101,7 @@ class Stage:
 def make_stage(
     tmp_path: Path,
     *,
-    start: Start | None = None,
+    start: FirstView | None = None,
     settings: UiSettings = STILL,
     cwd: Path = HOME,
     files: Sequence[str] = ("src/auth/views.py", "src/auth/models.py", "tests/test_views.py", "README.md"),

@@ -14,7 +14,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.app.services import Start
+from tui_agent.app.services import FirstView
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
@@ -237,7 +237,7 @@ class Scene:
     """How to get there."""
 
     act: Act
-    start: Start = Start()
+    start: FirstView = FirstView()
 
 
 SCENES: dict[str, Scene] = {
@@ -252,11 +252,11 @@ SCENES: dict[str, Scene] = {
     "files": Scene(_files),
     "palette": Scene(_palette),
     "full": Scene(_full),
-    "sessions": Scene(_sessions, Start(screen="sessions")),
-    "found": Scene(_found, Start(screen="sessions")),
+    "sessions": Scene(_sessions, FirstView(screen="sessions")),
+    "found": Scene(_found, FirstView(screen="sessions")),
     "models": Scene(_models),
     "effort": Scene(_effort),
-    "welcome": Scene(_welcome, Start(screen="welcome")),
+    "welcome": Scene(_welcome, FirstView(screen="welcome")),
     "help": Scene(_help),
     "cost": Scene(_cost),
     "themes": Scene(_themes),

@@ -299,7 +299,7 @@ async def test_a_flood_is_bounded_and_counted(space: Workspace) -> None:
 
 async def test_a_flood_is_read_in_bursts(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between bursts the reader rests and the writer waits, so that a flood does not take the whole core."""
-    monkeypatch.setattr(process, "_PAUSE", 60)
+    monkeypatch.setattr(process, "_FLOOD_PAUSE_SECONDS", 60)
     result = await space.call(BASH, command="yes", timeout=0.5)
     assert result.metadata.truncation is not None
     assert result.metadata.truncation.total_bytes <= 2 * 1024 * 1024

@@ -17,7 +17,7 @@ from tui_agent.permission import Permission
 from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.webfetch import WebFetchInput, WebFetchTool
 from tui_agent.web import fetching
-from tui_agent.web.fetching import Web
+from tui_agent.web.fetching import WebClient
 from tui_agent.web.markdown import to_markdown
 from tui_agent.web.settings import FetchSettings
 
@@ -38,7 +38,7 @@ def names(**table: str) -> fetching.Resolve:
 
 
 def tool(settings: FetchSettings = LOOPBACK, resolve: fetching.Resolve | None = None) -> WebFetchTool:
-    return WebFetchTool(Web(settings, resolve or names(), lambda _address: None))
+    return WebFetchTool(WebClient(settings, resolve or names(), lambda _address: None))
 
 
 # -- what is read ---------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ async def test_a_name_nobody_knows(space: Workspace) -> None:
 async def test_this_machine_is_not_read(space: Workspace, server: WebServer, host: str) -> None:
     """However its address is written."""
     server.answers["/"] = answer("secret", "text/plain")
-    fetch = WebFetchTool(Web(FetchSettings(timeout=5), proxy=lambda _address: None))
+    fetch = WebFetchTool(WebClient(FetchSettings(timeout=5), proxy=lambda _address: None))
     with pytest.raises(ToolError, match=r"an address of this machine or its network|is not a host name|not found"):
         await space.call(fetch, url=f"http://{host}:{server.port}/")
     assert not server.requests
@@ -335,11 +335,13 @@ async def test_a_proxy_of_the_users_is_used(space: Workspace, server: WebServer)
         raise OSError("no such host")
 
     server.answers["http://inside.test/x"] = answer("through it", "text/plain")
-    fetch = WebFetchTool(Web(FetchSettings(timeout=20), unknown, lambda _address: f"http://127.0.0.1:{server.port}"))
+    fetch = WebFetchTool(
+        WebClient(FetchSettings(timeout=20), unknown, lambda _address: f"http://127.0.0.1:{server.port}")
+    )
     assert (await space.call(fetch, url="http://inside.test/x")).output == "through it"
     with pytest.raises(ToolError, match="an address of this machine"):
         await space.call(
-            WebFetchTool(Web(FetchSettings(), proxy=lambda _address: f"http://127.0.0.1:{server.port}")),
+            WebFetchTool(WebClient(FetchSettings(), proxy=lambda _address: f"http://127.0.0.1:{server.port}")),
             url="http://169.254.169.254/latest",
         )
 

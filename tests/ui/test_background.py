@@ -8,7 +8,14 @@ from textual import events
 from tests.support.ui_app import make_stage, until
 from tui_agent.app.services import UiSettings
 from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.background import PATIENCE, AnswerParser, BackgroundKnown, BackgroundMemory, is_light, may_ask
+from tui_agent.ui.background import (
+    ANSWER_TIMEOUT_SECONDS,
+    AnswerParser,
+    BackgroundKnown,
+    BackgroundMemory,
+    is_light,
+    may_ask,
+)
 from tui_agent.ui.terminal import default_theme
 
 LIGHT = "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\"
@@ -64,7 +71,7 @@ def test_a_piece_that_was_typed_is_keys_after_a_moment() -> None:
 def test_nothing_is_held_back_once_an_answer_would_be_late() -> None:
     clock = Clock()
     parser = AnswerParser(clock=clock)
-    clock.now = PATIENCE + 1
+    clock.now = ANSWER_TIMEOUT_SECONDS + 1
     assert list(parser.feed("\x1b]")) == []
     assert parser._piece == ""
 

@@ -7,14 +7,14 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_scr
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionStarted
-from tui_agent.app.run_state import Phase as RunPhase
+from tui_agent.app.run_state import CompactPhase as RunPhase
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.ladder import Commit
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
 from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.compact import CompactScreen, Phase
+from tui_agent.ui.screens.compact import CompactPhase, CompactScreen
 
 TURNS = 4
 BY_HAND = ContextSettings(prune=PruneSettings(when="off"))
@@ -44,7 +44,7 @@ async def drafted(stage: RealStage, pilot: Any) -> CompactScreen:
     dialog = stage.screen
     assert isinstance(dialog, CompactScreen)
     await pilot.press("enter")
-    await until(lambda: dialog.phase is Phase.EDIT, pilot)
+    await until(lambda: dialog.phase is CompactPhase.EDIT, pilot)
     await pilot.pause()
     return dialog
 
@@ -75,7 +75,7 @@ async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
         await pilot.pause()
         await write(pilot, "the tests")
         await pilot.press("enter")
-        await until(lambda: stage.screen.phase is Phase.EDIT, pilot)
+        await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
         assert "the tests" in stage.client.requests[-1].messages[-1].text
         assert stage.screen.editor.text.startswith("## Goal")
         await stage.until_text("writing it cost $0.02", pilot)
@@ -132,7 +132,7 @@ async def test_escape_while_it_is_written_goes_back_to_the_plan_and_stops_the_mo
         await pilot.press("escape")
         await until(lambda: stage.client.closed == closed + 1, pilot)
         await pilot.pause()
-        assert stage.screen.phase is Phase.PLAN
+        assert stage.screen.phase is CompactPhase.PLAN
         assert "Nothing was changed" in stage.text()
         assert ids(stage) == before
         await pilot.press("escape")
@@ -150,7 +150,7 @@ async def test_a_failed_summary_says_why_and_can_be_tried_again(tmp_path: Path) 
         assert ids(stage) == before
         stage.client._script = [Reply(SUMMARY)]
         await pilot.press("enter")
-        await until(lambda: stage.screen.phase is Phase.EDIT, pilot)
+        await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
 
 
 async def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_p
     async with stage.run() as pilot:
         before = await worked(stage, pilot)
         dialog = await drafted(stage, pilot)
-        assert dialog.phase is Phase.EDIT
+        assert dialog.phase is CompactPhase.EDIT
         await pilot.press("ctrl+s")
         await pilot.pause()
         after = ids(stage)

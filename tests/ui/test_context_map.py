@@ -10,12 +10,12 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.app.edit_price import Edit, plan_edit, question
 from tui_agent.context.cache import CacheMiss
-from tui_agent.context.context_map import Block
+from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
-from tui_agent.ui.widgets.context_map.arrange import Grouping, ListedBlock, ListedGroup, Order, arrange
+from tui_agent.ui.widgets.context_map.arrange import Grouping, ListedBlock, ListedGroup, SortOrder, arrange
 
 
 async def opened(stage: RealStage, pilot: Any, turns: int = 2) -> ContextScreen:
@@ -179,7 +179,7 @@ async def test_it_begins_at_the_newest_block_with_the_head_in_one_row(tmp_path: 
         shown = screen.blocks.shown
         assert shown is not None
         assert screen.blocks.block is shown.blocks[-1]
-        assert screen.blocks.page >= 12
+        assert screen.blocks.page >= 9
         head = [block for block in shown.blocks if block.kind in {"system", "tool_schema"}]
         assert screen.blocks.count == len(shown.blocks) - len(head) + 1
         await pilot.press("home")
@@ -288,27 +288,53 @@ async def test_five_thousand_blocks_are_listed_without_making_their_rows(tmp_pat
         assert len(list(stage.screen.walk_children())) < 20
 
 
+async def test_all_bars_of_a_list_have_one_scale(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((120, 40)) as pilot:
+        screen = await opened(stage, pilot)
+        listed = screen.blocks
+        for grouping in Grouping:
+            for order in SortOrder:
+                listed.group_by(grouping)
+                listed.sort_by(order)
+                rows = []
+                for index, listed_row in enumerate(listed._rows):
+                    is_group = isinstance(listed_row, ListedGroup)
+                    weight = listed_row.tokens if is_group else listed.shown.blocks[listed_row.place].tokens
+                    drawn = next(text for text, style in listed.row(index, 80) if style == "bar")
+                    rows.append((weight, len(drawn.rstrip()), drawn))
+                rows.sort()
+                lengths = [length for _, length, _ in rows]
+                assert lengths == sorted(lengths), "a bar is never shorter than that of something smaller"
+                assert rows[-1][2].strip("█") == ""
+
+
 # -- pure ---------------------------------------------------------------------------------------------------------
 
 
-def blocks() -> list[Block]:
+def blocks() -> list[ContextBlock]:
     return [
-        Block("tool read", "tool_schema", (1,), 100, tool="read", cached=True),
-        Block("agent prompt", "system", (1,), 300, cached=True),
-        Block("fix it", "user", (2,), 50, age_entries=4, age_steps=2, cached=True),
-        Block("", "assistant", (3,), 20, age_entries=3, age_steps=1, cached=True),
-        Block("read a.py", "tool_result", (4,), 900, tool="read", path="a.py", age_entries=2, age_steps=1, cached=True),
-        Block("done", "assistant", (5,), 40, age_entries=1, cached=True),
-        Block("next", "user", (6,), 10),
+        ContextBlock("tool read", "tool_schema", (1,), 100, tool="read", cached=True),
+        ContextBlock("agent prompt", "system", (1,), 300, cached=True),
+        ContextBlock("fix it", "user", (2,), 50, age_entries=4, age_steps=2, cached=True),
+        ContextBlock("", "assistant", (3,), 20, age_entries=3, age_steps=1, cached=True),
+        ContextBlock(
+            "read a.py", "tool_result", (4,), 900, tool="read", path="a.py", age_entries=2, age_steps=1, cached=True
+        ),
+        ContextBlock("done", "assistant", (5,), 40, age_entries=1, cached=True),
+        ContextBlock("next", "user", (6,), 10),
     ]
 
 
 def test_orders_and_groups() -> None:
     rows = blocks()
-    assert [row.place for row in arrange(rows, Order.SIZE, Grouping.NONE) if isinstance(row, ListedBlock)][:2] == [4, 1]
-    newest = [row.place for row in arrange(rows, Order.AGE, Grouping.NONE) if isinstance(row, ListedBlock)]
+    assert [row.place for row in arrange(rows, SortOrder.SIZE, Grouping.NONE) if isinstance(row, ListedBlock)][:2] == [
+        4,
+        1,
+    ]
+    newest = [row.place for row in arrange(rows, SortOrder.AGE, Grouping.NONE) if isinstance(row, ListedBlock)]
     assert newest == [6, 5, 4, 3, 2, 1, 0]
-    files = arrange(rows, Order.SIZE, Grouping.FILE, {"no file"})
+    files = arrange(rows, SortOrder.SIZE, Grouping.FILE, {"no file"})
     assert [(row.name, row.tokens, row.folded) for row in files if isinstance(row, ListedGroup)] == [
         ("a.py", 900, False),
         ("no file", 520, True),
@@ -325,7 +351,7 @@ def test_the_price_is_what_is_cached_behind_the_first_change(action: Any, freed:
 
 def test_what_is_there_already_costs_nothing_because_nothing_happens() -> None:
     assert plan_edit(blocks(), [2], "restore") == "#2 is shown as it is already."
-    pinned = [*blocks()[:2], Block("x", "user", (9,), 5, state=EntryState.PINNED)]
+    pinned = [*blocks()[:2], ContextBlock("x", "user", (9,), 5, state=EntryState.PINNED)]
     assert plan_edit(pinned, [2], "pin") == "#9 is pinned already."
 
 

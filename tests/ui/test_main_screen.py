@@ -25,7 +25,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.app.commands import COMMANDS, commands_of
-from tui_agent.app.services import AppServices, OpenHow, OpenRequest, Start
+from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
@@ -97,12 +97,12 @@ async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Pa
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"))
         await pilot.pause()
-        assert "✗ The key was refused: set ANTHROPIC_API_KEY. [/x]  ctrl+r retry" in screen_text(stage)
-        await pilot.press("ctrl+r")
+        assert "✗ The key was refused: set ANTHROPIC_API_KEY. [/x]  f8 retry" in screen_text(stage)
+        await pilot.press("f8")
         await pilot.pause()
         assert stage.agent.calls == []  # nothing was ever sent: there is nothing to retry
         stage.agent.append(user("hi"))
-        await pilot.press("ctrl+r")
+        await pilot.press("f8")
         await pilot.pause()
         assert stage.agent.calls == ["retry"]
         assert not stage.main.notice.display
@@ -116,9 +116,9 @@ async def test_a_failed_answer_is_told_once_in_the_conversation(tmp_path: Path) 
         stage.agent.emit(RunStarted(), RunEnded("error", error))
         await pilot.pause()
         assert screen_text(stage).count(error) == 1
-        assert f"✗ {error} · ctrl+r retry" in screen_text(stage)
+        assert f"✗ {error} · f8 retry" in screen_text(stage)
         assert not stage.main.notice.display
-        await pilot.press("ctrl+r")
+        await pilot.press("f8")
         await pilot.pause()
         assert stage.agent.calls == ["retry"]
 
@@ -204,9 +204,9 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(
     stage = make_stage(tmp_path)
     gate = asyncio.Event()
 
-    async def load() -> tuple[AppServices, Start]:
+    async def load() -> tuple[AppServices, FirstView]:
         await gate.wait()
-        return stage.services, Start()
+        return stage.services, FirstView()
 
     app = TuiAgentApp(load, settings=STILL)
     async with app.run_test() as pilot:
@@ -258,7 +258,7 @@ async def test_what_is_sent_when_nothing_can_be_saved_any_more_stays_in_the_prom
 
 
 async def test_ports_that_cannot_be_had_end_the_program_with_their_reason(tmp_path: Path) -> None:
-    async def load() -> tuple[AppServices, Start]:
+    async def load() -> tuple[AppServices, FirstView]:
         raise StoreFull("There is no room left on the disk.")
 
     app = TuiAgentApp(load, settings=STILL)
@@ -281,7 +281,7 @@ def test_nothing_about_sessions_is_imported_before_the_first_paint() -> None:
 
 
 async def test_it_starts_with_a_prompt_of_the_command_line(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(prompt="do it"))
+    stage = make_stage(tmp_path, start=FirstView(prompt="do it"))
     async with stage.run() as pilot:
         await until(lambda: stage.agents and stage.agent.sent, pilot)
         assert stage.agent.sent == [("do it", False)]

@@ -13,7 +13,7 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import STILL, make_stage, until, write
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.mcp.records import (
-    Login,
+    LoginState,
     McpPrompt,
     McpResource,
     McpServerStatus,
@@ -159,10 +159,10 @@ SERVERS = (
         ServerState.READY,
         "https://docs.example/mcp",
         tools=(McpToolRow("docs_find", "find", "Search the documentation. 文書を検索する", 1_800),),
-        login=Login.SIGNED_IN,
+        login=LoginState.SIGNED_IN,
         restarts=1,
     ),
-    McpServerStatus("vault", "user", "http", ServerState.LOGIN, "https://vault.example/mcp", login=Login.WAITING,
+    McpServerStatus("vault", "user", "http", ServerState.LOGIN, "https://vault.example/mcp", login=LoginState.WAITING,
         detail="https://vault.example/authorize?client_id=4711&state=abc"),
     McpServerStatus("ledger", "user", "stdio", ServerState.FAILED, "ledger-mcp", "there is no program “ledger-mcp”",
         "Install it, or correct its command in config.toml; then r.",

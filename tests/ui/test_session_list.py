@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
 from tui_agent.app.exporting import ExportFormat, ExportOrder
-from tui_agent.app.services import ImportOutcome, OpenHow, OpenRequest, Start
+from tui_agent.app.services import FirstView, ImportOutcome, OpenHow, OpenRequest
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
@@ -34,7 +34,7 @@ async def shown(stage: Stage, pilot: object, count: int) -> list[str]:
 
 
 def listed(tmp_path: Path, **more: object) -> Stage:
-    return make_stage(tmp_path, start=Start(screen="sessions"), **more)
+    return make_stage(tmp_path, start=FirstView(screen="sessions"), **more)
 
 
 async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> None:

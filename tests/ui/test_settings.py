@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.ui_app import STILL, Stage, make_stage, until, write
 from tui_agent.agent.events import RunStarted
-from tui_agent.app.services import Reread
+from tui_agent.app.services import SettingsReread
 from tui_agent.config import ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.key_help import key_lines, rebindable_actions
@@ -282,11 +282,11 @@ def test_the_help_page_names_every_key_that_can_be_changed() -> None:
 def following(path: Path, read: list[tuple[str, ...]]) -> Any:
     """Return what reads the file anew and tells which settings changed."""
 
-    def reread() -> Reread:
+    def reread() -> SettingsReread:
         config = load_config(path, environ={}).config
         changed = read.pop() if read else ()
         ui = replace(STILL, theme=config.ui.theme, reduced_motion=config.ui.reduced_motion, keys=config.keys)
-        return Reread(ui, changed)
+        return SettingsReread(ui, changed)
 
     return reread
 

@@ -55,7 +55,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Workshop(Protocol):
+class SessionFactory(Protocol):
     """What an editor's sessions are made of; the command line has one of the real parts."""
 
     @property
@@ -97,7 +97,7 @@ def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R
 class EditorAgent:
     """The agent's side of the protocol, for one editor."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: SessionFactory) -> None:
         self._workshop = workshop
         self._client: Client | None = None
         self._open: dict[str, EditorSession] = {}

@@ -47,7 +47,7 @@ class EditorSession:
         self.desk.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
-        self._telling = asyncio.ensure_future(self._tell_all())
+        self._telling = asyncio.ensure_future(self._send_all())
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._ended: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
@@ -155,7 +155,7 @@ class EditorSession:
         """Wait until everything has been told."""
         await self._waiting.join()
 
-    async def _tell_all(self) -> None:
+    async def _send_all(self) -> None:
         while True:
             update = await self._waiting.get()
             try:

@@ -41,7 +41,7 @@ from tui_agent.session.typed import command_line
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import TodoStatus, is_todo_list, parse
 
-SHOWN_CHARS = 20_000
+MAX_OUTPUT_CHARS = 20_000
 """Characters of one output that an editor is sent; all of it is in the session."""
 STEP_CHARS = 400
 """Characters a running command has to have written before its output is sent again."""
@@ -124,7 +124,7 @@ class Updates:
     def _output(self, call_id: str, text: str) -> Iterator[Any]:
         if call_id not in self._ids:
             return
-        output = self._outputs[call_id] = (self._outputs.get(call_id, "") + text)[-SHOWN_CHARS:]
+        output = self._outputs[call_id] = (self._outputs.get(call_id, "") + text)[-MAX_OUTPUT_CHARS:]
         self._sent[call_id] = self._sent.get(call_id, STEP_CHARS) + len(text)
         if self._sent[call_id] >= STEP_CHARS:
             self._sent[call_id] = 0
@@ -145,7 +145,7 @@ class Updates:
         self._outputs.pop(entry.call_id, None)
         self._sent.pop(entry.call_id, None)
         diffs = diffs_of(entry.metadata.diff or "", self._path(entry.metadata.path or ""))
-        shown = entry.output[:SHOWN_CHARS]
+        shown = entry.output[:MAX_OUTPUT_CHARS]
         path = entry.metadata.path
         yield helpers.update_tool_call(
             call,
@@ -169,8 +169,8 @@ class Updates:
             if need.detail_kind == "diff":
                 content += diffs_of(need.detail, self._path(need.pattern))
             elif need.detail:
-                content.append(_text(need.detail[:SHOWN_CHARS]))
-        content.append(_text("\n".join(filter(None, [request.reason, *request.loop]))[:SHOWN_CHARS]))
+                content.append(_text(need.detail[:MAX_OUTPUT_CHARS]))
+        content.append(_text("\n".join(filter(None, [request.reason, *request.loop]))[:MAX_OUTPUT_CHARS]))
         kind = tool_traits()[request.tool].kind
         call = self._ids[request.call_id]
         title = _title(request.tool, request.title)
@@ -188,7 +188,7 @@ class Updates:
                     text = part.text if isinstance(part, TextPart) else f"@{part.path or part.type}"
                     yield helpers.update_user_message_text(text)
             case ShellEntry():
-                yield helpers.update_user_message_text(f"!{entry.command}\n{entry.output[:SHOWN_CHARS]}")
+                yield helpers.update_user_message_text(f"!{entry.command}\n{entry.output[:MAX_OUTPUT_CHARS]}")
             case AssistantEntry():
                 for said in entry.parts:
                     match said:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.checkpoints.rewind import FileRewind, Surroundings
+from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.costs import Costs
 from tui_agent.agent.events import (
@@ -37,8 +37,10 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
+from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
@@ -52,7 +54,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import Outcome
+    from tui_agent.agent.compactor import CompactionOutcome
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.navigator import Navigator
@@ -90,7 +92,7 @@ class Agent:
         self.files = FileRewind(
             session,
             ports,
-            Surroundings(
+            RewindContext(
                 append=lambda entry: self._runs.append(entry),  # noqa: PLW0108 - made later
                 leftovers=self._tools.aclose,
                 jobs=lambda: self.jobs.running,
@@ -99,11 +101,11 @@ class Agent:
         )
         """The files of the project: what the session changed in them, and how they go along when one moves."""
         self.mcp = SessionMcp(
-            ports.mcp,
-            ports.put_blob,
-            emit=channel.emit,
-            tell_anew=self._context.tell_of_tools,
-            count=lambda schema: ports.directory.counter(self.model).schema(schema),
+            self._journal,
+            ports,
+            model=lambda: self.model,
+            tell_anew=self._context.announce_tools,
+            is_running=lambda: self.running,
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
@@ -284,13 +286,13 @@ class Agent:
         """Use another model from the next request on."""
         if model != self.model:
             self._runs.append(ModelChangeEntry(model=model), lambda: setattr(self._context, "model", model))
-            self._context.tell_of_effort()
+            self._context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
         """Have models think so much from the next request on; None: as the settings say."""
         if effort != self._context.chosen_effort:
             self._runs.append(EffortChangeEntry(effort=effort), lambda: setattr(self._context, "chosen_effort", effort))
-            self._context.tell_of_effort()
+            self._context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""
@@ -309,7 +311,7 @@ class Agent:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
 
-    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> "Outcome":
+    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
         The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
@@ -331,6 +333,15 @@ class Agent:
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
         """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""
         self._runs.append(ContextEditEntry(target=target, action=action))
+
+    def replace_summary(self, text: str) -> None:
+        """Tell the model this text in place of the summary in force; undone by moving back.
+
+        Raises:
+            ValueError: no summary is in force.
+        """
+        view = resolve(self.session.active_path())
+        self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""

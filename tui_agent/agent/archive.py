@@ -17,7 +17,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
-from tui_agent.tools.base import Found
+from tui_agent.tools.base import FoundEntry
 from tui_agent.tools.registry import tool_traits
 
 _SEARCHED = 4
@@ -47,14 +47,14 @@ class SessionArchive:
         except (EntryNotFound, EntryDamaged):
             return ()
 
-    def search(self, query: str, limit: int) -> list[Found]:
+    def search(self, query: str, limit: int) -> list[FoundEntry]:
         """Return entries in which all words occur, newest first; searches and what they found are left out."""
-        found: list[Found] = []
+        found: list[FoundEntry] = []
         for hit in self._session.search(query, limit * _SEARCHED):
             entry = next(iter(self._session.entries([hit.entry_id])), None)
             if entry is None or entry_text(entry) is None or _is_recalling(entry):
                 continue
-            found.append(Found(hit.entry_id, hit.kind, hit.snippet, self._session.on_path(hit.entry_id)))
+            found.append(FoundEntry(hit.entry_id, hit.kind, hit.snippet, self._session.on_path(hit.entry_id)))
             if len(found) == limit:
                 break
         return found

@@ -28,7 +28,7 @@ _SAMPLE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedMessage:
     """The parts of a message, and one sentence about what it names but does not exist."""
 
     parts: tuple[UserPart, ...]
@@ -71,7 +71,7 @@ async def load_message(
     *,
     naming: Naming | None = None,
     named: LoadNamed | None = None,
-) -> Loaded:
+) -> LoadedMessage:
     """Return a message's parts: its text, then what it names.
 
     A name that is no file stays text. Files are read in a thread. ``naming`` is where names are looked for, when
@@ -79,7 +79,7 @@ async def load_message(
     """
     source = text if naming is None else naming.text
     if not has_mention(source):
-        return Loaded((TextPart(text=text),))
+        return LoadedMessage((TextPart(text=text),))
     mentions = file_mentions(source)
     outside = [mention for mention in mentions if naming is not None and naming.leaves_out(mention, cwd)]
     mentions = [mention for mention in mentions if mention not in outside]
@@ -104,7 +104,7 @@ async def load_message(
         )
         if names
     ]
-    return Loaded((TextPart(text=text), *files, *entries), " ".join(problems) or None)
+    return LoadedMessage((TextPart(text=text), *files, *entries), " ".join(problems) or None)
 
 
 def _entry(number: int, session: Session) -> FilePart | None:

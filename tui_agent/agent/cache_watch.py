@@ -11,7 +11,7 @@ from tui_agent.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """A request as it went out, the leaf it was made for, and whether the provider should have known its beginning."""
 
     request: ModelRequest
@@ -25,10 +25,10 @@ class CacheWatch:
     def __init__(self, session: Session, channel: EventChannel) -> None:
         self._session = session
         self._channel = channel
-        self._answered: tuple[Sent, Usage | None] | None = None
+        self._answered: tuple[SentRequest, Usage | None] | None = None
         self.miss: CacheMiss | None = None
 
-    def answered(self, sent: Sent, answer: AssistantEntry, *, least: int) -> None:
+    def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
         """Take in an answer to a request; a miss of at least ``least`` tokens is told, 0 tells of none.
 
         What the user has brought about or was told before is not told again: a compaction, another model or effort,
@@ -41,7 +41,9 @@ class CacheWatch:
             return
         self._channel.emit(CacheMissed(miss.missed, miss.expected, answer.model, miss.cause))
 
-    def _miss(self, before: tuple[Sent, Usage | None], sent: Sent, answer: AssistantEntry) -> CacheMiss | None:
+    def _miss(
+        self, before: tuple[SentRequest, Usage | None], sent: SentRequest, answer: AssistantEntry
+    ) -> CacheMiss | None:
         found = missed_tokens(before[1], answer.usage)
         if found is None or not ever_cached(self._session.active_path(), answer.model):
             return None
@@ -52,12 +54,12 @@ class CacheWatch:
             return CacheMiss(*found, BreakCause.EFFORT)
         return CacheMiss(*found, broken.cause, broken.entry_id) if broken else CacheMiss(*found, None)
 
-    def _is_expected(self, miss: CacheMiss, sent: Sent) -> bool:
+    def _is_expected(self, miss: CacheMiss, sent: SentRequest) -> bool:
         if miss.cause is BreakCause.COLD:
             return not any(message.role == "tool" for message in sent.request.messages[-1:])
         return miss.cause in {BreakCause.COMPACTION, BreakCause.MODEL, BreakCause.EFFORT}
 
-    def prefix_break(self, sent: Sent, new: ModelRequest) -> PrefixBreak | None:
+    def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
         """Return where a request stops extending an earlier one of this session, None when it extends it."""
         path = self._session.active_path()
         on_path = sent.leaf is None or self._session.on_path(sent.leaf)

@@ -16,7 +16,7 @@ from tui_agent.agent.hooks.payloads import SummaryAnswer
 from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.summary_calls import Spent, SummaryCalls
+from tui_agent.agent.summary_calls import SummaryCalls, SummaryCost
 from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
@@ -51,7 +51,7 @@ _SHORTEST = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CompactionOrder:
     """A compaction to carry out. ``model`` is the conversation's, ``focus`` what the user wants the summary to keep.
 
     ``live`` is the conversation's own next request, for a summariser that reads it from the provider's cache.
@@ -74,11 +74,11 @@ class Draft:
     summary: str
     size: ContextSize
     model: str | None
-    spent: Spent
+    spent: SummaryCost
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CompactionOutcome:
     """How a compaction ended. ``problem`` is why nothing was compacted, None when it was.
 
     ``pruned`` tells that room was made without a summary, ``refused`` that there was nothing to do: no failure.
@@ -104,7 +104,7 @@ class Compactor:
         self._templates = Templates.load(ports.prompt)
         self.failures: FailureRecord = NO_FAILURES
 
-    async def plan(self, order: Order) -> CompactionPlan | Refusal:
+    async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
         """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
         path = self._session.active_path()
         options = PlanOptions(
@@ -117,7 +117,7 @@ class Compactor:
         settings, size = self._settings(order.model), self._size(order.model, path)
         return await asyncio.to_thread(plan_compaction, path, settings, size, options)
 
-    async def compact(self, order: Order, *, without_model: bool = False) -> Outcome:
+    async def compact(self, order: CompactionOrder, *, without_model: bool = False) -> CompactionOutcome:
         """Plan, summarise and commit. ``without_model`` writes the summary by rule.
 
         Raises:
@@ -125,7 +125,7 @@ class Compactor:
         """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self._size(order.model, path).history))
-        outcome = Outcome("Interrupted.")
+        outcome = CompactionOutcome("Interrupted.")
         try:
             outcome = await self._compact(order, without_model=without_model)
         finally:
@@ -134,19 +134,19 @@ class Compactor:
             self.failures = NO_FAILURES if outcome.problem is None else self.failures.failed(path)
         return outcome
 
-    async def draft(self, order: Order) -> Draft | Refusal | SummaryFailure:
+    async def draft(self, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
         """Plan and summarise, for a person to look at before ``commit``."""
         plan = await self.plan(order)
         return plan if isinstance(plan, Refusal) else await self._draft(plan, order)
 
-    async def _draft(self, plan: CompactionPlan, order: Order) -> Draft | Refusal | SummaryFailure:
+    async def _draft(self, plan: CompactionPlan, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
         answer = await self._ask_hooks(plan)
         if answer.cancel:
             why = f"A hook cancelled it: {answer.message or 'no reason given'}"
             return Refusal(RefusalReason.CANCELLED, why)
         size = self._size(order.model, self._session.active_path())
         if answer.summary:
-            return Draft(plan, answer.summary, size, None, Spent())
+            return Draft(plan, answer.summary, size, None, SummaryCost())
         told = replace(plan, instructions=answer.focus(plan.instructions))
         summary, model, spent = await self._summary(told, order)
         if isinstance(summary, SummaryFailure):
@@ -162,7 +162,7 @@ class Compactor:
     async def forecast(self, plan: CompactionPlan, model: str) -> Commit | Refusal:
         """Return what committing a plan would append, with nothing for a summary."""
         size = self._size(model, self._session.active_path())
-        return await self.weigh(Draft(plan, "", size, None, Spent()), model)
+        return await self.weigh(Draft(plan, "", size, None, SummaryCost()), model)
 
     async def weigh(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
@@ -183,7 +183,7 @@ class Compactor:
             self._append(_with_origin(entry, draft) for entry in commit.entries)
         return commit
 
-    async def _compact(self, order: Order, *, without_model: bool) -> Outcome:
+    async def _compact(self, order: CompactionOrder, *, without_model: bool) -> CompactionOutcome:
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return await self._refused(plan, order)
@@ -191,23 +191,25 @@ class Compactor:
             draft = await self._by_rule(plan, order)
         else:
             if order.trigger != "manual" and (why := await self._why_hopeless(plan, order)):
-                return Outcome(why)
+                return CompactionOutcome(why)
             drafted = await self._draft(plan, order)
             if isinstance(drafted, Refusal):
                 return await self._refused(drafted, order)
             if isinstance(drafted, SummaryFailure):
-                return Outcome(drafted.reason)
+                return CompactionOutcome(drafted.reason)
             draft = drafted
         commit = await self.commit(draft, order.model)
-        return Outcome(commit.message) if isinstance(commit, Refusal) else Outcome(steps=commit.steps)
+        return (
+            CompactionOutcome(commit.message) if isinstance(commit, Refusal) else CompactionOutcome(steps=commit.steps)
+        )
 
-    async def _why_hopeless(self, plan: CompactionPlan, order: Order) -> str:
+    async def _why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
         size = self._size(order.model, self._session.active_path())
-        weighed = await self.weigh(Draft(plan, _SHORTEST, size, None, Spent()), order.model)
+        weighed = await self.weigh(Draft(plan, _SHORTEST, size, None, SummaryCost()), order.model)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
-    async def _refused(self, refusal: Refusal, order: Order) -> Outcome:
+    async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
         """Make room without a summary where there is nothing to summarise: what is old is cleared, what is long cut."""
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
@@ -216,18 +218,20 @@ class Compactor:
             commit = await asyncio.to_thread(plan_cuts, path, refusal, settings, measures, size, order.trigger)
             if isinstance(commit, Commit) and path[-1].id == self._session.leaf:
                 self._append(commit.entries)
-                return Outcome(pruned=True, steps=commit.steps)
-        return Outcome(refusal.message, refused=True, cancelled=cancelled)
+                return CompactionOutcome(pruned=True, steps=commit.steps)
+        return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
 
-    async def _by_rule(self, plan: CompactionPlan, order: Order) -> Draft:
+    async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> Draft:
         count = self._ports.directory.counter(order.model).text
         earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
         summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
         text = await asyncio.to_thread(digest, summarised, room, count)
         size = self._size(order.model, self._session.active_path())
-        return Draft(plan, f"{earlier}{text}", size, None, Spent())
+        return Draft(plan, f"{earlier}{text}", size, None, SummaryCost())
 
-    async def _summary(self, plan: CompactionPlan, order: Order) -> tuple[str | SummaryFailure, str, Spent]:
+    async def _summary(
+        self, plan: CompactionPlan, order: CompactionOrder
+    ) -> tuple[str | SummaryFailure, str, SummaryCost]:
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
         count = self._ports.directory.counter(model).text

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.cache_watch import CacheWatch, Sent
+from tui_agent.agent.cache_watch import CacheWatch, SentRequest
 from tui_agent.agent.context_full import ContextFullError, describe_full
 from tui_agent.agent.events import Notice
 from tui_agent.agent.head import Head
@@ -20,7 +20,7 @@ from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
 from tui_agent.context.cache import CacheState, cache_state, cache_ttl
-from tui_agent.context.compaction_policy import AfterOverflow, Hold, after_overflow, hold, is_due
+from tui_agent.context.compaction_policy import AfterOverflow, HoldReason, after_overflow, hold, is_due
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
@@ -46,7 +46,7 @@ from tui_agent.session.path_queries import newest, newest_message
 from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import Compactor, Order, Outcome
+    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.context.compaction import Trigger
 
 _ESTIMATE_ERROR = 0.02
@@ -83,7 +83,7 @@ class ContextKeeper:
         self.follow_path()
         self.pending: str | None = None
         """A compaction the user asked for during a run: its focus, "" for none."""
-        self.sent: Sent | None = None
+        self.sent: SentRequest | None = None
         """The last request that went out."""
         self.watch = CacheWatch(journal.session, journal.channel)
         """Tells what the provider's cache missed."""
@@ -124,7 +124,7 @@ class ContextKeeper:
             model, ports.directory.traits(model).efforts, self.chosen_effort, ports.preset_effort(model)
         )
 
-    def tell_of_effort(self) -> None:
+    def announce_effort(self) -> None:
         """Say once that the model lacks the effort it is asked for."""
         problem = self.effort.shortfall
         if problem is not None and problem not in self._told_of_effort:
@@ -149,7 +149,7 @@ class ContextKeeper:
         if self._head.is_due(self.model, self.mode):
             await self._ports.mcp.settle()
 
-    def tell_of_tools(self) -> None:
+    def announce_tools(self) -> None:
         """Have the next request tell of servers' tools as they are then, although that loses the cache."""
         self._head.tools_wanted = True
 
@@ -180,9 +180,9 @@ class ContextKeeper:
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
-        self.tell_of_effort()
+        self.announce_effort()
         request = self.next_request(tools_allowed=tools_allowed)
-        self.sent = Sent(request, self._session.leaf, warm=not self._cache_cold())
+        self.sent = SentRequest(request, self._session.leaf, warm=not self._cache_cold())
         return request, self._meter().estimate_tokens(self._session.active_path())
 
     def answered(self, answer: AssistantEntry) -> None:
@@ -232,7 +232,7 @@ class ContextKeeper:
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
-            raise ContextFullError(f"{describe_full(size)} {Hold.OFF.value}")
+            raise ContextFullError(f"{describe_full(size)} {HoldReason.OFF.value}")
         self.ensure_head()
 
     async def _count_well(self) -> None:
@@ -258,11 +258,11 @@ class ContextKeeper:
         self._overflows += 1
         if after_overflow(self._overflows) is AfterOverflow.STOP:
             raise ContextFullError(error.message)
-        from tui_agent.agent.compactor import Outcome
+        from tui_agent.agent.compactor import CompactionOutcome
 
         held = self._hold("overflow")
-        outcome = Outcome(held.value) if held else await self.compact("overflow")
-        if outcome.problem and not outcome.cancelled and held is not Hold.OFF:
+        outcome = CompactionOutcome(held.value) if held else await self.compact("overflow")
+        if outcome.problem and not outcome.cancelled and held is not HoldReason.OFF:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
             said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."
@@ -276,7 +276,9 @@ class ContextKeeper:
         self._channel.emit(Notice("The server wants roles to alternate: messages of one role are sent as one now."))
         return True
 
-    async def compact(self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None) -> "Outcome":
+    async def compact(
+        self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None
+    ) -> "CompactionOutcome":
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
         With ``for_model`` the result fits that model's window; the summary is written by the one used up to now.
@@ -332,7 +334,9 @@ class ContextKeeper:
             tool_traits(),
             pressure=under_pressure(settings.prune, size),
             minimum=1 if moment.asked else None,
-            wanted=None if moment.asked or moment.run_ended else settings.prune.wanted_tokens(size.history, size.budget),
+            wanted=None
+            if moment.asked or moment.run_ended
+            else settings.prune.wanted_tokens(size.history, size.budget),
             count=counter.entry,
         )
         return await asyncio.to_thread(plan_prune, view, rules, reason)
@@ -357,10 +361,10 @@ class ContextKeeper:
         return "overflow" if cut_off else "threshold"
 
     async def _compact_when_due(self, trigger: "Trigger") -> None:
-        from tui_agent.agent.compactor import Outcome
+        from tui_agent.agent.compactor import CompactionOutcome
 
         held = self._hold(trigger)
-        outcome = Outcome(held.value) if held else await self.compact(trigger)
+        outcome = CompactionOutcome(held.value) if held else await self.compact(trigger)
         problem = outcome.problem
         if problem is None:
             return
@@ -369,12 +373,12 @@ class ContextKeeper:
             if held is None:
                 self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "compact"))
             return
-        if held is not Hold.OFF and not outcome.cancelled:
+        if held is not HoldReason.OFF and not outcome.cancelled:
             problem = (await self._compact_by_rule(trigger, problem)).problem
         if problem is not None:
             raise ContextFullError(f"{describe_full(self.size())} {problem}", compacted=held is None)
 
-    async def _compact_by_rule(self, trigger: "Trigger", problem: str) -> "Outcome":
+    async def _compact_by_rule(self, trigger: "Trigger", problem: str) -> "CompactionOutcome":
         """Compact without a model, because otherwise the work would stop."""
         in_turn = self._in_turn()
         outcome = await self.compactor.compact(self.order(trigger, None), without_model=True)
@@ -382,20 +386,20 @@ class ContextKeeper:
             self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "undo"))
         return self._go_on(outcome, in_turn=in_turn)
 
-    def _go_on(self, outcome: "Outcome", *, in_turn: bool) -> "Outcome":
+    def _go_on(self, outcome: "CompactionOutcome", *, in_turn: bool) -> "CompactionOutcome":
         if outcome.problem is None and not outcome.pruned and in_turn:
             text = self._ports.prompt("continue")
             self._append(UserEntry(parts=(TextPart(text=text),), synthetic="continue"))
         return outcome
 
-    def _hold(self, trigger: "Trigger") -> Hold | None:
+    def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
 
-    def order(self, trigger: "Trigger", focus: str | None) -> "Order":
+    def order(self, trigger: "Trigger", focus: str | None) -> "CompactionOrder":
         """Return the order for a compaction of the path as it is now."""
-        from tui_agent.agent.compactor import Order
+        from tui_agent.agent.compactor import CompactionOrder
 
-        return Order(trigger, self.model, focus, self.next_request(), cache_warm=not self._cache_cold())
+        return CompactionOrder(trigger, self.model, focus, self.next_request(), cache_warm=not self._cache_cold())
 
     # -- what the path says -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import asyncio
 
 from tui_agent.session.session import Session
 
-FEW_ENTRIES = 2_000
+MAX_ENTRIES_AT_ONCE = 2_000
 """Entries whose costs are added up in a moment too short to notice."""
 
 
@@ -13,7 +13,7 @@ class Costs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._are_read = session.info.entry_count <= FEW_ENTRIES
+        self._are_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
 
     def total(self) -> float | None:
         """Return the US dollars spent on all branches, with the title and subagents' work.

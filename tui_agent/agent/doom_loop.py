@@ -26,7 +26,7 @@ CYCLE_ROUNDS = 3
 CYCLE_LENGTHS = (2, 3)
 PARSE_FAILURES = 3
 """The unreadable call of one tool that asks."""
-LOOK_BACK = 80
+MAX_CALLS_EXAMINED = 80
 """Calls looked at: a multiple of ``CHANGING_CALLS``, so that what goes on for longer is asked about each time."""
 
 _TIMES = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
@@ -108,10 +108,10 @@ class LoopRules:
     readable: Callable[[str, str], bool] = lambda _tool, arguments: canonical_arguments(arguments) is not None
 
 
-DEFAULT_RULES = LoopRules()
+DEFAULT_LOOP_RULES = LoopRules()
 
 
-def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_RULES) -> DoomLoop | None:
+def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> DoomLoop | None:
     """Return the loop that running the call would continue, or None.
 
     ``path`` runs to the assistant entry that asks for the call or further, and may be only the end of the whole
@@ -121,7 +121,7 @@ def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_RULES
     return _detect(calls, rules.allowed) if calls else None
 
 
-def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_RULES) -> HeadlessAnswer:
+def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> HeadlessAnswer:
     """Return what to do without a user: the first loop is refused with a note, the second one ends the run.
 
     Earlier refusals are read from the path: calls that were denied where a loop was.
@@ -164,7 +164,7 @@ class _Call:
 
 
 def _calls(path: Sequence[Entry], reads: Callable[[str, str], bool]) -> list[_Call]:
-    """Return the calls since the user's last word, oldest first, at most ``LOOK_BACK``."""
+    """Return the calls since the user's last word, oldest first, at most ``MAX_CALLS_EXAMINED``."""
     results: dict[str, ToolResultEntry] = {}
     found: list[_Call] = []
     for entry in reversed(path):
@@ -174,9 +174,9 @@ def _calls(path: Sequence[Entry], reads: Callable[[str, str], bool]) -> list[_Ca
             results.setdefault(entry.call_id, entry)
         elif isinstance(entry, AssistantEntry):
             found += [_Call(call, results.pop(call.call_id, None), reads) for call in reversed(entry.tool_calls)]
-        if len(found) >= LOOK_BACK:
+        if len(found) >= MAX_CALLS_EXAMINED:
             break
-    return found[:LOOK_BACK][::-1]
+    return found[:MAX_CALLS_EXAMINED][::-1]
 
 
 def _up_to(calls: list[_Call], call_id: str) -> list[_Call]:

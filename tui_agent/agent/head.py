@@ -11,7 +11,7 @@ from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Notice
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.system_prompt import Place, render_head
+from tui_agent.agent.system_prompt import SessionPlace, render_head
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, SystemEntry
@@ -44,7 +44,7 @@ class Head:
         head = newest(path, SystemEntry)
         if head is not None and (head.model, head.mode) == (model, mode) and self._has_tools(head, mode):
             if not cache_cold and not _compacted_since(path):
-                self._tell_of_changes(head)
+                self._announce_changes(head)
                 return
             fresh = self._render(model, mode)
             if (fresh.blocks, fresh.tools) == (head.blocks, head.tools):
@@ -94,7 +94,7 @@ class Head:
             return head.tools == tuple(tool.schema() for tool in self.tools(head.model, mode))
         own = tuple(tool.schema() for tool in self._own_tools(mode))
         of_servers = {tool.name for tool in head.tools[len(own) :]}
-        self._ports.mcp.note_told(of_servers)
+        self._ports.mcp.note_announced(of_servers)
         return head.tools[: len(own)] == own and of_servers.isdisjoint(tool.name for tool in self._ports.tools)
 
     def preview(self, model: str, mode: str) -> SystemEntry:
@@ -112,23 +112,21 @@ class Head:
 
     def _made(self, model: str, mode: str) -> SystemEntry:
         ports, knowledge = self._ports, self._ports.knowledge
-        place = Place(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
+        place = SessionPlace(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
         spec: AgentSpec | None = knowledge.primary(mode)
         tools = self.tools(model, mode)
+        window, counter = ports.directory.limits(model).window, ports.directory.counter(model)
+        known = knowledge.sections(window, counter.text, subagents=any(tool.traits.starts_agents for tool in tools))
         return render_head(
             _with_prompt(spec, ports.prompt),
             tools,
             place,
             model=model,
             mode=mode,
-            sections=knowledge.sections(
-                ports.directory.limits(model).window,
-                ports.directory.counter(model).text,
-                subagents=any(tool.traits.starts_agents for tool in tools),
-            ),
+            sections=(*known, *ports.mcp.sections(window, counter.text)),
         )
 
-    def _tell_of_changes(self, head: SystemEntry) -> None:
+    def _announce_changes(self, head: SystemEntry) -> None:
         """Name the instruction files that are not as the head has them, once for each change."""
         text = "\n".join(head.blocks)
         changed = [item for item in self._ports.knowledge.instructions if item.section not in text]

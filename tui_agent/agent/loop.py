@@ -74,7 +74,7 @@ class Loop:
         ended = RunEnded("done")
         try:
             try:
-                ended = await self._work_it_off()
+                ended = await self._run_until_idle()
             finally:
                 self._append_held_back()
         except asyncio.CancelledError:
@@ -88,10 +88,10 @@ class Loop:
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)
-        self._tell_hooks(ended)
+        self._notify_hooks(ended)
         return ended
 
-    async def _work_it_off(self) -> RunEnded:
+    async def _run_until_idle(self) -> RunEnded:
         """Work until nothing is left; what is asked for in the instant the work ends is still done in this run."""
         while True:
             try:
@@ -118,7 +118,7 @@ class Loop:
                 if self._nothing_left():
                     await self._settle_files()
                     return RunEnded("done", steps=self.step)
-                self._tell_of_jobs()
+                self._report_jobs()
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
@@ -167,7 +167,7 @@ class Loop:
         if entry is not None:
             self.journal.append(entry)
 
-    def _tell_of_jobs(self) -> None:
+    def _report_jobs(self) -> None:
         """Append which background jobs ended by themselves since the last request."""
         entry = ended_jobs(self.tools.jobs)
         if entry is not None:
@@ -213,7 +213,7 @@ class Loop:
         if refused and self.step == 0:
             raise StopRunError(f"A hook refused the message: {refused}")
 
-    def _tell_hooks(self, ended: RunEnded) -> None:
+    def _notify_hooks(self, ended: RunEnded) -> None:
         answer = newest(self.session.active_path(), AssistantEntry)
         text, hooks = answer.text if answer is not None else "", self.ports.hooks
         hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))

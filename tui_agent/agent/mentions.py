@@ -18,7 +18,7 @@ _FILE = re.compile(r'@(?:"([^"\n]+)"|([^\s"]+))')
 _ENTRY = re.compile(r"#(\d{1,9})(?![\w-])")
 _RANGE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
-_LOOKED_AT = 200
+_SURROUNDING_CHARS = 200
 """Characters around a mention that tell whether it stands in code."""
 _DECLARATION = re.compile(
     r"(@\w|async |def |class |func? |fun |export |import |public |private |protected |static |final |abstract |"
@@ -72,7 +72,7 @@ def _file(written: str) -> FileMention:
 
 def _is_code(text: str, match: re.Match[str]) -> bool:
     """Whether the place looks like code somebody pasted: a sentence begins, goes on and ends in another way."""
-    earliest, latest = max(0, match.start() - _LOOKED_AT), match.end() + _LOOKED_AT
+    earliest, latest = max(0, match.start() - _SURROUNDING_CHARS), match.end() + _SURROUNDING_CHARS
     start = max(earliest, text.rfind("\n", earliest, match.start()) + 1)
     end = text.find("\n", match.end(), latest)
     before, after = text[start : match.start()], text[match.end() : end if end >= 0 else latest].strip()

@@ -17,7 +17,8 @@ class Named:
 
     name: str
     description: str
-    kind: Literal["agent", "resource"]
+    kind: Literal["agent", "resource", "template"]
+    """A template's ``{gaps}`` are filled in by whoever types it."""
 
 
 def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
@@ -36,7 +37,8 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
     specs = subagents_of(ports).values() if gives_tasks(ports) else ()
     agents = tuple(Named(spec.name, spec.description, "agent") for spec in specs)
     resources = (Named(row.mention, row.description or row.name, "resource") for row in ports.mcp.resources())
-    return (*agents, *resources)
+    templates = (Named(row.mention, row.description or row.name, "template") for row in ports.mcp.templates())
+    return (*agents, *resources, *templates)
 
 
 def load_named(ports: AgentPorts) -> LoadNamed:

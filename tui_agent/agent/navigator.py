@@ -83,7 +83,7 @@ class Navigator:
         self._channel.emit(LeafMoved(plan.leaf))
         if entry is not None:
             self._journal.append(entry)
-        self._tell_hooks(plan.leaf, plan.from_id, None if entry is None else entry.summary)
+        self._notify_hooks(plan.leaf, plan.from_id, None if entry is None else entry.summary)
         self._context.follow_path()
 
     async def go(self, leaf: int | None) -> None:
@@ -126,7 +126,7 @@ class Navigator:
             self._refuse()
         act()
         self._channel.emit(LeafMoved(self._session.leaf))
-        self._tell_hooks(self._session.leaf, old, None)
+        self._notify_hooks(self._session.leaf, old, None)
         self._context.follow_path()
 
     def _refuse(self) -> None:
@@ -134,7 +134,7 @@ class Navigator:
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
 
-    def _tell_hooks(self, leaf: int | None, old: int | None, summary: str | None) -> None:
+    def _notify_hooks(self, leaf: int | None, old: int | None, summary: str | None) -> None:
         hooks = self._ports.hooks
         hooks.tell(AfterTree(about=hooks.about, leaf=leaf, old_leaf=old, summary=summary))
 

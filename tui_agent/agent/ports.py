@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
@@ -113,7 +113,7 @@ class AgentPorts:
     """Servers whose tools join ``tools`` where a head is rendered."""
     hooks: Hooks = field(default_factory=Hooks)
     """What of the user's is asked and told at fixed points; an agent binds them to its session."""
-    checkpoints: Keeping | None = None
+    checkpoints: SnapshotStore | None = None
     """Where images of changed files are kept; None where changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.events import AgentEvent, Notice, QueueChanged, RunEnded, ToolCallProgress
 from tui_agent.agent.loop import Loop
-from tui_agent.agent.shell import INTERRUPTED, run_shell
+from tui_agent.agent.shell import interrupted, run_shell
 from tui_agent.context.pruning import Moment
 from tui_agent.session.entries import Entry, ShellEntry, UserPart
 from tui_agent.tools.base import OutputLimits
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import Outcome
+    from tui_agent.agent.compactor import CompactionOutcome
 
 
 class Runs:
@@ -23,7 +23,7 @@ class Runs:
         self._loop = loop
         self._files = files
         self._task: asyncio.Task[RunEnded] | None = None
-        self._compacting: asyncio.Future[Outcome] | None = None
+        self._compacting: asyncio.Future[CompactionOutcome] | None = None
         self._shells: set[asyncio.Task[ShellEntry]] = set()
         self._is_ready = True
         loop.channel.subscribe(self._hear)
@@ -104,14 +104,14 @@ class Runs:
         if then is not None:
             then()
 
-    async def compact(self, focus: str | None, *, for_model: str | None) -> "Outcome":
+    async def compact(self, focus: str | None, *, for_model: str | None) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step, or at its end."""
         if self.running:
             self._loop.context.pending = focus or ""
             self._loop.channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
-            from tui_agent.agent.compactor import Outcome
+            from tui_agent.agent.compactor import CompactionOutcome
 
-            return Outcome()
+            return CompactionOutcome()
         self._compacting = asyncio.ensure_future(self._loop.context.compact("manual", focus, for_model=for_model))
         try:
             return await self._compacting
@@ -139,8 +139,7 @@ class Runs:
         finally:
             self._shells.discard(task)
             task.cancel()
-        stopped = ShellEntry(command=command, output=INTERRUPTED, excluded=excluded)
-        entry = stopped if task.cancelled() else task.result()
+        entry = interrupted(command, excluded=excluded) if task.cancelled() else task.result()
         self.append(entry)
         self._files.keep_changes()
         return entry

@@ -19,7 +19,7 @@ from tui_agent.session.entries import Usage
 
 
 @dataclass(slots=True)
-class Spent:
+class SummaryCost:
     """What the calls of one summary cost together; ``cost`` is US dollars, None when no price is known."""
 
     usage: Usage = field(default_factory=Usage)
@@ -47,7 +47,7 @@ class SummaryCalls:
     model: str
     live: ModelRequest | None = None
     progress: Callable[[str], None] = lambda _text: None
-    spent: Spent = field(default_factory=Spent)
+    spent: SummaryCost = field(default_factory=SummaryCost)
 
     async def run(self, conversation: Summarising) -> str | SummaryFailure:
         """Answer the conversation's calls until it returns a summary or gives up."""

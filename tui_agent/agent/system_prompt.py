@@ -14,7 +14,7 @@ from tui_agent.tools.base import Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionPlace:
     """Where and when a session works. ``started_at`` is milliseconds; only its date is told to the model."""
 
     cwd: Path
@@ -25,7 +25,7 @@ class Place:
 def render_head(
     prompt: Callable[[str], str],
     tools: Sequence[Tool[Any]],
-    place: Place,
+    place: SessionPlace,
     *,
     model: str,
     mode: str,

@@ -55,7 +55,7 @@ def _compact_first(desk: "Desk") -> tuple[str, str, str] | None:
     return (key or "/compact", "compact first", "screen.command('compact')")
 
 
-def tell_missed(desk: "Desk", event: "CacheMissed") -> None:
+def warn_of_missed_cache(desk: "Desk", event: "CacheMissed") -> None:
     """Say what a request cost more than it had to."""
     from tui_agent.app.context_words import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss

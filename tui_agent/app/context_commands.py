@@ -54,6 +54,23 @@ async def prune(desk: Desk, _argument: str) -> None:
         desk.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
 
 
+async def edit_summary(desk: Desk, entry_id: int) -> None:
+    """Change the summary in force; the former one stays in the tree and /undo brings it back."""
+    from tui_agent.app.face import LongText
+    from tui_agent.session.entries import CompactionEntry
+
+    if (agent := desk.idle_agent) is None:
+        return
+    entry = agent.session.entry(entry_id)
+    if not isinstance(entry, CompactionEntry) or entry_id != agent.inspector.standings().compaction:
+        desk.say("Only the summary in force can be edited: this one was summarised again.")
+        return
+    text = await desk.ask(LongText("What the model is told of the history before", entry.summary))
+    if text and text != entry.summary and desk.idle_agent is agent:
+        agent.replace_summary(text)
+        desk.say("The summary was changed; /undo brings the former one back.")
+
+
 async def panel(desk: Desk, _argument: str) -> None:
     """Show or hide the side panel."""
     desk.face.toggle_panel()

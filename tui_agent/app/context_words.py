@@ -5,7 +5,7 @@ import json
 from tui_agent.app.format import money, plural, tokens
 from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
-from tui_agent.context.context_map import Block, ContextMap
+from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.context.request import ModelRequest, wire_message, wire_tool
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import (
@@ -97,7 +97,7 @@ def request_json(request: ModelRequest) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def facts_of(block: Block) -> str:
+def facts_of(block: ContextBlock) -> str:
     """Return one line on a block: address, kind, tool, file, size, age."""
     address = f"#{block.origin[0]}" if block.origin and block.kind not in {"system", "tool_schema"} else ""
     age = f"{plural(block.age_steps, 'step')} ago" if block.age_steps else ""
@@ -107,7 +107,7 @@ def facts_of(block: Block) -> str:
     return " · ".join(word for word in words if word)
 
 
-def text_of(block: Block, request: ModelRequest, entry: Entry | None) -> str:
+def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
     """Return what the model is shown of a block; ``entry`` is the one it comes from."""
     if block.kind == "tool_schema":
         tool = next((tool for tool in request.tools if tool.name == block.tool), None)

@@ -24,8 +24,9 @@ from tui_agent.app.warnings import WarningLog
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
+    from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.app.services import AppServices
-    from tui_agent.app.undo import Undone
+    from tui_agent.app.undo import Move, UndoResult
     from tui_agent.session.errors import SessionHeld
 
 T = TypeVar("T")
@@ -49,8 +50,10 @@ class Desk:
         self._asks = asyncio.Event()
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
-        self.undone: list[Undone] = []
+        self.undone: list[UndoResult] = []
         """What ``/undo`` did since the last message, newest last."""
+        self.undo_moves: set[Move] = set()
+        """The moves that ``/undo`` made in the open session."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)
@@ -174,7 +177,7 @@ class Desk:
         try:
             await self.open_or_raise(request)
         except SessionHeld as held:
-            self.soon(self._ask_how(request, held))
+            self.soon(self._ask_how_to_open(request, held))
             return False
         except StoreError as error:
             self.say(error.message, "error")
@@ -199,10 +202,19 @@ class Desk:
         await self.close()
         agent = self.agent = self.services.make_agent(session)
         self._unsubscribe = agent.subscribe(self._hear)
+        agent.mcp.asker = self._answer_server
         self.undone.clear()
+        self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         return agent
+
+    async def _answer_server(self, question: ServerQuestion) -> Answer:
+        """Ask what a server wants to know; what goes wrong is no answer."""
+        from tui_agent.agent.mcp.questions import Answer
+        from tui_agent.app.server_questions import ask
+
+        return await self.attempt(ask(self, question)) or Answer()
 
     def open_soon(self, request: OpenRequest) -> None:
         """Open a session in a task of its own."""
@@ -230,7 +242,7 @@ class Desk:
             self._unopened = request
             self.outbox.take_back()
 
-    async def _ask_how(self, request: OpenRequest, held: SessionHeld) -> None:
+    async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
         how = await self.ask(held_question(held.pid, held.host))
         if how is None:
             self._stay_without(request)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tui_agent.app.format import money, plural, tokens
-from tui_agent.context.context_map import Block
+from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
 from tui_agent.context.weights import PLACEHOLDER_TOKENS
 
-Action = Literal["pin", "drop", "mask", "restore"]
+EditAction = Literal["pin", "drop", "mask", "restore"]
 
 _OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
 _AFTER: dict[str, EntryState] = {
@@ -30,14 +30,14 @@ class Edit:
     remembers and would have to read anew.
     """
 
-    action: Action
+    action: EditAction
     places: tuple[int, ...]
     targets: tuple[int, ...]
     freed: int
     reread: int
 
 
-def plan_edit(blocks: Sequence[Block], places: Sequence[int], action: Action) -> Edit | str:
+def plan_edit(blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction) -> Edit | str:
     """Return what an action on blocks does, or the sentence that says why it does nothing."""
     entries = [place for place in sorted(places) if not blocks[place].is_head and blocks[place].origin]
     if not entries:
@@ -54,19 +54,19 @@ def plan_edit(blocks: Sequence[Block], places: Sequence[int], action: Action) ->
     return Edit(action, tuple(wanted), tuple(blocks[place].origin[0] for place in wanted), freed, reread)
 
 
-def _first_changed(blocks: Sequence[Block], place: int) -> int:
+def _first_changed(blocks: Sequence[ContextBlock], place: int) -> int:
     """Return where the request differs first: a result that is dropped or comes back takes its call with it."""
     if blocks[place].kind == "tool_result":
         return next((at for at in range(place - 1, -1, -1) if blocks[at].kind == "assistant"), place)
     return place
 
 
-def _changes(block: Block, action: Action) -> bool:
+def _changes(block: ContextBlock, action: EditAction) -> bool:
     """Whether the request gets other bytes."""
     return not (block.state in _OPEN and _AFTER[action] in _OPEN)
 
 
-def _freed(block: Block, action: Action) -> int:
+def _freed(block: ContextBlock, action: EditAction) -> int:
     match action:
         case "drop":
             return block.tokens

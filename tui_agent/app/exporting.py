@@ -33,7 +33,9 @@ _ENDINGS = {
     ".htm": "html",
     ".json": "json",
     ".jsonl": "json",
+    ".pi.jsonl": "pi",
 }
+"""What a file's name ends in, for each format; of two that fit, the longer one."""
 
 
 class ExportFormat(StrEnum):
@@ -42,16 +44,22 @@ class ExportFormat(StrEnum):
     MARKDOWN = "markdown"
     HTML = "html"
     JSON = "json"
+    PI = "pi"
 
     @property
     def suffix(self) -> str:
         """How such a file's name ends."""
-        return {"markdown": ".md", "html": ".html", "json": ".jsonl"}[self.value]
+        return {"markdown": ".md", "html": ".html", "json": ".jsonl", "pi": ".pi.jsonl"}[self.value]
+
+    @property
+    def is_to_read(self) -> bool:
+        """Whether people read it, so that the current branch is enough."""
+        return self in {ExportFormat.MARKDOWN, ExportFormat.HTML}
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
-    """What is wanted. ``whole`` None: all branches as JSON, the current one to read. ``leaf`` None: where one is."""
+    """What is wanted. ``whole`` None: one branch to read, all of them for programs. ``leaf`` None: where one is."""
 
     session_id: str
     format: ExportFormat = ExportFormat.MARKDOWN
@@ -62,7 +70,7 @@ class ExportOrder:
     @property
     def all_branches(self) -> bool:
         """Whether every branch is written."""
-        return self.whole if self.whole is not None else self.format is ExportFormat.JSON and self.leaf is None
+        return self.whole if self.whole is not None else not self.format.is_to_read and self.leaf is None
 
     def file_name(self, title: str, directory: Path) -> str:
         """Return a name for the file, of the title and the end of the id, that a directory has no file of yet."""
@@ -75,8 +83,9 @@ class ExportOrder:
 
 def format_of(path: str) -> ExportFormat | None:
     """Return the format a file's name asks for."""
-    name = _ENDINGS.get(Path(path).suffix.lower())
-    return ExportFormat(name) if name else None
+    name = Path(path).name.lower()
+    fitting = [ending for ending in _ENDINGS if name.endswith(ending)]
+    return ExportFormat(_ENDINGS[max(fitting, key=len)]) if fitting else None
 
 
 def unknown_ending(path: str) -> str:
@@ -105,6 +114,10 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) ->
     match order.format:
         case ExportFormat.JSON:
             native.write(copies, text.write)
+        case ExportFormat.PI:
+            from tui_agent.session.formats import pi_writer
+
+            pi_writer.write(copies[0], text.write)
         case ExportFormat.HTML:
             from tui_agent.session.formats import html
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+from tui_agent.app.format import visible
+
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.services import OpenRequest, UiSettings
+    from tui_agent.agent.checkpoints.differing import ChangedFile
+    from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -34,11 +37,51 @@ class Choice(Question[str]):
 
 
 @dataclass(frozen=True, slots=True)
+class PickRow:
+    """One of many answers. ``text`` is one line, in which one searches; ``facts`` stand at its end.
+
+    ``details`` are lines shown while it is highlighted.
+    """
+
+    key: str
+    text: str
+    facts: str = ""
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(Question[str]):
+    """One of many rows, found by typing. Answered with its key. ``confirm`` is what Enter does, in a word."""
+
+    question: str
+    rows: Sequence[PickRow]
+    confirm: str = "choose"
+
+
+@dataclass(frozen=True, slots=True)
 class TextLine(Question[str]):
-    """One line of text. ``confirm`` is what Enter does, in a word."""
+    """One line of text. ``confirm`` is what Enter does, in a word; what is ``hidden`` is never shown or kept."""
 
     question: str
     text: str = ""
+    confirm: str = "keep"
+    details: str = ""
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice(Question[str]):
+    """A provider to enter a key of, by its id."""
+
+    rows: Sequence[LoginRow]
+
+
+@dataclass(frozen=True, slots=True)
+class LongText(Question[str]):
+    """A text of many lines to be changed. ``confirm`` is what keeping it does, in a word."""
+
+    question: str
+    text: str
     confirm: str = "keep"
 
 
@@ -146,6 +189,40 @@ class SubagentPage(Page):
     title: str = "A subagent's session"
 
 
+@dataclass(frozen=True, slots=True)
+class DiffPage(Page):
+    """How files differ, one by one."""
+
+    title: str
+    files: Sequence[ChangedFile]
+
+
+@dataclass(frozen=True, slots=True)
+class FindPage(Page):
+    """The places of the conversation that hold a text; an empty one is still to be typed."""
+
+    query: str = ""
+    title: str = "Searching the conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPage(Page):
+    """The background jobs, their output as it comes."""
+
+    title: str = "The background jobs"
+
+
+def file_lines(files: Sequence[ChangedFile]) -> list[str]:
+    """Return a line for each file that differs: mark, path, how much."""
+    width = max((len(visible(file.path)) for file in files), default=0)
+    return [f"{file.mark}  {visible(file.path):<{width}}  {file.facts}".rstrip() for file in files]
+
+
+def diff_text(files: Sequence[ChangedFile]) -> str:
+    """Return a list of files, then a unified diff of each."""
+    return "\n".join([*file_lines(files), "", *(file.diff for file in files if file.diff)])
+
+
 class Face(Protocol):
     """One way in: a screen, an editor, a run without either. It shows what the desk says and answers what it asks."""
 
@@ -181,7 +258,7 @@ class Face(Protocol):
         """Show title, leaf, model, mode, size and cost as they are now."""
         ...
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern looks and keys."""
         ...
 
@@ -242,9 +319,12 @@ class Face(Protocol):
         ...
 
     def restore_message(self, text: str) -> None:
-        """Put the message of an undone turn into the prompt; ``withdraw_message`` takes it out again."""
+        """Put a message that was taken back into the prompt, in place of the one before; "" only takes that out.
+
+        What the user wrote stays there, after it. ``withdraw_message`` takes it out again.
+        """
         ...
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        """Leave in the prompt, of messages that were taken back, only ``text``."""
         ...

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Go = Callable[[], Awaitable[bool]]
     """Moves; returns whether that went well."""
 
-SHOWN = 6
+MAX_FILES_LISTED = 6
 """Files listed; the rest is counted."""
 _WIDTH = 56
 _PATH = 34
@@ -29,9 +29,9 @@ def files_text(plan: RestorePlan) -> str:
     """Return what restoring would do, a line for each file, and what stays with its reason."""
     rows = [f"{step.what:<7} {_path(step.path)}" for step in plan.steps]
     rows += [f"stays   {_path(conflict.path)}: {conflict.reason}" for conflict in plan.conflicts]
-    shown = [row if len(row) <= _WIDTH else f"{row[: _WIDTH - 1]}…" for row in rows[:SHOWN]]
-    if len(rows) > SHOWN:
-        shown.append(f"… and {len(rows) - SHOWN} more")
+    shown = [row if len(row) <= _WIDTH else f"{row[: _WIDTH - 1]}…" for row in rows[:MAX_FILES_LISTED]]
+    if len(rows) > MAX_FILES_LISTED:
+        shown.append(f"… and {len(rows) - MAX_FILES_LISTED} more")
     if plan.omitted:
         shown.append(f"{plan.omitted:,} more files changed; there were too many to keep")
     return "\n".join(shown)

@@ -7,8 +7,8 @@ from pathlib import Path
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
-from tui_agent.session.formats.importing import Came, Imported, import_file
-from tui_agent.session.formats.reading import HoldsNothing, ImportRefused
+from tui_agent.session.formats.importing import ImportChange, Imported, import_file
+from tui_agent.session.formats.reading import ImportRefused, NoConversation
 from tui_agent.session.formats.table import FileFormat, files_of
 from tui_agent.session.store import Store
 
@@ -28,7 +28,7 @@ class Importer:
         self._source = source
         self._skip_damaged = skip_damaged
         self._estimate = TokenCounter(_ESTIMATED_AS).entry
-        self._came: Counter[Came] = Counter()
+        self._came: Counter[ImportChange] = Counter()
         self._empty = 0
 
     def take(self, path: Path) -> Sequence[Imported] | StoreError:
@@ -37,7 +37,7 @@ class Importer:
             imported = import_file(
                 self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged
             )
-        except HoldsNothing as error:
+        except NoConversation as error:
             self._empty += 1
             return error
         except StoreError as error:
@@ -47,7 +47,7 @@ class Importer:
 
     def total(self, failed: int) -> str:
         """Return what was done so far, in one line."""
-        parts = [f"{count} {_TOTALS[came]}" for came in Came if (count := self._came[came])]
+        parts = [f"{count} {_TOTALS[came]}" for came in ImportChange if (count := self._came[came])]
         if failed:
             parts.append(f"{failed} could not be read" if failed == 1 else f"{failed} files could not be read")
         if self._empty:
@@ -57,10 +57,10 @@ class Importer:
 
 
 _TOTALS = {
-    Came.NEW: "imported",
-    Came.MORE: "brought up to date",
-    Came.KNOWN: "already here",
-    Came.COPY: "imported as copies",
+    ImportChange.NEW: "imported",
+    ImportChange.MORE: "brought up to date",
+    ImportChange.KNOWN: "already here",
+    ImportChange.COPY: "imported as copies",
 }
 
 
@@ -70,15 +70,15 @@ def summary_of(imported: Imported) -> str:
     short = imported.session_id[-8:]
     told = f"{name} is already here as {short}; nothing was changed."
     match imported.came:
-        case Came.NEW:
+        case ImportChange.NEW:
             told = f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
-        case Came.MORE:
+        case ImportChange.MORE:
             told = f"{name} was here as {short} and got {imported.entries:,} more entries."
-        case Came.COPY:
+        case ImportChange.COPY:
             told = f"{name} went on differently here; the file is a session of its own, {short}."
         case _:
             pass
-    if imported.left_out and imported.came is not Came.KNOWN:
+    if imported.left_out and imported.came is not ImportChange.KNOWN:
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
         told += f" Not taken over: {rows}."
     if imported.damaged:
@@ -121,7 +121,7 @@ def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported
     several = len(files) > 1
     for file in files:
         outcome = importer.take(file)
-        if isinstance(outcome, HoldsNothing) and several:
+        if isinstance(outcome, NoConversation) and several:
             continue
         if isinstance(outcome, StoreError):
             failed += 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tui_agent.app.face import Choice, McpPage, Report
 from tui_agent.app.format import one_line
 
 if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
     from tui_agent.app.desk import Desk
 
 
@@ -51,7 +52,7 @@ async def agent(desk: Desk, argument: str) -> None:
 
 
 async def mcp(desk: Desk, argument: str) -> None:
-    """Show the servers; ``reload`` reads their settings anew, ``restart NAME`` starts one again."""
+    """Show the servers; ``reload`` reads settings anew, ``restart NAME`` and ``log NAME LEVEL`` act on one."""
     if (owner := desk.agent) is None:
         return
     word, _, name = argument.partition(" ")
@@ -63,8 +64,26 @@ async def mcp(desk: Desk, argument: str) -> None:
         case "restart", server if server:
             await owner.mcp.restart(server)
             desk.say(f"{server} was restarted.")
+        case "log", rest if len(words := rest.rsplit(maxsplit=1)) == 2:
+            await _set_log_level(desk, owner, *words)
         case _:
-            desk.say("Use /mcp, /mcp reload or /mcp restart NAME.", "warning")
+            desk.say("Use /mcp, /mcp reload, /mcp restart NAME or /mcp log NAME LEVEL.", "warning")
+
+
+async def _set_log_level(desk: Desk, owner: Agent, server: str, level: str) -> None:
+    """Ask a server for messages from a level on, and keep that for a server of the user's file."""
+    from tui_agent.agent.mcp.records import LogLevel
+
+    levels = get_args(LogLevel)
+    known = next((one for one in levels if one == level), None)
+    if known is None:
+        desk.say(f"There is no level “{one_line(level, 40)}”; there are {', '.join(levels)}.", "warning")
+        return
+    await owner.mcp.set_log_level(server, known)
+    of_user = any(row.name == server and row.source == "user" for row in owner.mcp.status())
+    if of_user:
+        desk.services.save_setting(f'mcp."{server}".log_level', level)
+    desk.say(f"{server} is asked for messages from {level} on; /mcp shows them.")
 
 
 async def init(desk: Desk, argument: str) -> None:

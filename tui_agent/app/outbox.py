@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
     from tui_agent.session.entries import UserPart
 
-ANY_TIME = frozenset({"quit", "exit", "help", "keys", "doctor"})
+SESSIONLESS_COMMANDS = frozenset({"quit", "exit", "help", "keys", "doctor"})
 """Commands that need no session."""
 
 
@@ -29,7 +29,7 @@ class Outbox:
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Do what a text asks for; before there is a session it waits for one."""
         desk, intent = self._desk, parse(text)
-        if desk.agent is None and not (isinstance(intent, CommandIntent) and intent.name in ANY_TIME):
+        if desk.agent is None and not (isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS):
             self._early.append((text, follow_up))
             desk.open_again()
             return

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.exporting import ExportOrder
-    from tui_agent.model.naming import Verdict
+    from tui_agent.model.key_trial import Trial
+    from tui_agent.model.naming import NameVerdict
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
@@ -66,6 +67,71 @@ class KeyStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginRow:
+    """A provider one can enter a key of. ``source`` says where its key comes from now, "" when it has none."""
+
+    id: str
+    name: str
+    variable: str
+    """The environment variable its key is looked for in."""
+    page: str = ""
+    """Where its keys are made."""
+    source: str = ""
+    is_kept: bool = False
+    """Whether a key was entered in the program."""
+    missing: tuple[str, ...] = ()
+    """Variables that it needs beside a key and that are not set."""
+
+
+class LoginPort(Protocol):
+    """The keys a user enters in the program. What is no trial reads files or the keyring: call it in a thread."""
+
+    def rows(self) -> Sequence[LoginRow]:
+        """Return the providers, the best known first."""
+        ...
+
+    def where(self) -> str:
+        """Say where a key would be kept."""
+        ...
+
+    async def try_key(self, provider: str, key: str) -> Trial:
+        """Try a key at its provider."""
+        ...
+
+    async def try_variable(self, provider: str, variable: str) -> Trial:
+        """Try the key in an environment variable at its provider."""
+        ...
+
+    def keep_key(self, provider: str, key: str) -> str:
+        """Keep a key from now on; return a sentence that says where, and what counts before it.
+
+        Raises:
+            LoginError: it can't be kept.
+        """
+        ...
+
+    def keep_variable(self, provider: str, variable: str) -> str:
+        """Look for a provider's key in a variable from now on; return a sentence that says so.
+
+        Raises:
+            ConfigError: the settings can't be written.
+        """
+        ...
+
+    def forget(self, provider: str) -> str:
+        """Remove a key that was entered; return a sentence that says so, and where a key still comes from.
+
+        Raises:
+            LoginError: it can't be removed.
+        """
+        ...
+
+    def first_model(self) -> str:
+        """Return the model to begin with, "" when the user has to say."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class LocalServer:
     """A model server on this machine, or one of the settings."""
 
@@ -87,12 +153,16 @@ class UiSettings:
     """A permission question takes no key until the user has not typed for this long."""
     cursor_blink: bool = False
     """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
+    notify: Literal["off", "bell", "desktop"] = "desktop"
+    """How the user is called back who looks elsewhere."""
+    notify_command: str | None = None
+    """A command of the user's that is run then."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """The user's own keys, by the id of what they do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
+class SettingsReread:
     """The settings were read anew: the interface's, and the keys of all that changed since they were read last."""
 
     ui: UiSettings
@@ -158,7 +228,7 @@ def _keep_nothing(_key: str, _value: object) -> None:
     """Settings are not kept."""
 
 
-def _nothing_to_read() -> Reread | None:
+def _nothing_to_read() -> SettingsReread | None:
     """There is no file."""
     return None
 
@@ -191,7 +261,7 @@ async def _ask_nobody(_model: str | None = None) -> Sequence[str]:
     return ()
 
 
-def _no_verdict(_model: str) -> Verdict | None:
+def _no_verdict(_model: str) -> NameVerdict | None:
     """Every name will do."""
     return None
 
@@ -239,7 +309,7 @@ class AppServices:
     """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
     settings_rows: Callable[[], Sequence[SettingRow]] = _no_settings
     """Every setting as it is in the file and the environment now."""
-    reread_settings: Callable[[], Reread | None] = _nothing_to_read
+    reread_settings: Callable[[], SettingsReread | None] = _nothing_to_read
     """Reads the settings anew and has the open session's agent follow them; what can't be read is a ``ConfigError``."""
     warnings: Sequence[str] = ()
     """What is odd about the settings and arguments, to be told at the start."""
@@ -252,11 +322,13 @@ class AppServices:
     """The catalog; called in a thread."""
     ask_servers: Callable[[str | None], Awaitable[Sequence[str]]] = _ask_nobody
     """Asks the servers of the settings, or that of one model, what they have; returns how it went, a line each."""
-    judge_model: Callable[[str], Verdict | None] = _no_verdict
+    judge_model: Callable[[str], NameVerdict | None] = _no_verdict
     """What can be said of a model's name; called in a thread."""
     reread_cost: Callable[[str, int], float | None] = _no_cost
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
     provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
+    logins: LoginPort | None = None
+    """The keys a user enters in the program; None where none can be."""
     own_servers: Callable[[], Sequence[LocalServer]] = _no_own_servers
     """The servers of the settings; nobody is asked whether they run."""
     find_servers: Callable[[], Awaitable[Sequence[LocalServer]]] = _no_servers
@@ -283,7 +355,7 @@ class AppServices:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class FirstView:
     """What the application shows first.
 
     ``prompt`` is sent at once when ``screen`` is "main". "welcome" and "sessions" lie over the main screen.

@@ -17,7 +17,7 @@ def reload(desk: Desk) -> tuple[str, ...]:
     read = desk.services.reread_settings()
     if read is None:
         return ()
-    desk.face.look_like(read.ui)
+    desk.face.apply_ui_settings(read.ui)
     desk.face.refresh_facts()
     return read.changed
 

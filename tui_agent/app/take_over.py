@@ -29,7 +29,7 @@ class TakeOverWatch:
         if agent is None:
             return False
         try:
-            taken: bool = agent.session.look_for_take_over()
+            taken: bool = agent.session.check_for_take_over()
         except StoreError:  # a store in trouble says so itself with the next change
             return False
         if taken:
@@ -37,7 +37,7 @@ class TakeOverWatch:
             self._desk.say(sentence, "warning", _REMEDY)
         return taken
 
-    def look_as_writing_begins(self, *, has_draft: bool) -> None:
+    def check_before_typing(self, *, has_draft: bool) -> None:
         """Look at the first letter of a message, not at each."""
         if has_draft and not self._writing:
             self.look()

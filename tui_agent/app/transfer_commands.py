@@ -20,6 +20,7 @@ _CHOICES = (
     ("html", "One HTML file: the current branch, for a browser"),
     ("html all", "One HTML file: every branch"),
     ("json", "JSON lines: everything, to import elsewhere"),
+    ("pi", "Pi's session file: every branch, to go on in Pi"),
     ("markdown redact", "Markdown without secrets and names of home directories"),
     ("html redact", "HTML without them"),
     ("json redact", "JSON lines without them"),
@@ -85,8 +86,10 @@ async def _write(desk: Desk, order: ExportOrder, target: str) -> None:
 async def import_(desk: Desk, argument: str) -> None:
     """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
     if not argument:
+        from tui_agent.session.formats.table import FORMATS
+
         desk.face.set_draft("/import ")
-        desk.say("Name a file or a directory: sessions of tui-agent, Pi, Claude Code or OpenCode.")
+        desk.say(f"Name a file or a directory. Known are sessions of {', '.join(row.program for row in FORMATS)}.")
         return
     path = _place(desk, argument.strip("\"'"))
     desk.say(f"Importing {short_path(path)} …")

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 
+Move = tuple[int | None, int | None]
+"""Where a move of the leaf started, and where it led."""
+
+
 @dataclass(frozen=True, slots=True)
-class Undone:
-    """What ``/undo`` did: the leaf it left, what that is called, the message it put into the prompt.
+class UndoResult:
+    """What ``/undo`` did: what that is called, the way it went, the message it put into the prompt."""
 
-    ``undid_move`` says that it undid a move instead of making one.
-    """
-
-    leaf: int | None
     what: str
+    way: Move
     text: str = ""
-    undid_move: bool = False
+    of_move: bool = False
+    """It took back a move, and not a turn or an edit of the context."""
 
 
 async def undo(desk: Desk, _argument: str) -> None:
@@ -32,30 +34,37 @@ async def undo(desk: Desk, _argument: str) -> None:
 
     A compaction, prune or move at the end is undone alone; otherwise the last turn goes, its text back in the prompt.
     """
-    from tui_agent.app.undo_words import name_of_move
-    from tui_agent.session.entries import CompactionEntry, PruneEntry
+    from tui_agent.session.entries import CheckpointEntry, CompactionEntry, PruneEntry
     from tui_agent.session.path_queries import newest_typed
 
     if (agent := desk.idle_agent) is None:
         return
-    leaf, path = agent.session.leaf, agent.session.active_path()
-    if path and isinstance(path[-1], CompactionEntry | PruneEntry):
-        await step_back(desk, path[-1])
-        return
-    if not desk.undone and _moved_here(agent.session):
-        pair = agent.session.move_history.undoable[-1]
-
-        async def undo_move() -> bool:
-            await agent.navigator.undo()
-            _tell_undone(desk, Undone(leaf, name_of_move(*pair), undid_move=True))
-            return True
-
-        await move_with_files(desk, agent, pair[0], undo_move, pair=pair)
-        return
-    if (typed := newest_typed(path)) is not None:
+    path = agent.session.active_path()
+    last = path[-1] if path else None
+    if isinstance(last, CompactionEntry | PruneEntry):
+        await step_back(desk, last)
+    elif isinstance(last, CheckpointEntry) and last.put_back_to is not None:
+        agent.files.remember(last.id, last.parent_id, along=True)
+        pair = (last.id, last.parent_id)
+        await move_with_files(desk, agent, last.parent_id, lambda: step_back(desk, last), pair=pair)
+    elif (move := _move_here(desk, agent.session)) is not None:
+        await _undo_move(desk, agent, move)
+    elif (typed := newest_typed(path)) is not None:
         await _undo_turn(desk, agent, typed)
     else:
         desk.say("There is no turn to undo.")
+
+
+async def _undo_move(desk: Desk, agent: Agent, move: Move) -> None:
+    """Go back to where a move started; the message it had put into the prompt goes."""
+    from tui_agent.app.undo_words import name_of_move
+
+    async def go() -> bool:
+        await _go(desk, agent, move[0], UndoResult(name_of_move(*move), (agent.session.leaf, move[0]), of_move=True))
+        desk.face.withdraw_message("")
+        return True
+
+    await move_with_files(desk, agent, move[0], go, pair=move)
 
 
 async def _undo_turn(desk: Desk, agent: Agent, message: UserEntry) -> None:
@@ -99,28 +108,36 @@ async def step_back(desk: Desk, entry: Entry) -> bool:
     agent = desk.agent
     if agent is None:
         return False
-    leaf = agent.session.leaf
     text = typed_text(entry.parts) if isinstance(entry, UserEntry) else ""
-    await agent.navigator.go(before(agent.session, entry))
-    _tell_undone(desk, Undone(leaf, name_of_change(entry), text))
+    target = before(agent.session, entry)
+    await _go(desk, agent, target, UndoResult(name_of_change(entry), (agent.session.leaf, target), text))
     return True
 
 
-def _tell_undone(desk: Desk, undone: Undone) -> None:
+async def _go(desk: Desk, agent: Agent, target: int | None, undone: UndoResult) -> None:
+    await agent.navigator.go(target)
     desk.undone.append(undone)
+    desk.undo_moves.add(undone.way)
     desk.say(f"Undone: {undone.what}. /redo brings it back.")
 
 
-def _moved_here(session: Session) -> bool:
-    """Whether nothing was said since the last move, except for the summary that came with it."""
-    moves = session.moves()
-    if not moves or moves[-1].action == "undo":
-        return False
-    here, target = session.leaf, moves[-1].to_leaf
-    if here != target and here is not None:
+def _move_here(desk: Desk, session: Session) -> Move | None:
+    """Return the last move of the user that led here, None when something was said since.
+
+    Moves that ``/undo`` made are none of the user's; those it took back are done with.
+    """
+    moves = [move for move in session.move_history.undoable if move not in desk.undo_moves]
+    done_with = sum(undone.of_move for undone in desk.undone)
+    if done_with >= len(moves):
+        return None
+    origin, target = moves[-1 - done_with]
+    here = session.leaf
+    while here is not None and here != target:
         entry = session.entry(here)
-        return bool(entry.kind == "branch_summary" and entry.parent_id == target)
-    return bool(here == target)
+        if not (entry.sets_state or entry.kind == "branch_summary"):
+            return None
+        here = entry.parent_id
+    return (origin, target) if here == target else None
 
 
 async def redo(desk: Desk, _argument: str) -> None:
@@ -130,14 +147,16 @@ async def redo(desk: Desk, _argument: str) -> None:
         return
     if (agent := desk.idle_agent) is None:
         return
-    done, here = desk.undone[-1], agent.session.leaf
+    done = desk.undone[-1]
+    origin, here = done.way
 
     async def go() -> bool:
-        await (agent.navigator.go(done.leaf) if done.undid_move else agent.navigator.undo())
+        await agent.navigator.undo()
         desk.undone.pop()
+        desk.undo_moves.discard(done.way)
         desk.say(f"Redone: {done.what}.")
         # The turn that is undone still has its message in the prompt, as after its own undo.
         desk.face.withdraw_message(desk.undone[-1].text if desk.undone else "")
         return True
 
-    await move_with_files(desk, agent, done.leaf, go, pair=(done.leaf, here))
+    await move_with_files(desk, agent, origin, go, pair=(origin, here))

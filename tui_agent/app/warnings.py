@@ -6,7 +6,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-KEPT = 100
+MAX_WARNINGS = 100
 """Warnings that are kept, the newest ones."""
 
 
@@ -14,7 +14,7 @@ KEPT = 100
 class WarningLog:
     """What the program warned of since it was started, and how much of that left the screen unread."""
 
-    said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
     """When, in seconds since the epoch, and what."""
     unread: int = 0
     """Warnings that something new took from the screen since somebody looked at them all."""

@@ -50,7 +50,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
     from tui_agent.acp.server import EditorAgent
 
     async with Wiring(arguments) as wiring:
-        agent = EditorAgent(WiredWorkshop(wiring))
+        agent = EditorAgent(WiredSessionFactory(wiring))
         reader, writer = await _streams(out)
         try:
             # The optional methods of the protocol are optional; its Python type has all of them.
@@ -69,7 +69,7 @@ async def _streams(out: BinaryIO) -> "tuple[StreamReader, StreamWriter]":
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
-class WiredWorkshop:
+class WiredSessionFactory:
     """Sessions and agents of the real parts."""
 
     def __init__(self, wiring: Wiring) -> None:

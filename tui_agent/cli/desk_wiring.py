@@ -14,16 +14,17 @@ from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.app.services import (
     AppServices,
+    FirstView,
     KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
-    Reread,
-    Start,
+    SettingsReread,
     UiSettings,
 )
 from tui_agent.cli.file_transfer import FileTransfer
+from tui_agent.cli.login import LoginDesk
 from tui_agent.cli.model_choice import own_models
 from tui_agent.cli.models import is_usable, price
 from tui_agent.cli.rules import forget_rule, keep_rule
@@ -97,6 +98,7 @@ class DeskWiring:
             judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
             provider_keys=self.provider_keys,
+            logins=LoginDesk(wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model),
             own_servers=self.own_servers,
             find_servers=self.find_servers,
             use_server=self.use_server,
@@ -113,16 +115,9 @@ class DeskWiring:
     def ui_settings(self) -> UiSettings:
         """Return the interface's settings."""
         config = self._wiring.loaded.config
-        return UiSettings(
-            theme=config.ui.theme,
-            reduced_motion=config.ui.reduced_motion,
-            permission_grace=config.ui.permission_grace,
-            typing_pause=config.ui.typing_pause,
-            cursor_blink=config.ui.cursor_blink,
-            keys=config.keys,
-        )
+        return UiSettings(**dict(config.ui), keys=config.keys)
 
-    def reread_settings(self) -> Reread:
+    def reread_settings(self) -> SettingsReread:
         """Read the settings anew; the agent of the open session follows at once.
 
         Raises:
@@ -131,22 +126,22 @@ class DeskWiring:
         changed = self._wiring.reload()
         if self._agent is not None:
             self._agent.adopt(self._wiring.adjustable(self._agent.ports))
-        return Reread(self.ui_settings(), changed)
+        return SettingsReread(self.ui_settings(), changed)
 
-    def start(self) -> Start:
+    def start(self) -> FirstView:
         """Return what is shown first."""
         arguments, wiring = self._wiring.arguments, self._wiring
         if arguments.continue_:
-            return Start(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
         if arguments.fork:
-            return Start(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
         if arguments.resume:
-            return Start(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
         if arguments.resume is not None:
-            return Start(screen="sessions")
+            return FirstView(screen="sessions")
         if arguments.demo or wiring.has_model():
-            return Start(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
-        return Start(screen="welcome")
+            return FirstView(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
+        return FirstView(screen="welcome")
 
     def trust_question(self) -> Untrusted | None:
         """Return what the project brings along, when the user has not answered yet whether it may act."""

@@ -25,11 +25,12 @@ from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.keys import Keys
+from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
-from tui_agent.trust import Item, Nothing, Trusted, TrustStore, Untrusted, project_state
+from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
 
 ORIGINS = {
     "catalog": "from the catalog",
@@ -111,9 +112,15 @@ def _short(loaded: LoadedConfig, key: str) -> str:
 
 
 def _models(config: Config) -> Iterator[Finding]:
-    available = Keys(os.environ, providers=config.providers, models=config.models).available()
+    logins = Logins()
+    available = Keys(os.environ, providers=config.providers, models=config.models, logins=logins).available()
     for name, source in available.items():
-        yield Finding("key", f"{name} from {source}")
+        behind = f"; the one of {SOURCE} comes after it" if name in logins and source != SOURCE else ""
+        yield Finding("key", f"{name} from {source}{behind}")
+    if available:
+        yield Finding("", "config.toml counts before the environment, that before tui-agent login")
+    if logins.is_exposed:
+        yield Finding("key", f"others may read {logins.path}", ok=False, advice=f"Run: chmod 600 {logins.path}")
     catalog = catalog_of(config)
     for provider, place in catalog.addresses.overridden():
         age = catalog.served.age(place.url)
@@ -133,7 +140,7 @@ def _models(config: Config) -> Iterator[Finding]:
         advice = f"Choose one: tui-agent config set model {own[0]}"
         yield Finding("model", f"{len(own)} models are set up and none is chosen", ok=False, advice=advice)
     elif not available:
-        advice = "Set a provider's key, for example ANTHROPIC_API_KEY, or add a server of your own; see the README."
+        advice = "Enter a key: tui-agent login. Or set ANTHROPIC_API_KEY or its like, or add a server of your own."
         yield Finding("model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo")
 
 
@@ -142,7 +149,7 @@ def _trust() -> Finding:
     cwd = Path.cwd()
     project = find_project(cwd)
     match project_state(project, TrustStore(data_dir() / "trust.json"), cwd=cwd):
-        case Nothing():
+        case NothingToTrust():
             return Finding("trust", f"{project} brings nothing along that could act")
         case Trusted(items=items):
             return Finding("trust", f"{project} is trusted with {_counted(items)}")
@@ -153,7 +160,7 @@ def _trust() -> Finding:
             return Finding("trust", f"{project} is not trusted ({why}). Not active: {_counted(items)}")
 
 
-def _counted(items: Sequence[Item]) -> str:
+def _counted(items: Sequence[TrustItem]) -> str:
     kinds = Counter(item.kind for item in items)
     return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
 

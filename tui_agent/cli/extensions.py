@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from tui_agent.agent.hooks.handlers import ENTRY_POINTS, Loaded, from_entry_points, from_settings
+from tui_agent.agent.hooks.handlers import ENTRY_POINTS, LoadedHooks, from_entry_points, from_settings
 from tui_agent.agent.hooks.hooks import Hooks
-from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
-from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec, find_servers
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.config import Config, ConfigError, load_config
@@ -28,7 +28,7 @@ class Extensions:
 
     def __init__(self, trusts: Callable[[Path], bool], *, headless: bool = False) -> None:
         self._trusts = trusts
-        self._patience = Patience(settle=HEADLESS_SETTLE) if headless else Patience()
+        self._patience = Timeouts(settle=HEADLESS_SETTLE) if headless else Timeouts()
         self._hubs: dict[Path, McpHub] = {}
         self._own_hubs: list[McpHub] = []
 
@@ -41,15 +41,20 @@ class Extensions:
         project = find_project(cwd)
         if more:
             own = tuple(ServerSpec(name, settings, "user", project) for name, settings in more.items())
-            patience = Patience(settle=HEADLESS_SETTLE)
+            patience = Timeouts(settle=HEADLESS_SETTLE)
             self._own_hubs.append(self._new_hub(lambda: _with(self.servers(cwd), own), patience))
             return self._own_hubs[-1]
         if project not in self._hubs:
             self._hubs[project] = self._new_hub(lambda: self.servers(cwd))
         return self._hubs[project]
 
-    def _new_hub(self, find: Callable[[], FoundServers], patience: Patience | None = None) -> McpHub:
-        around = Surroundings(os.environ, SafeEnvironment(own(os.environ)), log_dir(), data_dir() / "mcp")
+    def hub_of(self, spec: ServerSpec) -> McpHub:
+        """Return one server alone; it is not started."""
+        self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,))))
+        return self._own_hubs[-1]
+
+    def _new_hub(self, find: Callable[[], FoundServers], patience: Timeouts | None = None) -> McpHub:
+        around = ConnectionContext(os.environ, SafeEnvironment(own(os.environ)), log_dir(), data_dir() / "mcp")
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
@@ -64,15 +69,15 @@ class Extensions:
         """Return the hooks for a directory; nothing is loaded."""
         return Hooks(lambda: self.load_hooks(cwd))
 
-    def load_hooks(self, cwd: Path) -> Loaded:
+    def load_hooks(self, cwd: Path) -> LoadedHooks:
         """Return the commands of the settings, then the functions of installed packages."""
         installed = from_entry_points(entry_points(group=ENTRY_POINTS))
         try:
             config = self.config(cwd)
             ours = from_settings(config.hooks, cwd, SafeEnvironment(os.environ, config.sandbox.env))
         except ConfigError as error:
-            ours = Loaded(problems=(str(error),))
-        return Loaded((*ours.handlers, *installed.handlers), (*ours.problems, *installed.problems))
+            ours = LoadedHooks(problems=(str(error),))
+        return LoadedHooks((*ours.handlers, *installed.handlers), (*ours.problems, *installed.problems))
 
     def config(self, cwd: Path) -> Config:
         """Return the settings that hold in a directory, read now.

@@ -21,10 +21,10 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.preparing import prepare
+from tui_agent.cli.daily_notices import DailyNotices
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
-from tui_agent.cli.told_today import ToldToday
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
@@ -40,7 +40,7 @@ class HeadlessRun:
         as_json: bool,
         out: TextIO | None = None,
         err: TextIO | None = None,
-        told: ToldToday | None = None,
+        told: DailyNotices | None = None,
     ) -> None:
         """Make a run. ``told`` knows what the runs before said of servers; without it everything is said."""
         self._agent = agent

@@ -61,10 +61,18 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.models import run_models
 
             return run_models
+        case "login" | "logout" as name:
+            from tui_agent.cli.login import run_login, run_logout
+
+            return run_login if name == "login" else run_logout
         case "config":
             from tui_agent.cli.settings import run_config
 
             return run_config
+        case "mcp":
+            from tui_agent.cli.mcp import run_mcp
+
+            return run_mcp
         case "context" | "compact" | "tree" as name:
             from tui_agent.cli.context import run_compact, run_context, run_tree
 
@@ -77,6 +85,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.doctor import run_doctor
 
             return run_doctor
+        case "completion":
+            from tui_agent.cli.completion import run_completion
+
+            return run_completion
         case _:
             return _full_screen if arguments.print is None else _headless
 
@@ -102,8 +114,8 @@ def _full_screen(arguments: Namespace) -> int:
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
+    from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.headless import HeadlessRun
-    from tui_agent.cli.told_today import ToldToday
     from tui_agent.cli.wiring import Wiring
     from tui_agent.paths import data_dir
 
@@ -125,7 +137,7 @@ def _headless(arguments: Namespace) -> int:
             wiring.client.warm(agent.model)
             code = EXIT_FAILED
             try:
-                told = ToldToday(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
+                told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
                 code = await HeadlessRun(agent, as_json=arguments.json, told=told).run(message, piped)
             finally:
                 await agent.aclose()
@@ -136,7 +148,7 @@ def _headless(arguments: Namespace) -> int:
 
 
 @contextmanager
-def _waiting_is_told() -> Iterator[None]:
+def _announce_waiting() -> Iterator[None]:
     """Say what is waited for: whoever started the program may not know that its standard input is still open."""
     timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
     timer.daemon = True
@@ -151,7 +163,7 @@ def _piped() -> str:
     """Return what is piped in."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    with _waiting_is_told():
+    with _announce_waiting():
         text = sys.stdin.buffer.read(MAX_STDIN_CHARS + 1).decode("utf-8", "replace")
     if len(text) > MAX_STDIN_CHARS:
         raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")

@@ -10,15 +10,16 @@ from typing import Any
 from tui_agent.cli.model_choice import catalog_of
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
-from tui_agent.model.discovery import Outcome, refresh, servers
+from tui_agent.model.discovery import ServerReply, refresh, servers
 from tui_agent.model.keys import Keys
+from tui_agent.model.logins import Logins
 
 
 def run_models(arguments: Namespace) -> int:
     """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first."""
     config = load_config().config
     catalog = catalog_of(config)
-    keys = Keys(os.environ, providers=config.providers, models=config.models)
+    keys = Keys(os.environ, providers=config.providers, models=config.models, logins=Logins())
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
     outcomes = asyncio.run(refresh(asked, catalog.served))
     for outcome in outcomes:
@@ -41,7 +42,7 @@ def run_models(arguments: Namespace) -> int:
     return 0
 
 
-def told(outcome: Outcome, catalog: Catalog) -> str:
+def told(outcome: ServerReply, catalog: Catalog) -> str:
     """Return in a line whether a server told its models, and how old what is known of it is."""
     server = outcome.server
     place = f"{server.host} ({server.place.source})" if server.place.source else server.host

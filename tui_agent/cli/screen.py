@@ -12,7 +12,7 @@ from tui_agent.cli.signals import ENDING, end_in_time, listening
 from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
-    from tui_agent.app.services import AppServices, Start, UiSettings
+    from tui_agent.app.services import AppServices, FirstView, UiSettings
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.wiring import Wiring
 
@@ -36,7 +36,7 @@ async def _run(arguments: Namespace) -> int:
     wired: list[Wiring] = []
     screens: list[DeskWiring] = []
 
-    async def load() -> "tuple[AppServices, Start]":
+    async def load() -> "tuple[AppServices, FirstView]":
         wiring = await asyncio.to_thread(_wire, arguments)
         wired.append(wiring)
         from tui_agent.cli.desk_wiring import DeskWiring
@@ -46,7 +46,7 @@ async def _run(arguments: Namespace) -> int:
         screen.watch_typing(lambda: app.main.prompt.last_typed)
         return screen.services(), screen.start()
 
-    app = TuiAgentApp(load, settings=first_look(), memory=BackgroundMemory(cache_dir()))
+    app = TuiAgentApp(load, settings=initial_settings(), memory=BackgroundMemory(cache_dir()))
 
     def end(number: int) -> None:
         if app.end(number):
@@ -77,7 +77,7 @@ def _wire(arguments: Namespace) -> "Wiring":
     return Wiring(arguments)
 
 
-def first_look() -> "UiSettings":
+def initial_settings() -> "UiSettings":
     """Return how the first paint looks, read straight from the file; mistakes in it are told when all of it is read."""
     from tui_agent.app.services import UiSettings
 

@@ -14,8 +14,8 @@ from tui_agent.app.format import short_path
 from tui_agent.app.importing import Importer, named, problem_of, summary_of
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say
-from tui_agent.session.formats.detecting import Found, find_sessions
-from tui_agent.session.formats.reading import HoldsNothing
+from tui_agent.session.formats.detecting import DetectedFile, find_sessions
+from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.formats.table import FileFormat, files_of
 from tui_agent.session.store import Store
 
@@ -75,7 +75,7 @@ def _import_files(store: Store, files: Sequence[Path], source: FileFormat | None
         progress.show(number, path)
         outcome = importer.take(path)
         progress.clear()
-        if isinstance(outcome, HoldsNothing) and several:
+        if isinstance(outcome, NoConversation) and several:
             continue
         if isinstance(outcome, Exception):
             failed += 1
@@ -117,7 +117,7 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
     return _import_found(store, found, int(answer), arguments) if answer.isdigit() else 0
 
 
-def _import_found(store: Store, found: Sequence[Found], number: int, arguments: Namespace) -> int:
+def _import_found(store: Store, found: Sequence[DetectedFile], number: int, arguments: Namespace) -> int:
     if not 0 < number <= len(found):
         raise UsageError(f"There is no number {number}; --detect lists {len(found)}.")
     return _import_files(store, [found[number - 1].path], found[number - 1].format, arguments)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec, builtin_specs, find_spec, load_specs
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.clients import NO_MODEL, RoutedClient
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.folders import Folders
@@ -37,6 +37,7 @@ from tui_agent.context.view import resolve
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.retry import RetryPolicy
@@ -55,7 +56,7 @@ from tui_agent.setting_rows import changed_keys
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
-from tui_agent.trust import Answer, ProjectState, TrustStore, Untrusted, project_config, project_state
+from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
 
 class Wiring:
@@ -78,6 +79,8 @@ class Wiring:
         start_logging(debug=arguments.debug)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.extensions = Extensions(self.trusts, headless=self.headless)
+        self.logins = Logins()
+        self.logins.warm()
         self._configure()
         self.chosen: AgentSpec | None = self._choose_agent()
         """The agent of the user's that was named instead of a mode."""
@@ -135,7 +138,7 @@ class Wiring:
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
-        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers)
+        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers, logins=self.logins)
         self.router = router
         self.directory = CatalogDirectory(
             self.catalog,
@@ -150,7 +153,7 @@ class Wiring:
     def _state_now(self) -> ProjectState:
         return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=self.arguments.trust)
 
-    def answer_trust(self, answer: Answer | None) -> None:
+    def answer_trust(self, answer: TrustDecision | None) -> None:
         """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
         state = self.project_state
         if not isinstance(state, Untrusted) or answer is None or state.problem:
@@ -320,12 +323,12 @@ class Wiring:
                 agent.change_model(chosen.model)
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
-        elif not demo and not session.read_only and (instead := self._instead_of(agent.model)):
+        elif not demo and not session.read_only and (instead := self._fallback_model(agent.model)):
             self.told = f"{agent.model} can't be used here; the session goes on with {instead}."
             agent.change_model(instead)
         return agent
 
-    def _instead_of(self, model: str) -> str:
+    def _fallback_model(self, model: str) -> str:
         """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
 
         A session that was imported names a model of its program. "" when its model can be asked, or no other one.
@@ -373,7 +376,7 @@ class Wiring:
         sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
 
-    def _keeping(self, project: Path) -> Keeping | None:
+    def _keeping(self, project: Path) -> SnapshotStore | None:
         """Return where images of a project's changed files go; None when they are not wanted."""
         store = self.store
         if not self.loaded.config.checkpoints.enabled:
@@ -385,7 +388,7 @@ class Wiring:
         def trim() -> object:
             return store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000)
 
-        return Keeping(store.put_blob, store.blob, trim, own)
+        return SnapshotStore(store.put_blob, store.blob, trim, own)
 
     def sandbox(self, project: Path) -> Sandbox:
         """Return what the commands of a session run in; this program's own directories are no business of theirs."""

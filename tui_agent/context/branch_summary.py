@@ -19,14 +19,14 @@ from tui_agent.session.entries import (
     UserPart,
     kinds,
 )
-from tui_agent.session.records import Outlines, Parting
+from tui_agent.session.records import Divergence, Outlines
 from tui_agent.session.tool_traits import TraitsByName
 
 _MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
 _UNSURE = kinds(lambda kind: kind.is_message is None)
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
-_LEAST_BLOCK = 200
+_MIN_BLOCK_TOKENS = 200
 """Tokens a message that does not fit is at least cut to."""
 
 
@@ -53,11 +53,13 @@ class MovePlan:
         return list(self.abandoned.ids)
 
 
-Load = Callable[[Sequence[int]], Sequence[Entry]]
+LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 """Returns entries by id."""
 
 
-def plan_move(parting: Parting, target: int | None, load: Load, *, continue_from_here: bool = False) -> MovePlan:
+def plan_move(
+    parting: Divergence, target: int | None, load: LoadEntries, *, continue_from_here: bool = False
+) -> MovePlan:
     """Return what a move to an entry does; None is an empty conversation.
 
     ``parting`` tells the old leaf's way from the target's. A chosen user message goes back into the prompt and the
@@ -73,7 +75,7 @@ def plan_move(parting: Parting, target: int | None, load: Load, *, continue_from
     return plan
 
 
-def plan_merge(parting: Parting, load: Load) -> MovePlan | None:
+def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
     """Return how another branch is told to the current leaf without moving; None when it holds nothing new.
 
     ``parting`` tells the other branch's way from the leaf's: ``abandoned`` is what it has of its own.
@@ -82,7 +84,7 @@ def plan_merge(parting: Parting, load: Load) -> MovePlan | None:
     return MovePlan(parting.ancestor, parting.leaf, parting.ancestor, parting.left, asks) if asks else None
 
 
-def holds_message(entries: Outlines, load: Load) -> bool:
+def holds_message(entries: Outlines, load: LoadEntries) -> bool:
     """Whether the model is shown any of some entries; ``load`` is asked only where the kind leaves that open."""
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
@@ -193,7 +195,7 @@ def _newest_within(blocks: Sequence[tuple[bool, str]], room: int, count: CountTe
                 continue
             cost = count(text) + 2
             if cost > limit:
-                cut = fit(text, limit - 2, count) if limit >= _LEAST_BLOCK or not chosen else ""
+                cut = fit(text, limit - 2, count) if limit >= _MIN_BLOCK_TOKENS or not chosen else ""
                 if cut:
                     chosen[index] = cut
                     left -= count(cut) + 2

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tui_agent.context.estimate import Asked, Estimate, appended_tokens, estimate_path
+from tui_agent.context.estimate import Estimate, RequestModel, appended_tokens, estimate_path
 from tui_agent.context.reports import Report, is_plausible, is_stale, is_suspect, judge
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
@@ -129,7 +129,7 @@ def measure(
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
     """Return the estimate of a whole request without regard to reports: what a report is compared with to learn."""
-    return counter.calibrated(estimate_path(path, counter, Asked(limits.model, limits.vision)).total)
+    return counter.calibrated(estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total)
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class Meter:
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Measure the next request of a path."""
         limits = within(self.limits, self.settings)
-        asked = Asked(limits.model, limits.vision)
+        asked = RequestModel(limits.model, limits.vision)
         anchor = find_anchor(path, limits.model, self._searched(path))
         if anchor is None:
             self._barren = (path[0], path[-1], len(path)) if path else None
@@ -177,7 +177,7 @@ class Meter:
 
     def estimate_tokens(self, path: Sequence[Entry]) -> int:
         """Return the estimate of the whole request without regard to reports."""
-        asked = Asked(self.limits.model, self.limits.vision)
+        asked = RequestModel(self.limits.model, self.limits.vision)
         self._estimate = estimate_path(path, self.counter, asked, self._estimate)
         return self.counter.calibrated(self._estimate.total)
 

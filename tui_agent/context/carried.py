@@ -35,7 +35,7 @@ FILES_SHARE = 0.02
 """Share of the history budget for the lists of files."""
 STATE_SHARE = 0.05
 """Share of the history budget for to-dos and loaded skills."""
-LEAST_TEXT = 24
+MIN_TEXT_TOKENS = 24
 """Tokens below which a piece of text is not worth showing."""
 SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with the skill tool before going on with it)"
 """Stands for a skill that is over the budget."""
@@ -108,7 +108,7 @@ def fit(text: str, budget: int, count: CountText) -> str:
     tokens = count(text)
     if tokens <= budget:
         return text
-    if budget < LEAST_TEXT // 2:
+    if budget < MIN_TEXT_TOKENS // 2:
         return ""
     keep = len(text) * budget // tokens
     while keep > 20:
@@ -174,7 +174,7 @@ def _select_messages(messages: Sequence[tuple[int, str]], budget: int, count: Co
     """Return the first message always, then the newest ones that fit, in order; huge ones lose their middle."""
     if not messages:
         return ()
-    share = max(budget // 3, LEAST_TEXT)
+    share = max(budget // 3, MIN_TEXT_TOKENS)
     first = _numbered(messages[0], share, count)
     left = budget - count(first) - _TAG_TOKENS
     chosen: list[str] = []

@@ -253,6 +253,27 @@ def compaction_entry(
     )
 
 
+def with_summary(view: ContextView, text: str, count: CountEntry = stored_tokens) -> CompactionEntry:
+    """Return the compaction that says ``text`` in place of the summary in force, and keeps what that one keeps.
+
+    Raises:
+        ValueError: no summary is in force.
+    """
+    former = view.compaction
+    if former is None:
+        raise ValueError("no summary is in force")
+    entry = CompactionEntry(
+        summary=text,
+        first_kept_id=view.entries[0].id if view.entries else None,
+        tokens_before=former.tokens_before,
+        tokens_after=former.tokens_after,
+        trigger="manual",
+        details=former.details.model_copy(update={"pinned": view.pinned}),
+    )
+    after = max(0, former.tokens_after - count(former) + count(entry))
+    return entry.model_copy(update={"tokens_after": after})
+
+
 def fit_summary(summary: str, budget: int, count: CountText) -> str:
     """Return a summary within its budget: what is done goes first, oldest first; then its middle is cut."""
     lines = summary.strip().split("\n")

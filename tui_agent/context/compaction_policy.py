@@ -21,7 +21,7 @@ OVERFLOW_ATTEMPTS = 2
 """Requests that may end in an overflow, one after the other, before the agent stops and asks."""
 
 
-class Hold(StrEnum):
+class HoldReason(StrEnum):
     """Why automatic compaction has to wait; the value is a sentence for a person."""
 
     OFF = "Automatic compaction is off."
@@ -55,15 +55,17 @@ def is_due(size: ContextSize) -> bool:
     return size.threshold is not None and size.total > size.threshold
 
 
-def hold(path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: "Trigger") -> Hold | None:
+def hold(
+    path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: "Trigger"
+) -> HoldReason | None:
     """Return why a compaction with this trigger must not run now; None when it may. A person always may."""
     if trigger == "manual":
         return None
     if not settings.auto or settings.threshold == 0:
-        return Hold.OFF
+        return HoldReason.OFF
     if record.is_paused(path, settings):
-        return Hold.PAUSED
-    return None if step_since_compaction(path) else Hold.NO_STEP
+        return HoldReason.PAUSED
+    return None if step_since_compaction(path) else HoldReason.NO_STEP
 
 
 def step_since_compaction(path: Sequence[Entry]) -> bool:
@@ -95,7 +97,7 @@ class AfterOverflow(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RecoveryOption:
     """A way out of a full context: the command that does it and what it does."""
 
     command: str
@@ -103,10 +105,10 @@ class Choice:
 
 
 CHOICES = (
-    Choice("/compact", "Summarise the history now, with a focus if you like"),
-    Choice("/context", "See what takes the room, and drop or mask some of it"),
-    Choice("/model", "Switch to a model with a larger window"),
-    Choice("/tree", "Go back to an earlier point of the session"),
+    RecoveryOption("/compact", "Summarise the history now, with a focus if you like"),
+    RecoveryOption("/context", "See what takes the room, and drop or mask some of it"),
+    RecoveryOption("/model", "Switch to a model with a larger window"),
+    RecoveryOption("/tree", "Go back to an earlier point of the session"),
 )
 """What is offered when the agent stops at the limit."""
 

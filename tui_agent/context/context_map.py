@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, head_parts, measure, within
-from tui_agent.context.estimate import Asked, Weights
+from tui_agent.context.estimate import RequestModel, Weights
 from tui_agent.context.settings import ContextSettings
+from tui_agent.context.standing import Standing, Standings, standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
@@ -16,14 +17,17 @@ PATH_ARGUMENTS = ("path", "file_path", "file")
 """Names of arguments that say which file a call is about."""
 
 
+_CACHED_SLACK = 1.02
+
+
 @dataclass(frozen=True, slots=True)
-class Block:
+class ContextBlock:
     """One block of the next request. Tokens are estimates in the model's tokens.
 
     ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head. ``age_entries`` and ``age_steps``
     are how many entries, and answers of the model, came after it. ``hidden`` is what it would take more if it were
     restored. ``following`` is everything from its start on: what the provider reads anew when the block is changed
-    while its cache is warm.
+    while its cache is warm. ``standing`` is how the model has it.
     """
 
     label: str
@@ -38,6 +42,12 @@ class Block:
     cached: bool = False
     hidden: int = 0
     following: int = 0
+    standing: Standing = Standing.SENT
+
+    @property
+    def address(self) -> tuple[str, tuple[int, ...], str]:
+        """What tells it from all other blocks, in other requests too."""
+        return self.kind, self.origin if not self.is_head else (), self.label
 
     @property
     def is_head(self) -> bool:
@@ -49,7 +59,7 @@ class Block:
 class ContextMap:
     """All blocks in the order of the request, dropped ones among them, and the request's measured size."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ContextBlock, ...]
     size: ContextSize
 
     @property
@@ -58,9 +68,55 @@ class ContextMap:
         return sum(block.tokens for block in self.blocks)
 
     @property
+    def shares(self) -> dict[Standing, int]:
+        """Tokens of the history by how the model has them."""
+        found: dict[Standing, int] = {}
+        for block in self.blocks:
+            if not block.is_head:
+                found[block.standing] = found.get(block.standing, 0) + block.tokens
+        return found
+
+    @property
     def drift(self) -> int:
         """What the measured size is more than the estimate; 0 while nothing was reported."""
         return self.size.total - self.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class MapChange:
+    """What is different between two requests: blocks of the later one that came, and of the earlier that went.
+
+    ``changed`` are pairs of a block that both have and that is shown in another way: cleared, pinned, restored.
+    """
+
+    came: tuple[ContextBlock, ...] = ()
+    went: tuple[ContextBlock, ...] = ()
+    changed: tuple[tuple[ContextBlock, ContextBlock], ...] = ()
+
+
+def change_between(before: ContextMap, after: ContextMap) -> MapChange:
+    """Return what came and went between two requests."""
+    earlier, later = ({block.address: block for block in shown.blocks} for shown in (before, after))
+    return MapChange(
+        came=tuple(block for address, block in later.items() if address not in earlier),
+        went=tuple(block for address, block in earlier.items() if address not in later),
+        changed=tuple(
+            (earlier[address], block)
+            for address, block in later.items()
+            if address in earlier and earlier[address].state != block.state
+        ),
+    )
+
+
+def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
+    """Return a map that says of which blocks the provider had at hand, by how many tokens it read from its cache."""
+    # Blocks are estimates and need not add up to what was reported; the last one may seem to end a little further on.
+    limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
+    passed, blocks = 0, list[ContextBlock]()
+    for block in shown.blocks:
+        passed += block.tokens
+        blocks.append(replace(block, cached=0 < passed <= limit))
+    return replace(shown, blocks=tuple(blocks))
 
 
 def context_map(
@@ -79,29 +135,30 @@ def context_map(
     """
     asked = within(limits, settings)
     view = resolve(path)
-    weights = Weights(view, counter, Asked(asked.model, asked.vision))
-    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter)]
+    weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
+    found = standings(path, view)
+    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter, found)]
     blocks = _sized(rows, counter, cached)
     return ContextMap(blocks=blocks, size=size or measure(path, limits, settings, counter))
 
 
-def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[Block, float]]:
+def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:
     """Yield the parts of the head, each with its share of what the head weighs."""
     total = weights.head()
     system = view.system
     parts = head_parts(system, replace(counter, factor=1.0)) if system is not None else []
     counted = sum(part.tokens for part in parts)
     if system is None or not counted:
-        yield Block("request", "system", ()), total
+        yield ContextBlock("request", "system", ()), total
         return
     for part in parts:
         kind = "tool_schema" if part.tool else "system"
-        yield Block(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
+        yield ContextBlock(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
 
 
 def _history_rows(
-    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter
-) -> Iterator[tuple[Block, float]]:
+    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter, found: Standings
+) -> Iterator[tuple[ContextBlock, float]]:
     ages = _ages(path)
     calls = _calls(view)
     answered = view.answered()
@@ -115,11 +172,12 @@ def _history_rows(
             continue
         whole = entry.tokens or counter.estimate(entry)
         age_entries, age_steps = ages.get(entry.id, (0, 0))
-        block = Block(
+        block = ContextBlock(
             label=entry.preview or preview_of(entry),
             kind=entry.kind,
             origin=(entry.id,),
             state=state,
+            standing=found.of(entry.id, entry.kind),
             tool=entry.tool if isinstance(entry, ToolResultEntry) else None,
             path=_path(entry, calls),
             age_entries=age_entries,
@@ -129,10 +187,12 @@ def _history_rows(
         yield block, tokens
 
 
-def _sized(rows: Sequence[tuple[Block, float]], counter: TokenCounter, cached: frozenset[int]) -> tuple[Block, ...]:
+def _sized(
+    rows: Sequence[tuple[ContextBlock, float]], counter: TokenCounter, cached: frozenset[int]
+) -> tuple[ContextBlock, ...]:
     """Round so that the blocks add up to the rounded whole, and say what follows each."""
     total = round(sum(tokens for _, tokens in rows) * counter.factor)
-    blocks: list[Block] = []
+    blocks: list[ContextBlock] = []
     running, before = 0.0, 0
     for block, tokens in rows:
         running += tokens

@@ -42,13 +42,13 @@ _PLACED = re.compile(r"\.\w{1,5}:\d+(?::\d+)?: ")
 _POINTER = re.compile(r"\s*--> \S+:\d+")
 """Where the line before it happened, as Rust's compiler says it."""
 
-_LOOKED_AT = 2_000
+_MAX_LINE_CHARS = 2_000
 """Characters of a line."""
 
-_MOST_JUDGED = 8_000
+_MAX_LINES_JUDGED = 8_000
 """Of more lines with a word of an error in them, those in between are not looked at."""
 
-_ALIKE = 3
+_MAX_SIMILAR_LINES = 3
 """So many lines that differ in numbers only go before others."""
 
 
@@ -65,11 +65,11 @@ def error_looking(lines: Sequence[str]) -> list[int]:
             found.add(line)
             at = text.find(word, ends[line])
     placed = {bisect_right(ends, match.start()) for match in _PLACED.finditer(text)}
-    bad = {at for at in _first_and_last(sorted(found), _MOST_JUDGED) if _looks_bad(lines[at])}
-    return sorted(bad | {at for at in placed if _PLACE.match(lines[at][:_LOOKED_AT])})
+    bad = {at for at in _first_and_last(sorted(found), _MAX_LINES_JUDGED) if _looks_bad(lines[at])}
+    return sorted(bad | {at for at in placed if _PLACE.match(lines[at][:_MAX_LINE_CHARS])})
 
 
-def most_telling(lines: Sequence[str], most: int) -> list[int]:
+def most_informative(lines: Sequence[str], most: int) -> list[int]:
     """Return the positions of at most so many error-looking lines, those that tell the most first.
 
     What is surely an error goes before what only has a word of one in it, and the third of its kind before the
@@ -78,10 +78,10 @@ def most_telling(lines: Sequence[str], most: int) -> list[int]:
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}
     seen: Counter[str] = Counter()
     for at in error_looking(lines):
-        line = lines[at][:_LOOKED_AT]
+        line = lines[at][:_MAX_LINE_CHARS]
         kind = re.sub(r"\d+", "0", line.strip())
         seen[kind] += 1
-        ranks[2 * (seen[kind] > _ALIKE) + (not _is_clear(line))].append(at)
+        ranks[2 * (seen[kind] > _MAX_SIMILAR_LINES) + (not _is_clear(line))].append(at)
     chosen: list[int] = []
     for found in ranks.values():
         chosen += _with_pointers(_first_and_last(found, most - len(chosen)), lines)
@@ -110,5 +110,5 @@ def _is_clear(line: str) -> bool:
 
 
 def _looks_bad(line: str) -> bool:
-    head = _NO_ERROR.sub("", line[:_LOOKED_AT])
+    head = _NO_ERROR.sub("", line[:_MAX_LINE_CHARS])
     return _ERROR.search(head) is not None and not _FINE.search(head)

@@ -25,7 +25,7 @@ _STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestModel:
     """The model that is asked, as far as it changes what a request weighs."""
 
     model: str
@@ -35,7 +35,7 @@ class Asked:
 class Weights:
     """Weighs the entries of one view as the model would be sent them."""
 
-    def __init__(self, view: ContextView, counter: TokenCounter, asked: Asked) -> None:
+    def __init__(self, view: ContextView, counter: TokenCounter, asked: RequestModel) -> None:
         self._view = view
         self._counter = counter
         self._asked = asked
@@ -120,7 +120,7 @@ class Estimate:
 
 
 def estimate_path(
-    path: Sequence[Entry], counter: TokenCounter, asked: Asked, before: Estimate | None = None
+    path: Sequence[Entry], counter: TokenCounter, asked: RequestModel, before: Estimate | None = None
 ) -> Estimate:
     """Estimate a path's request.
 
@@ -137,7 +137,7 @@ def estimate_path(
     return _estimate(path, (weights.head(), total - unsettled, unsettled), cut)
 
 
-def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Asked) -> int:
+def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: RequestModel) -> int:
     """Return the uncorrected tokens of what follows an answer whose size the provider reported.
 
     ``entries`` begins with that answer. Its calls that still wait for a result weigh nothing.
@@ -164,7 +164,7 @@ def _extends(path: Sequence[Entry], before: Estimate) -> bool:
     return same and not any(entry.breaks_prefix for entry in path[before.length :])
 
 
-def _go_on(path: Sequence[Entry], cut: int, before: Estimate, counter: TokenCounter, asked: Asked) -> Estimate:
+def _go_on(path: Sequence[Entry], cut: int, before: Estimate, counter: TokenCounter, asked: RequestModel) -> Estimate:
     tail = path[cut:]
     weights = Weights(resolve(tail), counter, asked)
     newest = _newest_answer(tail) or 0

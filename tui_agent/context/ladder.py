@@ -33,7 +33,7 @@ from tui_agent.session.path_queries import newest_sent
 SizeOf = Callable[[Sequence[Entry]], int]
 """Measures the history of a path in tokens, as it would be sent; the same way for every path it is given."""
 
-LEAST_TAIL = 500
+MIN_TAIL_TOKENS = 500
 """Halving ``keep_recent`` ends here; then whole turns go."""
 LEAST_ANSWER = 1_024
 """Tokens of the window that are left for an answer when nothing more can be cut."""
@@ -277,7 +277,7 @@ def _squeezed(
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
     keep = plan.keep_recent // 2
-    while keep >= LEAST_TAIL:
+    while keep >= MIN_TAIL_TOKENS:
         shorter = recut(plan, keep, count)
         if shorter is not None:
             plan = shorter

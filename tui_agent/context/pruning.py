@@ -37,7 +37,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest
 from tui_agent.session.tool_traits import TraitsByName
 
-LEAST_OUTPUT = 2 * PLACEHOLDER_TOKENS
+MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
 _NOTES_OF_FREED = 0.15
 """Largest share of what a prune frees that its notes may take back."""
@@ -256,7 +256,7 @@ class _Zones:
         if not repeated:
             self._output += tokens
         in_steps = self._steps < self._protected_steps
-        if tokens < LEAST_OUTPUT or (in_steps and (repeated or self._rules.pressure)):
+        if tokens < MIN_OUTPUT_TOKENS or (in_steps and (repeated or self._rules.pressure)):
             return 0
         beyond = repeated or (not self._in_turns and self._output > self._protected)
         return tokens - PLACEHOLDER_TOKENS if beyond else 0
@@ -272,7 +272,7 @@ class _Zones:
         if not self._weights.is_live(entry):
             return 0
         freed = round(self._weights.of(entry) * long_share(entry, LONG_ARGUMENT_CHARS))
-        return freed if freed >= LEAST_OUTPUT else 0
+        return freed if freed >= MIN_OUTPUT_TOKENS else 0
 
 
 class Superseded(StrEnum):

@@ -2,15 +2,16 @@
 
 from enum import StrEnum
 
-from tui_agent.session.entries import AssistantEntry, Usage
+from tui_agent.session.entries import AssistantEntry
+from tui_agent.session.records import Reported
 
-LEAST_SHARE = 1 / 3
+MIN_SHARE = 1 / 3
 """Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
-LEAST_SLACK = 200
+SLACK_BELOW = 200
 """Tokens a report may always be below that: a small request is mostly what the estimate guesses of its frame."""
-MOST_SHARE = 5.0
+MAX_SHARE = 5.0
 """Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
-MOST_SLACK = 2_000
+SLACK_ABOVE = 2_000
 """Tokens a report may always be above that."""
 SUSPECT_SHARE = 1.25
 """Reported over estimated tokens above which a report is held against the one before room was made."""
@@ -31,7 +32,7 @@ class Report(StrEnum):
     TOO_MANY = "too_many"
 
 
-def judge(usage: Usage | None, estimate: int) -> Report:
+def judge(usage: Reported | None, estimate: int) -> Report:
     """Judge a report by the estimate of the same request, in the model's tokens; 0 where there is none.
 
     What was read from a cache or written to it is part of the report.
@@ -40,16 +41,16 @@ def judge(usage: Usage | None, estimate: int) -> Report:
         return Report.MISSING
     if not estimate:
         return Report.USABLE
-    if usage.prompt < estimate * LEAST_SHARE - LEAST_SLACK:
+    if usage.prompt < estimate * MIN_SHARE - SLACK_BELOW:
         return Report.CUT if usage.prompt >= SMALLEST_CUT else Report.TOO_FEW
-    if usage.prompt > estimate * MOST_SHARE + MOST_SLACK:
+    if usage.prompt > estimate * MAX_SHARE + SLACK_ABOVE:
         return Report.TOO_MANY
     return Report.USABLE
 
 
 def is_plausible(reported: int, estimate: int) -> bool:
     """Whether a reported number of tokens can be the size of what was estimated."""
-    return estimate * LEAST_SHARE - LEAST_SLACK <= reported <= estimate * MOST_SHARE + MOST_SLACK
+    return estimate * MIN_SHARE - SLACK_BELOW <= reported <= estimate * MAX_SHARE + SLACK_ABOVE
 
 
 def is_suspect(answer: AssistantEntry) -> bool:

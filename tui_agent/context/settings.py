@@ -15,7 +15,7 @@ _PERCENT = re.compile(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
 _NUMBER = re.compile(r"-?\d[\d_]*")
 
 
-LEAST_THRESHOLD = 1_024
+MIN_THRESHOLD = 1_024
 """Tokens used below which no threshold makes sense: the prompt alone takes more."""
 _THRESHOLDS = (
     'a threshold is a share like "80%", tokens used like 120000 (at least 1,024), tokens left like -20000, '
@@ -33,7 +33,7 @@ def _check_threshold(value: object) -> object:
                 return f"{share:g}%" if share else 0
         elif _NUMBER.fullmatch(text):
             value = int(text)
-    makes_sense = isinstance(value, int) and not isinstance(value, bool) and not 0 < value < LEAST_THRESHOLD
+    makes_sense = isinstance(value, int) and not isinstance(value, bool) and not 0 < value < MIN_THRESHOLD
     if value is None or makes_sense:
         return value
     raise ValueError(_THRESHOLDS)

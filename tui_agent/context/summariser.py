@@ -16,13 +16,13 @@ InputMode = Literal["live", "serialised"]
 
 ATTEMPTS = 2
 """Times one call is made when its answer is rejected."""
-LEAST_ANSWER_CHARS = 20
+MIN_ANSWER_CHARS = 20
 """A shorter summary says nothing ("No prior history.")."""
 _CACHED_PRICE = 0.1
 """What a token read from the provider's cache costs, next to one that is not."""
 _MARGIN = 0.05
 """Share of the summariser's window left free, because sizes are estimates."""
-_LEAST_CHUNK = 400
+_MIN_CHUNK_TOKENS = 400
 _WORDS_PER_TOKEN = 0.7
 
 
@@ -142,7 +142,7 @@ def rejection(answer: SummaryAnswer) -> str | None:
         (answer.finish == "length", "it was cut off at its maximum length"),
         (answer.finish != "stop", f"it ended with {answer.finish}"),
         (not text, "it was empty"),
-        (len(text) < LEAST_ANSWER_CHARS, "it says nothing"),
+        (len(text) < MIN_ANSWER_CHARS, "it says nothing"),
     )
     return next((reason for failed, reason in faults if failed), None)
 
@@ -241,7 +241,7 @@ class _Desk:
         return tuple(self._call(self.prompts.merge_chunks, group, frame) for group in chunk(parts, room, self.count))
 
     def _room(self, *texts: str) -> int:
-        return max(_LEAST_CHUNK, self.limits.room(sum(self.count(text) for text in texts) + 32))
+        return max(_MIN_CHUNK_TOKENS, self.limits.room(sum(self.count(text) for text in texts) + 32))
 
     def _frame(self, task: SummaryTask) -> str:
         """Return what varies from call to call: the focus and the length, as data between tags."""

@@ -52,7 +52,7 @@ PLAUSIBLE_RANGE = (0.25, 5.0)
 LEARNING_RATE = 0.5
 """Share of the difference that one report corrects."""
 CLAUDE_FACTOR = 1.2
-LEAST_TO_LEARN = 200
+MIN_TOKENS_TO_LEARN = 200
 """Tokens of a request below which the overhead's guess would drown what is to be learnt."""
 
 CHUNK_CHARS = 32_768
@@ -222,7 +222,7 @@ def calibrate(factor: float, *, estimate: int, reported: int) -> float:
     ``estimate`` is the whole request counted with ``factor`` (not the gauge's number, which builds on earlier
     reports), ``reported`` what the provider says it read. Absurd and tiny reports change nothing.
     """
-    if estimate < LEAST_TO_LEARN or reported < LEAST_TO_LEARN or factor <= 0:
+    if estimate < MIN_TOKENS_TO_LEARN or reported < MIN_TOKENS_TO_LEARN or factor <= 0:
         return factor
     wanted = factor * reported / estimate
     if not PLAUSIBLE_RANGE[0] <= wanted <= PLAUSIBLE_RANGE[1]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tui_agent.context.error_lines import most_telling
+from tui_agent.context.error_lines import most_informative
 from tui_agent.context.settings import TruncationSettings
 from tui_agent.session.entries import Truncation
 
@@ -178,7 +178,7 @@ class _Cut:
 
     def _errors(self, start: int, stop: int, most: int, room: int) -> list[str]:
         shown: dict[int, str] = {}
-        for at in most_telling(self.lines[start:stop], most):
+        for at in most_informative(self.lines[start:stop], most):
             line = f"{self.first_line + start + at}: {cut_middle(self.lines[start + at].strip(), ERROR_LINE_CHARS)}"
             room -= utf8_size(line) + 1
             if room < 0:

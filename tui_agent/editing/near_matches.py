@@ -4,18 +4,18 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-_SHOWN_PLACES = 8
-_SHOWN_LINES = 16
-_SHOWN_CHARS = 200
+_MAX_PLACES = 8
+_MAX_LINES = 16
+_MAX_CHARS = 200
 _COMPARED_LINES = 20_000
-_LIKE = 0.6
+_MIN_SIMILARITY = 0.6
 
 
 def ambiguous(numbers: Sequence[int]) -> str:
     """Return a message that names the lines a text is at; in order."""
-    more = ", ..." if len(numbers) > _SHOWN_PLACES else ""
+    more = ", ..." if len(numbers) > _MAX_PLACES else ""
     return (
-        f"old is there {len(numbers)} times (lines {', '.join(map(str, numbers[:_SHOWN_PLACES]))}{more}). "
+        f"old is there {len(numbers)} times (lines {', '.join(map(str, numbers[:_MAX_PLACES]))}{more}). "
         "Add lines around it to name one place, or set all to true."
     )
 
@@ -29,7 +29,7 @@ def closest(text: str, old: str) -> str:
     if start is not None:
         return _differing(lines, wanted, start)
     sought = next(line.strip() for line in wanted if line.strip())
-    near = difflib.get_close_matches(sought, {line.strip() for line in lines}, n=1, cutoff=_LIKE)
+    near = difflib.get_close_matches(sought, {line.strip() for line in lines}, n=1, cutoff=_MIN_SIMILARITY)
     if not near:
         return "old was not found, nor anything like it. Read the file again."
     number = next(index for index, line in enumerate(lines) if line.strip() == near[0])
@@ -62,8 +62,8 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
             f"Closest is this, but line {start + offset + 1} in old is {_short(old[offset])}:",
             start + offset,
         )
-    first = max(start, min(middle - _SHOWN_LINES // 2, end - _SHOWN_LINES))
-    return "\n".join([f"old was not found. {told}", *_numbered(lines, range(first, min(end, first + _SHOWN_LINES)))])
+    first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
+    return "\n".join([f"old was not found. {told}", *_numbered(lines, range(first, min(end, first + _MAX_LINES)))])
 
 
 def _numbered(lines: Sequence[str], places: Iterable[int]) -> list[str]:
@@ -77,4 +77,4 @@ def _short(line: str) -> str:
 
 def _cut(line: str) -> str:
     line = line.removesuffix("\r")
-    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]} [...]"
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]} [...]"

@@ -67,7 +67,7 @@ class IgnoreRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListedPath:
     """One thing in a directory."""
 
     name: str
@@ -77,7 +77,7 @@ class Row:
     ignored: bool
 
 
-def rows(directory: str | Path, rules: IgnoreRules) -> list[Row]:
+def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
     """Return what is in a directory, sorted by name, directories first; links to directories are not directories.
 
     Args:
@@ -94,7 +94,7 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[Row]:
                 continue
             is_directory = entry.is_dir(follow_symlinks=False)
             ignored = rules.ignored(entry.path, directory=is_directory)
-            found.append(Row(entry.name, entry.path, is_directory, entry.is_symlink(), ignored))
+            found.append(ListedPath(entry.name, entry.path, is_directory, entry.is_symlink(), ignored))
     return sorted(found, key=lambda row: (not row.directory, row.name))
 
 

@@ -36,7 +36,7 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 _SMALL = 65_536
 """Bytes of a ``HEAD``, of a ``.git`` file and of settings that are looked at."""
 
-_MOST_REFERENCES = 16_000_000
+_MAX_REFERENCE_BYTES = 16_000_000
 """Bytes of ``packed-refs``."""
 
 _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -192,7 +192,7 @@ def _head(repository: Path, shared: Path) -> str | None:
     loose = _line(shared / name) or ""
     if _COMMIT.fullmatch(loose):
         return loose
-    packed = read_regular(shared / "packed-refs", _MOST_REFERENCES) or b""
+    packed = read_regular(shared / "packed-refs", _MAX_REFERENCE_BYTES) or b""
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
     return found[1].decode() if found and _COMMIT.fullmatch(found[1].decode()) else None
 

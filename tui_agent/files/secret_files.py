@@ -7,7 +7,7 @@ from pathlib import Path
 from tui_agent.files.inside import read_regular
 from tui_agent.files.sensitive import HARMLESS_NAMES, is_sensitive
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 """Bytes at the beginning of a file that are looked at."""
 
 _REMEMBERED = 16_384
@@ -40,5 +40,5 @@ def file_holds_secret(path: Path) -> bool:
 def _content_holds_secret(path: Path, _modified: int, _size: int) -> bool:
     from tui_agent.secret_detector import has_secret
 
-    data = read_regular(path, MOST_BYTES) or b""
+    data = read_regular(path, MAX_BYTES) or b""
     return b"\0" not in data[:8_192] and has_secret(data.decode("utf-8", "replace"))

@@ -10,7 +10,7 @@ from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AddressSetting:
     """An address. ``source`` says where it stands: a table of the settings, a variable, or "" of the provider's own."""
 
     url: str
@@ -35,23 +35,23 @@ class Addresses:
         self._models = models or {}
         self._providers = providers or {}
 
-    def of(self, provider: Provider, model: str | None = None) -> Place:
+    def of(self, provider: Provider, model: str | None = None) -> AddressSetting:
         """Return where requests of a provider go, or those of one of its models."""
         settings = self._models.get(model) if model is not None else None
         if settings is not None:
             options = (settings.options.get("api_base"), settings.options.get("base_url"))
             url = next((option for option in options if isinstance(option, str) and option), settings.base_url)
             if url:
-                return Place(url, f'models."{model}"')
+                return AddressSetting(url, f'models."{model}"')
         common = self._providers.get(provider.id)
         if common is not None and common.base_url:
-            return Place(common.base_url, f"providers.{provider.id}")
+            return AddressSetting(common.base_url, f"providers.{provider.id}")
         for variable in provider.url_variables:
             if url := self._environ.get(variable):
-                return Place(url, variable)
-        return Place(provider.local_url or provider.url)
+                return AddressSetting(url, variable)
+        return AddressSetting(provider.local_url or provider.url)
 
-    def overridden(self) -> Iterator[tuple[Provider, Place]]:
+    def overridden(self) -> Iterator[tuple[Provider, AddressSetting]]:
         """Yield the providers whose requests go elsewhere than to their own address."""
         for provider in dict.fromkeys((*PROVIDERS, *self._providers)):
             place = self.of(provider_of(provider))

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
-from tui_agent.model.addresses import Addresses, Place, is_private
+from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.claude import claude
 from tui_agent.model.model_names import maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
@@ -211,7 +211,7 @@ class Catalog:
         """Tell whether a model runs on a server of the user's, which alone knows its names."""
         return provider_of(self.provider(model)).local_url is not None or bool(self.place(model).source)
 
-    def place(self, model: str) -> Place:
+    def place(self, model: str) -> AddressSetting:
         """Return where a model's requests go."""
         return self.addresses.of(provider_of(self.provider(model)), model)
 
@@ -320,7 +320,7 @@ class Catalog:
         return replace(_from_row(model, provider, family), tools=True, origin="assumed")
 
 
-def _has_own_window(model: str, provider: str, place: Place) -> bool:
+def _has_own_window(model: str, provider: str, place: AddressSetting) -> bool:
     """Tell whether a model runs with whatever window somebody gave it when he started it."""
     if not is_private(place.url):
         return False

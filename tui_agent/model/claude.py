@@ -119,4 +119,4 @@ BUDGETS = {
 }
 """Tokens a model may think, by effort. Anthropic takes no less than 1,024 and sees little gain over 32,000."""
 
-LEAST_BUDGET = BUDGETS[Effort.MINIMAL]
+MIN_BUDGET = BUDGETS[Effort.MINIMAL]

@@ -20,7 +20,7 @@ from tui_agent.model.protocol import (
 from tui_agent.session.entries import Usage
 
 if TYPE_CHECKING:
-    from tui_agent.model.demo_script import Script, Turn
+    from tui_agent.model.demo_script import DemoScript, DemoTurn
 
 DEMO_MODEL = "demo"
 """The model's id."""
@@ -56,7 +56,7 @@ class DemoClient:
         self._cached: tuple[bytes, ...] = ()
 
     @property
-    def _script(self) -> "Script":
+    def _script(self) -> "DemoScript":
         from tui_agent.model.demo_script import load_script
 
         return load_script()
@@ -86,7 +86,7 @@ class DemoClient:
     async def aclose(self) -> None:
         """Nothing is held."""
 
-    async def _calls(self, turn: "Turn") -> AsyncIterator[ModelEvent]:
+    async def _calls(self, turn: "DemoTurn") -> AsyncIterator[ModelEvent]:
         from tui_agent.model.demo_script import pieces
 
         for index, call in enumerate(turn.calls):
@@ -100,7 +100,7 @@ class DemoClient:
             message = self._script.overflow.replace("{window}", f"{self._window:,}")
             raise ModelError(ErrorKind.CONTEXT_OVERFLOW, message, window=self._window)
 
-    def _usage(self, lines: tuple[bytes, ...], turn: "Turn") -> Usage:
+    def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
         """Count the request; what it shares with the one before counts as read from the cache, as providers do."""
         shared = 0
         for before, now in zip(self._cached, lines, strict=False):

@@ -30,7 +30,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Call(_Data):
+class DemoCall(_Data):
     """A tool call of a step."""
 
     tool: str
@@ -55,13 +55,13 @@ class Branch(_Data):
         )
 
 
-class Step(_Data):
+class DemoStep(_Data):
     """One answer: what is thought and said, and the calls made with it. ``next`` is the step below when None."""
 
     name: str = Field(pattern="^[a-z]+$")
     think: str = ""
     say: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[DemoCall, ...] = ()
     branches: tuple[Branch, ...] = ()
     next: str | None = None
 
@@ -72,10 +72,10 @@ class Scenario(_Data):
     name: str = Field(pattern="^[a-z]+$")
     phrases: tuple[str, ...]
     help: str = ""
-    steps: tuple[Step, ...] = Field(min_length=1)
+    steps: tuple[DemoStep, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _every_way_leads_somewhere(self) -> "Scenario":
+    def _check_steps(self) -> "Scenario":
         for position, step in enumerate(self.steps):
             ways = [*(branch.to for branch in step.branches), *([step.next] if step.next else [])]
             missing = [way for way in ways if self.step(way) is None]
@@ -85,11 +85,11 @@ class Scenario(_Data):
                 raise ValueError(f"{self.name}.{step.name} makes calls and nothing follows")
         return self
 
-    def step(self, name: str) -> Step | None:
+    def step(self, name: str) -> DemoStep | None:
         """Return a step by name."""
         return next((step for step in self.steps if step.name == name), None)
 
-    def after(self, step: Step, outputs: tuple[str, ...]) -> Step:
+    def after(self, step: DemoStep, outputs: tuple[str, ...]) -> DemoStep:
         """Return the step that follows when a step's calls gave these outputs."""
         if any(output.startswith(INTERRUPTED_OUTPUT) for output in outputs):
             return step
@@ -105,7 +105,7 @@ class Scenario(_Data):
         return any(_says(text, phrase) for phrase in self.phrases)
 
 
-class Script(_Data):
+class DemoScript(_Data):
     """Everything the demo model can say, and the files of the project it works in."""
 
     greeting: str
@@ -130,14 +130,14 @@ class Script(_Data):
 
 
 @lru_cache(maxsize=1)
-def load_script() -> Script:
+def load_script() -> DemoScript:
     """Return the script that is part of the program."""
     data = files("tui_agent.model").joinpath("demo_script.toml").read_text(encoding="utf-8")
-    return Script.model_validate(tomllib.loads(data))
+    return DemoScript.model_validate(tomllib.loads(data))
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class DemoTurn:
     """What the demo model answers to one request."""
 
     text: str
@@ -145,16 +145,16 @@ class Turn:
     calls: tuple[RequestToolCall, ...] = ()
 
 
-def next_turn(script: Script, request: ModelRequest) -> Turn:
+def next_turn(script: DemoScript, request: ModelRequest) -> DemoTurn:
     """Decide the answer to a request from its messages alone."""
     if not request.tools:
         return _without_tools(script, request)
     if request.tool_choice == "none":
-        return Turn(script.wrap_up.strip())
+        return DemoTurn(script.wrap_up.strip())
     scenario, step = _where(script, request.messages)
     text = _addressed(script, request.messages, step.say.strip()).replace("{menu}", script.menu)
     if not _can_call(step.calls, request):
-        return Turn(f"{text}\n\n{script.unavailable.strip()}", step.think)
+        return DemoTurn(f"{text}\n\n{script.unavailable.strip()}", step.think)
     digest = sha256(request_bytes(request)).hexdigest()[:8]
     calls = tuple(
         RequestToolCall(
@@ -164,23 +164,23 @@ def next_turn(script: Script, request: ModelRequest) -> Turn:
         )
         for position, call in enumerate(step.calls)
     )
-    return Turn(text, step.think, calls)
+    return DemoTurn(text, step.think, calls)
 
 
-def _without_tools(script: Script, request: ModelRequest) -> Turn:
+def _without_tools(script: DemoScript, request: ModelRequest) -> DemoTurn:
     """Answer the program's own requests: a summary of the history or a title for the session."""
     wish = " ".join(message.text for message in request.messages if message.role in {"system", "user"}).lower()
     if "title" in wish and "summar" not in wish:
-        return Turn(script.title)
-    return Turn(script.summary.strip())
+        return DemoTurn(script.title)
+    return DemoTurn(script.summary.strip())
 
 
-def _can_call(calls: tuple[Call, ...], request: ModelRequest) -> bool:
+def _can_call(calls: tuple[DemoCall, ...], request: ModelRequest) -> bool:
     offered = {tool.name for tool in request.tools}
     return all(call.tool in offered for call in calls)
 
 
-def _where(script: Script, messages: tuple[Message, ...]) -> tuple[Scenario, Step]:
+def _where(script: DemoScript, messages: tuple[Message, ...]) -> tuple[Scenario, DemoStep]:
     """Return the scenario and the step that answer the last message."""
     called = _last_call(messages)
     asked = _last_prompt(messages)
@@ -193,7 +193,7 @@ def _where(script: Script, messages: tuple[Message, ...]) -> tuple[Scenario, Ste
     return scenario, scenario.steps[0]
 
 
-def _continued(script: Script, messages: tuple[Message, ...], called: int) -> tuple[Scenario, Step] | None:
+def _continued(script: DemoScript, messages: tuple[Message, ...], called: int) -> tuple[Scenario, DemoStep] | None:
     found = _CALL_ID.fullmatch(messages[called].tool_calls[0].call_id)
     scenario = script.scenario(found[1]) if found else None
     step = scenario.step(found[2]) if scenario and found else None
@@ -202,13 +202,13 @@ def _continued(script: Script, messages: tuple[Message, ...], called: int) -> tu
     return scenario, scenario.after(step, _outputs(messages, called))
 
 
-def _wants_more(script: Script, prompt: Message, messages: tuple[Message, ...], called: int) -> bool:
+def _wants_more(script: DemoScript, prompt: Message, messages: tuple[Message, ...], called: int) -> bool:
     """Whether the user asks to go on and the last calls were not followed by a finished answer."""
     unfinished = all(message.role != "assistant" for message in messages[called + 1 :])
     return unfinished and any(_says(prompt.text, phrase) for phrase in script.resume)
 
 
-def _chosen(script: Script, prompt: Message) -> Scenario:
+def _chosen(script: DemoScript, prompt: Message) -> Scenario:
     """Return the scenario for a message; its last part is what was typed, attachments come before."""
     typed = next((part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), "")
     for text in (_unwrapped(typed), prompt.text):
@@ -246,7 +246,7 @@ def _outputs(messages: tuple[Message, ...], called: int) -> tuple[str, ...]:
     return tuple(message.text for message in messages[called + 1 :] if message.call_id in ids)
 
 
-def _addressed(script: Script, messages: tuple[Message, ...], text: str) -> str:
+def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> str:
     """Put the greeting before the first answer, and a word about a remark that came in the middle of a run."""
     if all(message.role != "assistant" for message in messages):
         return f"{script.greeting.strip()}\n\n{text}"

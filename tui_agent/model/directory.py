@@ -24,7 +24,7 @@ from tui_agent.model.providers import WireName, provider_of
 log = logging.getLogger(__name__)
 
 
-class Learnt(BaseModel):
+class LearntModels(BaseModel):
     """What the file holds, by model. Windows are tokens."""
 
     model_config = ConfigDict(defer_build=True)
@@ -130,11 +130,11 @@ class CatalogDirectory:
             log.warning("what was learnt about models is not kept: %s", error)
 
 
-def _load(path: Path | None) -> Learnt:
+def _load(path: Path | None) -> LearntModels:
     if path is None or not path.is_file():
-        return Learnt()
+        return LearntModels()
     try:
-        return Learnt.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as error:
         log.warning("what was learnt about models cannot be read and starts anew: %s", error)
-        return Learnt()
+        return LearntModels()

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import httpx
 
 from tui_agent.json_text import loads
-from tui_agent.model.addresses import Addresses, Place, is_private, split
+from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
-from tui_agent.model.keys import Keys
+from tui_agent.model.keys import Key, Keys
 from tui_agent.model.providers import Provider, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings
@@ -28,8 +28,8 @@ TIMEOUT = 0.7
 REMOTE_TIMEOUT = 5.0
 """Seconds another server gets."""
 
-_LARGEST_ANSWER = 16 << 20
-_MOST_SHOWN = 40
+_MAX_ANSWER_BYTES = 16 << 20
+_MAX_MODELS_ASKED = 40
 """Models of an Ollama that are asked for one by one."""
 _SMALLEST_WINDOW = 1024
 _ANTHROPIC_VERSION = "2023-06-01"
@@ -47,7 +47,7 @@ class Server:
     """A server to ask. ``headers`` hold its key, if it has one; ``source`` says who named the address."""
 
     provider: Provider
-    place: Place
+    place: AddressSetting
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -57,7 +57,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ServerReply:
     """How asking a server went: ``problem`` is "" when it answered."""
 
     server: Server
@@ -74,7 +74,7 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
     """
     found: dict[str, Server] = {}
 
-    def add(provider: Provider, place: Place, model: str | None = None) -> None:
+    def add(provider: Provider, place: AddressSetting, model: str | None = None) -> None:
         if place.url and place.url not in found:
             found[place.url] = Server(provider, place, _headers(provider, place, keys, model))
 
@@ -91,35 +91,39 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
     return list(found.values())
 
 
-def _headers(provider: Provider, place: Place, keys: Keys, model: str | None) -> dict[str, str]:
+def _headers(provider: Provider, place: AddressSetting, keys: Keys, model: str | None) -> dict[str, str]:
     """Return the header with the key, where the key belongs to the address.
 
     A key from the environment is the provider's, or that of the address the environment or the provider's table names;
     one model's own address gets only a key that is set up with it.
     """
-    versioned = {"anthropic-version": _ANTHROPIC_VERSION} if provider.wire == "messages" else {}
     is_models = model is not None and place.source.startswith("models.")
     key = keys.own(model) if model is not None and is_models else keys.find(provider)
+    return request_headers(provider, key)
+
+
+def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
+    """Return what a provider wants to be asked with, the key among it."""
+    versioned = {"anthropic-version": _ANTHROPIC_VERSION} if provider.wire == "messages" else {}
     if key is None:
         return versioned
-    if provider.auth == "bearer" or key.source in provider.bearer_keys:
-        return {**versioned, "authorization": f"Bearer {key.secret.get_secret_value()}"}
-    return {**versioned, provider.auth: key.secret.get_secret_value()}
+    bearer = key.source in provider.bearer_keys
+    return {**versioned, **provider.key_header(key.secret.get_secret_value(), bearer=bearer)}
 
 
 # -- asking -------------------------------------------------------------------------------------------------------
 
 
-async def refresh(asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None) -> list[Outcome]:
+async def refresh(asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None) -> list[ServerReply]:
     """Ask servers side by side and keep what they say; what was known of one that is silent stays."""
 
-    async def one(server: Server) -> Outcome:
+    async def one(server: Server) -> ServerReply:
         try:
             models = await ask(server, seconds=seconds)
         except SilentServerError as error:
-            return Outcome(server, str(error))
+            return ServerReply(server, str(error))
         served.keep(server.place.url, models)
-        return Outcome(server)
+        return ServerReply(server)
 
     return list(await asyncio.gather(*(one(server) for server in asked)))
 
@@ -174,7 +178,7 @@ class _Asker:
             data = bytearray()
             async for piece in response.aiter_bytes():
                 data += piece
-                if len(data) > _LARGEST_ANSWER:
+                if len(data) > _MAX_ANSWER_BYTES:
                     raise ValueError("it is too long")
             return loads(bytes(data))
 
@@ -227,7 +231,7 @@ async def _completed(asker: _Asker, root: str, models: dict[str, ServedModel]) -
 
 
 async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
-    names = [row["name"] for row in (await asker.get(f"{root}/api/tags"))["models"]][:_MOST_SHOWN]
+    names = [row["name"] for row in (await asker.get(f"{root}/api/tags"))["models"]][:_MAX_MODELS_ASKED]
     shown = await asyncio.gather(*(asker.maybe(f"{root}/api/show", {"model": name}) for name in names))
     return {name: _of_ollama(name, answer) for name, answer in zip(names, shown, strict=True)}
 
@@ -280,7 +284,7 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
     )
 
 
-_SEES = {"vision", "image"}
+_VISION_WORDS = {"vision", "image"}
 _CALLS = {"tool-use", "tool_use", "function_calling"}
 _THINKS = {"reasoning", "thinking"}
 _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
@@ -377,7 +381,7 @@ def _price(value: object) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class KnownPort:
     """Where a kind of server usually listens, on this machine."""
 
     name: str
@@ -386,10 +390,10 @@ class Port:
 
 
 PORTS = (
-    Port("Ollama", 11434, "ollama"),
-    Port("LM Studio", 1234),
-    Port("llama.cpp", 8080),
-    Port("vLLM", 8000),
+    KnownPort("Ollama", 11434, "ollama"),
+    KnownPort("LM Studio", 1234),
+    KnownPort("llama.cpp", 8080),
+    KnownPort("vLLM", 8000),
 )
 
 
@@ -403,7 +407,7 @@ class LocalModel:
 
 
 async def discover(
-    ports: Sequence[Port] = PORTS,
+    ports: Sequence[KnownPort] = PORTS,
     *,
     own: Mapping[str, ModelSettings] | None = None,
     catalog: Catalog | None = None,
@@ -427,7 +431,7 @@ async def discover(
 async def _found_own(url: str, own: Mapping[str, ModelSettings], seconds: float | None) -> list[LocalModel]:
     """Return the models set up for an address if anybody answers there; a refusal for want of a key is an answer."""
     try:
-        await ask(Server(provider_of("openai"), Place(url)), seconds=seconds)
+        await ask(Server(provider_of("openai"), AddressSetting(url)), seconds=seconds)
     except SilentServerError as error:
         if str(error) not in {_refusal(401), _refusal(403)}:
             return []
@@ -435,11 +439,11 @@ async def _found_own(url: str, own: Mapping[str, ModelSettings], seconds: float 
     return [LocalModel(model, name, settings) for model, settings in own.items() if settings.base_url == url]
 
 
-async def _found_on(port: Port, catalog: Catalog, seconds: float | None) -> list[LocalModel]:
+async def _found_on(port: KnownPort, catalog: Catalog, seconds: float | None) -> list[LocalModel]:
     url = f"http://127.0.0.1:{port.number}"
     base_url = url if port.provider == "ollama" else f"{url}/v1"
     try:
-        models = await ask(Server(provider_of(port.provider), Place(base_url)), seconds=seconds)
+        models = await ask(Server(provider_of(port.provider), AddressSetting(base_url)), seconds=seconds)
     except SilentServerError:
         return []
     return [

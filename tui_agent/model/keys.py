@@ -1,10 +1,11 @@
-"""Where keys come from: the environment or the configuration. Keys are never logged and never written."""
+"""Where keys come from: the configuration, the environment or a login. Keys are never logged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import SecretStr
 
+from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
@@ -20,7 +21,8 @@ class Key:
 class Keys:
     """Finds the key of a provider or model.
 
-    A model's own setting counts before its provider's, the configuration before the provider's usual variables.
+    A model's own setting counts before its provider's, the configuration before the provider's usual variables, these
+    before a login: what was said for fewer requests counts before what was said for more.
     """
 
     def __init__(
@@ -29,8 +31,10 @@ class Keys:
         *,
         providers: Mapping[str, ProviderSettings] | None = None,
         models: Mapping[str, ModelSettings] | None = None,
+        logins: Logins | None = None,
     ) -> None:
         self._environ = environ
+        self._logins = logins
         self._providers = dict(providers or {})
         self._models = dict(models or {})
 
@@ -44,7 +48,8 @@ class Keys:
         for variable in provider.keys:
             if value := self._of(variable):
                 return Key(SecretStr(value), variable)
-        return None
+        secret = self._logins.find(provider.id) if self._logins is not None else None
+        return Key(secret, SOURCE) if secret is not None else None
 
     def own(self, model: str) -> Key | None:
         """Return the key that is set up with a model itself, None when there is none."""
@@ -64,11 +69,11 @@ class Keys:
         """Return what to set so that the provider has a key."""
         named = [settings.api_key_env for _table, settings in self._tables(provider, model) if settings.api_key_env]
         variable = (named or list(provider.keys) or [f"{provider.id.upper()}_API_KEY"])[0]
-        return f"set {variable}, or api_key_env under [providers.{provider.id}] in config.toml"
+        return f"use /login (or tui-agent login {provider.id}), or set {variable}"
 
     def available(self) -> dict[str, str]:
         """Return the providers that can be used now, and where the key of each was found."""
-        names = [*PROVIDERS, *(name for name in self._providers if name not in PROVIDERS)]
+        names = dict.fromkeys((*PROVIDERS, *self._providers, *(self._logins or ())))
         found: dict[str, str] = {}
         for name in names:
             provider = provider_of(name)

@@ -11,7 +11,7 @@ class UnknownModelError(ValueError):
     """A name that can be no model's; the message is a sentence for a person."""
 
 
-class Standing(StrEnum):
+class NameStanding(StrEnum):
     """What can be said of a name without asking its provider."""
 
     KNOWN = "known"
@@ -23,11 +23,11 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class NameVerdict:
     """What is thought of a name. ``similar`` are models that may have been meant."""
 
     model: str
-    standing: Standing
+    standing: NameStanding
     similar: tuple[str, ...] = ()
 
     @property
@@ -35,24 +35,24 @@ class Verdict:
         """What to tell the user; "" of a known model."""
         meant = f" Did you mean {' or '.join(self.similar)}?" if self.similar else ""
         match self.standing:
-            case Standing.KNOWN:
+            case NameStanding.KNOWN:
                 return ""
-            case Standing.NEW:
+            case NameStanding.NEW:
                 return f"The catalog has no model “{self.model}”.{meant}"
-            case Standing.IMPOSSIBLE:
+            case NameStanding.IMPOSSIBLE:
                 how = f' A server of your own is set up in config.toml: [models."{self.model}"] with its base_url.'
                 name = "" if "/" in self.model else " Names are written provider/name."
                 return f"There is no model “{self.model}”.{meant or f'{name}{how}'}"
 
 
-def judge(model: str, catalog: Catalog) -> Verdict:
+def judge(model: str, catalog: Catalog) -> NameVerdict:
     """Return what can be said of a name. It may read the catalog: call it in a thread when somebody is typing."""
     model = model.strip()
     prefix, slash, name = model.partition("/")
     if catalog.knows(model) or (slash and name and catalog.is_own_server(model)):
-        return Verdict(model, Standing.KNOWN)
+        return NameVerdict(model, NameStanding.KNOWN)
     exists = bool(slash and name) and not set(model) & set(" \t\n") and provider_of(prefix).id in PROVIDERS
-    return Verdict(model, Standing.NEW if exists else Standing.IMPOSSIBLE, tuple(catalog.similar(model)))
+    return NameVerdict(model, NameStanding.NEW if exists else NameStanding.IMPOSSIBLE, tuple(catalog.similar(model)))
 
 
 def require(model: str, catalog: Catalog) -> str:
@@ -62,6 +62,6 @@ def require(model: str, catalog: Catalog) -> str:
         UnknownModelError: it can't be used.
     """
     verdict = judge(model, catalog)
-    if verdict.standing is Standing.IMPOSSIBLE:
+    if verdict.standing is NameStanding.IMPOSSIBLE:
         raise UnknownModelError(verdict.sentence)
     return verdict.sentence

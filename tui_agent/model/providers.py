@@ -95,7 +95,7 @@ class ResponsesFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Endpoint:
     """Where requests are posted: what a wire's path is appended to, and the query."""
 
     url: str
@@ -138,13 +138,23 @@ class Provider:
     """Pattern of the names the provider gives its models."""
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
-    address: Callable[[str, str, WireName, Mapping[str, str]], Address] | None = None
+    address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
     """Makes an address from url, model, format and parameters, where it is not the same for all models."""
     model_name: Callable[[str], str] | None = None
     """Makes the name the provider knows a model by, where it is not what stands behind the slash."""
     empty_body_is_overflow: bool = False
     lists_models: bool = False
     """Its list of models says windows and prices, of many more than any file knows."""
+    keys_page: str = ""
+    """Where its users make keys."""
+    key_path: str = "/models"
+    """What can be got with a key and not without, for nothing: by it a key is tried."""
+
+    def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
+        """Return the header that carries a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
+        if bearer or self.auth == "bearer":
+            return {"authorization": f"Bearer {key}"}
+        return {self.auth: key}
 
     @property
     def variables(self) -> Parameters:
@@ -166,18 +176,18 @@ class Provider:
         return wire in {self.wire, *(other for _, other in self.wires)}
 
 
-def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Address:
+def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Endpoint:
     """Azure has one address for all deployments since 2025, and one for each under a dated version."""
     url = url.rstrip("/")
     version = parameters.get("api_version", "")
     dated = version[:2].isdigit()
     if "/openai/" in url:
-        return Address(url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {})
+        return Endpoint(url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {})
     url = url.removesuffix("/openai")
     if dated and wire == "chat":
-        return Address(f"{url}/openai/deployments/{name}", {"api-version": version})
+        return Endpoint(f"{url}/openai/deployments/{name}", {"api-version": version})
     # Responses never stand below a deployment.
-    return Address(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
+    return Endpoint(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
 
 
 def _fireworks(name: str) -> str:
@@ -228,6 +238,7 @@ _TABLE = (
         "anthropic",
         "Anthropic",
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        keys_page="https://platform.claude.com/settings/keys",
         bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
         messages=MessagesFormat(betas=True),
         wire="messages",
@@ -240,6 +251,7 @@ _TABLE = (
         "OpenAI",
         ("OPENAI_API_KEY",),
         {"organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID")},
+        keys_page="https://platform.openai.com/api-keys",
         wire="chat",
         url="https://api.openai.com/v1",
         wires=((_OPENAI_THINKING, "responses"),),
@@ -253,6 +265,7 @@ _TABLE = (
         "gemini",
         "Google Gemini",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        keys_page="https://aistudio.google.com/apikey",
         wire="gemini",
         url="https://generativelanguage.googleapis.com/v1beta",
         url_variables=("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
@@ -291,6 +304,8 @@ _TABLE = (
         "openrouter",
         "OpenRouter",
         ("OPENROUTER_API_KEY",),
+        keys_page="https://openrouter.ai/settings/keys",
+        key_path="/key",
         wire="chat",
         url="https://openrouter.ai/api/v1",
         url_variables=("OPENROUTER_API_BASE",),
@@ -303,6 +318,7 @@ _TABLE = (
         "mistral",
         "Mistral",
         ("MISTRAL_API_KEY",),
+        keys_page="https://console.mistral.ai/api-keys",
         wire="chat",
         url="https://api.mistral.ai/v1",
         url_variables=("MISTRAL_API_BASE",),
@@ -321,6 +337,7 @@ _TABLE = (
         "groq",
         "Groq",
         ("GROQ_API_KEY",),
+        keys_page="https://console.groq.com/keys",
         wire="chat",
         url="https://api.groq.com/openai/v1",
         url_variables=("GROQ_API_BASE",),
@@ -330,6 +347,7 @@ _TABLE = (
         "deepseek",
         "DeepSeek",
         ("DEEPSEEK_API_KEY",),
+        keys_page="https://platform.deepseek.com/api_keys",
         wire="chat",
         url="https://api.deepseek.com",
         url_variables=("DEEPSEEK_API_BASE",),
@@ -339,6 +357,7 @@ _TABLE = (
         "xai",
         "xAI",
         ("XAI_API_KEY",),
+        keys_page="https://console.x.ai",
         wire="responses",
         url="https://api.x.ai/v1",
         url_variables=("XAI_API_BASE",),
@@ -349,6 +368,7 @@ _TABLE = (
         "together_ai",
         "Together AI",
         ("TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+        keys_page="https://api.together.ai/settings/api-keys",
         wire="chat",
         url="https://api.together.xyz/v1",
         url_variables=("TOGETHER_AI_API_BASE",),
@@ -357,6 +377,7 @@ _TABLE = (
         "fireworks_ai",
         "Fireworks AI",
         ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+        keys_page="https://app.fireworks.ai/settings/users/api-keys",
         wire="chat",
         url="https://api.fireworks.ai/inference/v1",
         url_variables=("FIREWORKS_API_BASE",),
@@ -367,6 +388,7 @@ _TABLE = (
         "cerebras",
         "Cerebras",
         ("CEREBRAS_API_KEY",),
+        keys_page="https://cloud.cerebras.ai",
         wire="chat",
         url="https://api.cerebras.ai/v1",
         url_variables=("CEREBRAS_API_BASE",),
@@ -377,6 +399,7 @@ _TABLE = (
         "cohere",
         "Cohere",
         ("COHERE_API_KEY", "CO_API_KEY"),
+        keys_page="https://dashboard.cohere.com/api-keys",
         wire="chat",
         url="https://api.cohere.ai/compatibility/v1",
         url_variables=("COHERE_API_BASE",),
@@ -385,6 +408,7 @@ _TABLE = (
         "moonshot",
         "Moonshot AI",
         ("MOONSHOT_API_KEY",),
+        keys_page="https://platform.moonshot.ai/console/api-keys",
         wire="chat",
         url="https://api.moonshot.ai/v1",
         url_variables=("MOONSHOT_API_BASE",),
@@ -403,6 +427,7 @@ _TABLE = (
         "zai",
         "Z.ai",
         ("ZAI_API_KEY",),
+        keys_page="https://z.ai/manage-apikey/apikey-list",
         wire="chat",
         url="https://api.z.ai/api/paas/v4",
         url_variables=("ZAI_API_BASE",),
@@ -431,6 +456,7 @@ _TABLE = (
         "perplexity",
         "Perplexity",
         ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+        keys_page="https://www.perplexity.ai/settings/api",
         wire="chat",
         url="https://api.perplexity.ai",
         url_variables=("PERPLEXITY_API_BASE",),
@@ -439,6 +465,7 @@ _TABLE = (
         "deepinfra",
         "DeepInfra",
         ("DEEPINFRA_API_KEY",),
+        keys_page="https://deepinfra.com/dash/api_keys",
         wire="chat",
         url="https://api.deepinfra.com/v1/openai",
         url_variables=("DEEPINFRA_API_BASE",),
@@ -479,6 +506,7 @@ _TABLE = (
         "nvidia_nim",
         "NVIDIA NIM",
         ("NVIDIA_NIM_API_KEY", "NVIDIA_API_KEY"),
+        keys_page="https://build.nvidia.com/settings/api-keys",
         wire="chat",
         url="https://integrate.api.nvidia.com/v1",
         url_variables=("NVIDIA_NIM_API_BASE",),
@@ -487,6 +515,7 @@ _TABLE = (
         "huggingface",
         "Hugging Face",
         ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
+        keys_page="https://huggingface.co/settings/tokens",
         wire="chat",
         url="https://router.huggingface.co/v1",
         url_variables=("HF_API_BASE",),
@@ -496,6 +525,8 @@ _TABLE = (
         "vercel_ai_gateway",
         "Vercel AI Gateway",
         ("VERCEL_AI_GATEWAY_API_KEY", "AI_GATEWAY_API_KEY"),
+        keys_page="https://vercel.com/dashboard/ai-gateway/api-keys",
+        key_path="/credits",
         wire="chat",
         url="https://ai-gateway.vercel.sh/v1",
         url_variables=("VERCEL_AI_GATEWAY_API_BASE",),

@@ -12,8 +12,9 @@ from tui_agent.model.addresses import Addresses, split
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.errors import Target, missing_key
 from tui_agent.model.keys import Key, Keys
+from tui_agent.model.logins import Logins
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.providers import Address, ChatFormat, Provider, WireName, provider_of
+from tui_agent.model.providers import ChatFormat, Endpoint, Provider, WireName, provider_of
 from tui_agent.model.redaction import redact
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
@@ -69,10 +70,7 @@ class Route:
         """Return the header that carries the key, the way the provider takes it."""
         if self.key is None:
             return {}
-        key = self.key.get_secret_value()
-        if self.bearer or self.provider.auth == "bearer":
-            return {"authorization": f"Bearer {key}"}
-        return {self.provider.auth: key}
+        return self.provider.key_header(self.key.get_secret_value(), bearer=self.bearer)
 
 
 class Router:
@@ -85,13 +83,14 @@ class Router:
         *,
         models: Mapping[str, ModelSettings] | None = None,
         providers: Mapping[str, ProviderSettings] | None = None,
+        logins: Logins | None = None,
     ) -> None:
         self.environ = dict(environ)
         self._catalog = catalog
         self._models = dict(models or {})
         self._providers = dict(providers or {})
-        self.keys = Keys(self.environ, providers=self._providers, models=self._models)
-        self._addresses = Addresses(self.environ, self._models, self._providers)
+        self._logins = logins
+        self._find_again()
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
         """Know models and providers from now on as the user set them up, while the program runs."""
@@ -106,7 +105,7 @@ class Router:
         self._find_again()
 
     def _find_again(self) -> None:
-        self.keys = Keys(self.environ, providers=self._providers, models=self._models)
+        self.keys = Keys(self.environ, providers=self._providers, models=self._models, logins=self._logins)
         self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def wire(self, model: str) -> WireName | None:
@@ -191,7 +190,7 @@ def _native(
     name = provider.model_name(name) if provider.model_name is not None else name
     url = environment.get("api_base") or provider.local_url or provider.url
     said = {key: value for key, value in {**environment, **options}.items() if isinstance(value, str)}
-    address = Address(url)
+    address = Endpoint(url)
     if provider.address is not None and route.wire is not None:
         address = provider.address(url, name, route.wire, said)
     headers = {**route.headers, **_mapping(options.get("extra_headers"))}
@@ -204,7 +203,7 @@ def _native(
     return replace(
         route,
         name=name,
-        base_url=_base(address.url, route.wire),
+        base_url=wire_base(address.url, route.wire),
         query={**address.query, **_mapping(options.get("extra_query"))},
         headers=headers,
         options={**fields, **_mapping(options.get("extra_body"))},
@@ -216,7 +215,7 @@ _VERSIONED = re.compile(r"/v\d+\w*$")
 _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 
 
-def _base(url: str, wire: WireName | None) -> str:
+def wire_base(url: str, wire: WireName | None) -> str:
     """Return the address wires append their paths to, however much of a path the user wrote.
 
     Anthropic's own variable, and what gateways tell to set it to, names an address without the version.

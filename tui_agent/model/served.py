@@ -36,7 +36,7 @@ class ServedModel(BaseModel):
     cache_write_price: float | None = None
 
 
-class Answer(BaseModel):
+class ServerAnswer(BaseModel):
     """What a server said. ``asked`` is seconds since the epoch."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -51,9 +51,9 @@ class ServedModels:
     def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
         self._path = path
         self._now = now
-        self._answers: dict[str, Answer] | None = None
+        self._answers: dict[str, ServerAnswer] | None = None
 
-    def answer(self, url: str) -> Answer | None:
+    def answer(self, url: str) -> ServerAnswer | None:
         """Return what the server at an address said last, None when it was never asked or said nothing."""
         return self._known().get(plain_url(url))
 
@@ -75,7 +75,7 @@ class ServedModels:
     def keep(self, url: str, models: Mapping[str, ServedModel]) -> None:
         """Keep what a server said just now."""
         known = dict(self._known())
-        known[plain_url(url)] = Answer(asked=self._now(), models=dict(models))
+        known[plain_url(url)] = ServerAnswer(asked=self._now(), models=dict(models))
         self._answers = known
         if self._path is None:
             return
@@ -85,7 +85,7 @@ class ServedModels:
         except OSError as error:
             log.warning("what servers said of their models is not kept: %s", error)
 
-    def _known(self) -> dict[str, Answer]:
+    def _known(self) -> dict[str, ServerAnswer]:
         if self._answers is None:
             self._answers = _load(self._path)
         return self._answers
@@ -100,11 +100,11 @@ def ago(seconds: float) -> str:
     return "just now"
 
 
-def _load(path: Path | None) -> dict[str, Answer]:
+def _load(path: Path | None) -> dict[str, ServerAnswer]:
     if path is None or not path.is_file():
         return {}
     try:
-        return {url: Answer.model_validate(answer) for url, answer in loads(path.read_bytes()).items()}
+        return {url: ServerAnswer.model_validate(answer) for url, answer in loads(path.read_bytes()).items()}
     except (OSError, ValueError, ValidationError, AttributeError) as error:
         log.warning("what servers said of their models cannot be read and is asked anew: %s", error)
         return {}

@@ -6,10 +6,10 @@ from typing import Any, TypeGuard
 
 from tui_agent.session.entries import Usage
 
-TICKS = 10_000_000_000
+TICKS_PER_DOLLAR = 10_000_000_000
 """xAI's ticks in a dollar."""
 
-LARGEST = 100_000_000
+MAX_TOKENS = 100_000_000
 """Tokens beyond which a report is nonsense."""
 
 
@@ -45,7 +45,7 @@ def named_cost(reported: Mapping[str, Any]) -> float | None:
     OpenRouter and others call it ``cost``; xAI counts ticks, ten thousand million a dollar.
     """
     ticks = reported.get("cost_in_usd_ticks")
-    named = ticks / TICKS if _is_number(ticks) else reported.get("cost")
+    named = ticks / TICKS_PER_DOLLAR if _is_number(ticks) else reported.get("cost")
     return float(named) if _is_number(named) and named >= 0 else None
 
 
@@ -60,4 +60,4 @@ def _count(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # Not a number is not between anything.
-    return int(value) if 0 <= value <= LARGEST else None
+    return int(value) if 0 <= value <= MAX_TOKENS else None

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Variables that are named in a result."""
 _SEARCHED = 10_000
 _MISSES_SETTINGS = re.compile(
@@ -99,8 +99,8 @@ def withheld_from(environment: Mapping[str, str], command: str, output: str, *, 
         missed = list(names)
     if not missed:
         return ""
-    named = ", ".join(missed[:MOST_NAMED])
-    more = f" and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
+    named = ", ".join(missed[:MAX_NAMED])
+    more = f" and {len(missed) - MAX_NAMED} more" if len(missed) > MAX_NAMED else ""
     why = "Not in its environment, as they look like secrets"
     return f"[{why}: {named}{more}. The user's setting sandbox.env lets them in.]"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tui_agent.errors import ToolError
 from tui_agent.processes.capture import Capture, plain_text
 from tui_agent.processes.leftovers import Leftovers
-from tui_agent.processes.process import Command, Reporter, Started, start
+from tui_agent.processes.process import Command, Reporter, StartedCommand, start
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ MAX_ENDED = 50
 RING_BYTES = 512 * 1024
 """Newest output of a job that nobody has looked at yet; all of it is stored when the job ends."""
 
-_LOOKED_AT = 20_000
+_MAX_TAIL_CHARS = 20_000
 """Characters at the end of a job's output in which it says what it lacked."""
 
 FLOOD_PAUSE = 0.25
@@ -69,7 +69,7 @@ class Job:
         self._started_at = clock()
         self._ended_at: float | None = None
         self._stopped = False
-        self._process: Started | None = None
+        self._process: StartedCommand | None = None
         self._capture: Capture | None = Capture()
         self._ring = bytearray()
         self._total = 0
@@ -151,7 +151,7 @@ class Job:
 
     async def _wait(
         self,
-        process: Started,
+        process: StartedCommand,
         put_blob: Callable[[bytes], str],
         ended: Callable[[str, int | None], Awaitable[str]] | None,
     ) -> None:
@@ -161,7 +161,7 @@ class Job:
         process.forget()
         if ended is not None:
             code = None if self._stopped else process.process.returncode
-            self.note = await ended(self.tail(_LOOKED_AT), code)
+            self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
         self._ended_at = self._clock()
         capture, self._capture = self._capture, None
         try:

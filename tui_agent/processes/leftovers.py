@@ -28,14 +28,14 @@ from tui_agent.processes.table import (
     zombies_among,
 )
 
-GRACE = 0.3
+TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
 
 _SET_CHILD_SUBREAPER = 36
 _FORGOTTEN = 2.0
 """Seconds after which an ended child that nobody has waited for is nobody's."""
 
-_SECOND_LOOK = 0.05
+_RECHECK_SECONDS = 0.05
 """Seconds after which a process that nobody marked is looked at again: one that is being started is marked then."""
 
 _POLL = 1.0
@@ -93,17 +93,17 @@ class Leftovers:
             await _one_ended(living)
 
     async def end(self) -> None:
-        """End them: ask, wait ``GRACE`` seconds, then kill."""
+        """End them: ask, wait ``TERM_GRACE_SECONDS`` seconds, then kill."""
         signal_each(signal.SIGTERM, self._whole(), self._group)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
+            async with asyncio.timeout(TERM_GRACE_SECONDS):
                 await self.wait()
         for _ in range(_ROUNDS):
             if not self._living():
                 return
             signal_each(signal.SIGKILL, self._whole(), self._group)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_SECOND_LOOK):
+                async with asyncio.timeout(_RECHECK_SECONDS):
                     await self.wait()
 
     @property
@@ -117,7 +117,7 @@ class Leftovers:
     def _living(self) -> list[int]:
         if not PROC.is_dir():
             return [self._leader] if any_left(self._leader, ()) else []
-        for pid in _now_left(self._leader, self._mark):
+        for pid in _remaining(self._leader, self._mark):
             self._known.setdefault(pid, start_of(pid))
         for pid, start in list(self._known.items()):
             if start_of(pid) != start or pid in zombies_among([pid]):
@@ -131,11 +131,11 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     """Return what a command left running; ``leader`` has ended. A millisecond where it is nothing."""
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
-    found = _now_left(leader, mark)
+    found = _remaining(leader, mark)
     strangers = _strangers()
     if strangers:
-        await asyncio.sleep(_SECOND_LOOK)
-        found = _now_left(leader, mark)
+        await asyncio.sleep(_RECHECK_SECONDS)
+        found = _remaining(leader, mark)
         found += [pid for pid in _strangers() if pid in strangers and pid not in found and pid not in _claimed]
     _claimed.update(found)
     return Leftovers(leader, mark, found)
@@ -145,7 +145,7 @@ _claimed: set[int] = set()
 """Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
 
 
-def _now_left(leader: int, mark: str) -> list[int]:
+def _remaining(leader: int, mark: str) -> list[int]:
     children = children_of(os.getpid())
     _forget_ended(children)
     _claimed.intersection_update(children)

@@ -21,12 +21,12 @@ REPORT_INTERVAL = 0.05
 REPORT_BYTES = 16 * 1024
 """Most bytes of one piece; of a flood only the newest are shown."""
 
-AFTER_EXIT = 0.1
+EXIT_GRACE_SECONDS = 0.1
 """Seconds to wait for the rest of the output after the command's own process ended."""
 
 _CHUNK = 64 * 1024
 _BURST = 1024 * 1024
-_PAUSE = 0.015
+_FLOOD_PAUSE_SECONDS = 0.015
 """After a burst the reader rests, so that a flood costs a tenth of a core and its writer waits."""
 
 _TRICKLE = 0.05
@@ -50,7 +50,7 @@ class Command:
 
 
 @dataclass(slots=True)
-class Run:
+class FinishedCommand:
     """A command that ran or was stopped. ``exit_code`` is negative for the signal that ended it."""
 
     capture: Capture = field(default_factory=Capture)
@@ -114,7 +114,7 @@ class _Pipe:
         pipe would end it at its next line.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(AFTER_EXIT):
+            async with asyncio.timeout(EXIT_GRACE_SECONDS):
                 await self.ended.wait()
         self._sink = None
 
@@ -152,7 +152,7 @@ class Reporter:
 
 
 @dataclass(slots=True)
-class Started:
+class StartedCommand:
     """A command that was started, in a session of its own."""
 
     process: asyncio.subprocess.Process
@@ -177,7 +177,7 @@ class Started:
         watch.ended(self.mark)
 
 
-async def start(command: Command, sink: Callable[[bytes], None], pause: float | None = None) -> Started:
+async def start(command: Command, sink: Callable[[bytes], None], pause: float | None = None) -> StartedCommand:
     """Start a command whose output, both streams, goes to ``sink``.
 
     Args:
@@ -205,10 +205,10 @@ async def start(command: Command, sink: Callable[[bytes], None], pause: float | 
     finally:
         os.close(writer)
     watch.started(mark, process.pid)
-    return Started(process, _Pipe(reader, sink, _PAUSE if pause is None else pause), mark)
+    return StartedCommand(process, _Pipe(reader, sink, _FLOOD_PAUSE_SECONDS if pause is None else pause), mark)
 
 
-async def run_command(command: Command, report: Callable[[str], None], run: Run) -> None:
+async def run_command(command: Command, report: Callable[[str], None], run: FinishedCommand) -> None:
     """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves what it had.
 
     Raises:
@@ -229,7 +229,7 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
                 await command.gone()
         await started.pipe.finish()
         if command.gone is None:
-            await _let_go(started, run)
+            await _detach(started, run)
         else:
             started.forget()
     except BaseException as error:
@@ -242,7 +242,7 @@ async def run_command(command: Command, report: Callable[[str], None], run: Run)
         run.exit_code = started.process.returncode
 
 
-async def _let_go(started: Started, run: Run) -> None:
+async def _detach(started: StartedCommand, run: FinishedCommand) -> None:
     """Find what goes on after the command; it lives as long as the program at most."""
     left = await left_behind(started.pid, started.mark)
     if left:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from tui_agent.processes.table import any_left, members, signal_all
 
-GRACE = 0.3
+TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
 
 _ROUNDS = 20
@@ -16,7 +16,7 @@ _POLL = 0.01
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End a session of processes: ask, wait ``GRACE`` seconds, then kill, until none is left.
+    """End a session of processes: ask, wait ``TERM_GRACE_SECONDS`` seconds, then kill, until none is left.
 
     Finds members by session, and those that left the session by the mark in their environment (Linux only;
     elsewhere the process group has to do).
@@ -28,7 +28,7 @@ async def end_tree(leader: int, mark: str) -> None:
     known = await asyncio.to_thread(members, leader, mark)
     signal_all(leader, signal.SIGTERM, known)
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + GRACE
+    deadline = loop.time() + TERM_GRACE_SECONDS
     while loop.time() < deadline and any_left(leader, known):  # noqa: ASYNC110 - nothing tells of others' children
         await asyncio.sleep(_POLL)
     for _ in range(_ROUNDS):

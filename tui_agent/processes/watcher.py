@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tui_agent.processes.table import PROC, any_left, left_over, members, signal_all, signal_each
 
-GRACE = 0.3
+TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
 
 _ROUNDS = 50
@@ -20,7 +20,7 @@ _POLL = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedCommand:
     """A command: the process that leads its session, 0 while it starts.
 
     Of one that has ended ``left`` are the processes it left behind, each with its start; None while it runs.
@@ -36,13 +36,13 @@ def main() -> None:
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    watched: dict[str, Watched] = {}
+    watched: dict[str, WatchedCommand] = {}
     for line in sys.stdin.buffer:
         take(watched, line.decode("ascii", "replace").split())
     end(watched)
 
 
-def take(watched: dict[str, Watched], words: list[str]) -> None:
+def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
     """Take a line.
 
     ``+ mark 0``: about to start; ``+ mark pid``: runs; ``& mark pid pid:start ...``: ended and left these behind;
@@ -50,20 +50,20 @@ def take(watched: dict[str, Watched], words: list[str]) -> None:
     """
     match words:
         case ["+", mark, pid]:
-            watched[mark] = Watched(int(pid))
+            watched[mark] = WatchedCommand(int(pid))
         case ["&", mark, pid, *left]:
             pairs = (item.partition(":") for item in left)
-            watched[mark] = Watched(int(pid), tuple((int(number), int(start)) for number, _, start in pairs))
+            watched[mark] = WatchedCommand(int(pid), tuple((int(number), int(start)) for number, _, start in pairs))
         case ["-", mark]:
             watched.pop(mark, None)
         case _:
             return
 
 
-def end(watched: dict[str, Watched]) -> None:
+def end(watched: dict[str, WatchedCommand]) -> None:
     """End everything: ask, wait, kill until nothing is left."""
     _signal(watched, signal.SIGTERM)
-    deadline = time.monotonic() + GRACE
+    deadline = time.monotonic() + TERM_GRACE_SECONDS
     while time.monotonic() < deadline and _left(watched):
         time.sleep(_POLL)
     for _ in range(_ROUNDS):
@@ -73,17 +73,17 @@ def end(watched: dict[str, Watched]) -> None:
         time.sleep(_POLL)
 
 
-def _members(mark: str, command: Watched) -> list[int]:
+def _members(mark: str, command: WatchedCommand) -> list[int]:
     return members(command.leader or -1, mark) if command.left is None else left_over(mark, command.left)
 
 
-def _left(watched: dict[str, Watched]) -> list[int]:
+def _left(watched: dict[str, WatchedCommand]) -> list[int]:
     if not PROC.is_dir():
         return [command.leader for command in watched.values() if command.leader and any_left(command.leader, ())]
     return [pid for mark, command in watched.items() for pid in _members(mark, command)]
 
 
-def _signal(watched: dict[str, Watched], number: signal.Signals) -> None:
+def _signal(watched: dict[str, WatchedCommand], number: signal.Signals) -> None:
     for mark, command in watched.items():
         found = _members(mark, command)
         if command.leader and (command.left is None or not PROC.is_dir()):

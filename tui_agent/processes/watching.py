@@ -11,7 +11,7 @@ from tui_agent.processes.marks import own
 
 log = logging.getLogger(__name__)
 
-MOST_TOLD = 100
+MAX_NAMED_PROCESSES = 100
 """Processes of one command that are named: a line must go through the pipe in one piece. The mark tells of others."""
 
 _ROOT = str(Path(tui_agent.__file__).parent.parent)
@@ -36,7 +36,7 @@ class Watch:
 
     def left_over(self, mark: str, pid: int, left: Sequence[str]) -> None:
         """It ended; what it left behind is to end with the program: ``left`` has each process as ``pid:start``."""
-        self._tell(mark, f"& {mark} {pid} {' '.join(left[:MOST_TOLD])}\n")
+        self._tell(mark, f"& {mark} {pid} {' '.join(left[:MAX_NAMED_PROCESSES])}\n")
 
     def ended(self, mark: str) -> None:
         """Nothing of it is to be ended any more."""

@@ -6,16 +6,16 @@ session.
 """
 
 from tui_agent.sandbox.finding import SandboxState, find_sandbox
-from tui_agent.sandbox.sandbox import UNPROTECTED, Launch, Outcome, Sandbox, SandboxError
+from tui_agent.sandbox.sandbox import UNPROTECTED, CommandOutcome, Launch, Sandbox, SandboxError
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost, Holes, View, Writes
 
 __all__ = [
     "EVERY_HOST",
     "UNPROTECTED",
     "AllowHost",
+    "CommandOutcome",
     "Holes",
     "Launch",
-    "Outcome",
     "Sandbox",
     "SandboxError",
     "SandboxState",

@@ -12,24 +12,32 @@ from typing import Literal
 
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import landlock
-from tui_agent.sandbox.layout import Form, Layout, Mount, Proc, Put, bubblewrap_command, seatbelt_command
+from tui_agent.sandbox.layout import (
+    BubblewrapForm,
+    Layout,
+    Mount,
+    MountKind,
+    Proc,
+    bubblewrap_command,
+    seatbelt_command,
+)
 from tui_agent.sandbox.machine import MACOS_SYSTEM, SYSTEM
 
 TRIAL_SECONDS = 10
 _RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
-Kind = Literal["bubblewrap", "landlock", "sandbox-exec"]
+SandboxKind = Literal["bubblewrap", "landlock", "sandbox-exec"]
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxState:
     """Which sandbox works here; ``reason`` says why none does, or why no better one. ``advice`` says what to do."""
 
-    kind: Kind | None
+    kind: SandboxKind | None
     program: str = ""
     reason: str = ""
     advice: str = ""
-    form: Form | None = None
+    form: BubblewrapForm | None = None
     """How bubblewrap is called."""
 
 
@@ -77,14 +85,14 @@ def system_mounts(names: tuple[str, ...] = SYSTEM) -> list[Mount]:
     found = []
     for place in map(Path, names):
         if place.is_symlink():
-            found.append(Mount(place, Put.LINK, place.readlink()))
+            found.append(Mount(place, MountKind.LINK, place.readlink()))
         elif place.exists():
-            found.append(Mount(place, Put.READ))
+            found.append(Mount(place, MountKind.READ))
     return found
 
 
 def _trial() -> Layout:
-    own = [Mount(Path(place), Put.EMPTY) for place in ("/tmp", "/var/tmp", "/run")]  # noqa: S108 - the sandbox's own
+    own = [Mount(Path(place), MountKind.EMPTY) for place in ("/tmp", "/var/tmp", "/run")]  # noqa: S108 - the sandbox's own
     return Layout(Path("/"), Path(os.devnull), (*system_mounts(), *own))
 
 
@@ -93,7 +101,7 @@ def _bubblewrap(program: str) -> SandboxState | str:
     said = ""
     for users in (True, False):
         for proc in Proc:
-            form = Form(program, users, proc, root=os.geteuid() == 0)
+            form = BubblewrapForm(program, users, proc, root=os.geteuid() == 0)
             failed = _tried(bubblewrap_command(form, _trial(), ["true"]))
             if not failed:
                 return SandboxState("bubblewrap", program, form=form)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.safe_text import one_line
-from tui_agent.sandbox.layer import Change, Kind
+from tui_agent.sandbox.layer import ChangeKind, LayerChange
 from tui_agent.sandbox.survey import CACHE_TAG, is_output_name, is_product, is_protected, is_repository
 from tui_agent.sandbox.view import Holes, View, Writes
 
@@ -19,7 +19,7 @@ NEVER_KEPT = frozenset({"__pycache__"})
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ProjectFacts:
     """What is known of the project when its changes are judged.
 
     ``shared`` are the files that a checkpoint looks at, by path; ``tracked`` tells whether a path is in the repository,
@@ -33,21 +33,21 @@ class Known:
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedChanges:
     """Changes by what becomes of them. ``lost`` are those that were meant, and that the view had no room for."""
 
-    outputs: list[Change] = field(default_factory=list)
-    sources: list[Change] = field(default_factory=list)
-    lost: list[Change] = field(default_factory=list)
+    outputs: list[LayerChange] = field(default_factory=list)
+    sources: list[LayerChange] = field(default_factory=list)
+    lost: list[LayerChange] = field(default_factory=list)
     wanted: Holes = Holes()
 
 
-def needs_knowledge(changes: Iterable[Change]) -> bool:
+def needs_knowledge(changes: Iterable[LayerChange]) -> bool:
     """Whether it matters what else is in the project: something that was there before is different."""
-    return any(change.kind is not Kind.NEW and not change.output for change in changes)
+    return any(change.kind is not ChangeKind.NEW and not change.output for change in changes)
 
 
-def judge(changes: Sequence[Change], view: View, root: Path, known: Known) -> Judged:
+def judge(changes: Sequence[LayerChange], view: View, root: Path, known: ProjectFacts) -> JudgedChanges:
     """Decide about every change.
 
     Args:
@@ -56,8 +56,8 @@ def judge(changes: Sequence[Change], view: View, root: Path, known: Known) -> Ju
         root: the project.
         known: what there is in the project.
     """
-    judged = Judged()
-    made = {change.path for change in changes if change.directory and change.kind is Kind.NEW}
+    judged = JudgedChanges()
+    made = {change.path for change in changes if change.directory and change.kind is ChangeKind.NEW}
     for change in changes:
         path = PurePosixPath(change.path)
         if path.name == CACHE_TAG and not change.output and path.parent.as_posix() not in made:
@@ -75,13 +75,13 @@ def judge(changes: Sequence[Change], view: View, root: Path, known: Known) -> Ju
     return judged
 
 
-Verdict = tuple[Literal["outputs", "sources", "lost"] | None, Holes]
-_DROPPED: Verdict = (None, Holes())
-_OUTPUT: Verdict = ("outputs", Holes())
-_SOURCE: Verdict = ("sources", Holes())
+ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Holes]
+_DROPPED: ChangeVerdict = (None, Holes())
+_OUTPUT: ChangeVerdict = ("outputs", Holes())
+_SOURCE: ChangeVerdict = ("sources", Holes())
 
 
-def _judge(change: Change, path: PurePosixPath, view: View, root: Path, known: Known) -> Verdict:
+def _judge(change: LayerChange, path: PurePosixPath, view: View, root: Path, known: ProjectFacts) -> ChangeVerdict:
     """Return what becomes of a change, and what would have to be open for it."""
     made_again = _DROPPED if view.writes is Writes.NOTHING and not view.changes_sources else _OUTPUT
     if steering := _steering(path, change, root):
@@ -94,16 +94,16 @@ def _judge(change: Change, path: PurePosixPath, view: View, root: Path, known: K
         return made_again
     if view.changes_sources and (change.directory or _can_be_taken_back(change, known)):
         return _SOURCE
-    if change.directory or (change.kind is Kind.NEW and known.ignored(change.path)):
+    if change.directory or (change.kind is ChangeKind.NEW and known.ignored(change.path)):
         return _DROPPED if change.directory else made_again
-    if change.kind is Kind.NEW or (change.path in known.shared and not view.changes_sources):
+    if change.kind is ChangeKind.NEW or (change.path in known.shared and not view.changes_sources):
         asked = Holes(sources=True)
     else:
         asked = Holes(write=frozenset({root / _outermost(path, known)}))
     return "lost", asked
 
 
-def _steering(path: PurePosixPath, change: Change, root: Path) -> Holes:
+def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Holes:
     """Return what has to be open for a path that steers programs or holds secrets; nothing for any other."""
     if any(map(is_repository, path.parts)):
         return Holes(repository=True)
@@ -116,7 +116,7 @@ def _steering(path: PurePosixPath, change: Change, root: Path) -> Holes:
     return Holes()
 
 
-def _stays_inside(change: Change, path: PurePosixPath, root: Path, known: Known) -> bool:
+def _stays_inside(change: LayerChange, path: PurePosixPath, root: Path, known: ProjectFacts) -> bool:
     """Whether a link leads to something in the project, or to a program outside that commands see.
 
     Of ``..`` only those at the beginning are followed: what lies before another one may be a link itself.
@@ -138,25 +138,25 @@ def _is_open(steering: Holes, holes: Holes, path: Path) -> bool:
     return not steering.repository and any(path.is_relative_to(place) for place in opened)
 
 
-def _is_output(change: Change, path: PurePosixPath, known: Known) -> bool:
+def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Whether something is different that is made again by doing the same again."""
     named = is_output_name(path.name, directory=change.directory)
-    if change.kind is Kind.NEW:
+    if change.kind is ChangeKind.NEW:
         return named or (change.regular and is_product(change.head))
     if change.directory or not change.regular:
         return False
     if named and change.path not in known.shared:
         return not known.tracked(change.path)
-    return change.kind is Kind.CHANGED and is_product(change.head) and not known.tracked(change.path)
+    return change.kind is ChangeKind.CHANGED and is_product(change.head) and not known.tracked(change.path)
 
 
-def _can_be_taken_back(change: Change, known: Known) -> bool:
-    if change.kind is Kind.NEW:
+def _can_be_taken_back(change: LayerChange, known: ProjectFacts) -> bool:
+    if change.kind is ChangeKind.NEW:
         return True
     return change.regular and change.size <= MAX_FILE_BYTES and change.path in known.shared
 
 
-def _outermost(path: PurePosixPath, known: Known) -> PurePosixPath:
+def _outermost(path: PurePosixPath, known: ProjectFacts) -> PurePosixPath:
     """Return the outermost directory around a path in which nothing is shared: what has to be opened as one."""
     for parent in reversed(path.parents[:-1]):
         inside = f"{parent.as_posix()}/"
@@ -165,7 +165,7 @@ def _outermost(path: PurePosixPath, known: Known) -> PurePosixPath:
     return path
 
 
-def names_of(changes: Sequence[Change], most: int = 5) -> str:
+def names_of(changes: Sequence[LayerChange], most: int = 5) -> str:
     """Return some of the paths that changed, for a sentence."""
     files = [change.path for change in changes if not change.directory] or [change.path for change in changes]
     more = f" and {len(files) - most} more" if len(files) > most else ""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.sandbox.layout import Layout, Mount, Put
+from tui_agent.sandbox.layout import Layout, Mount, MountKind
 
 MIN_ABI = 3
 """Before this version files could be emptied that may not be written to."""
@@ -44,11 +44,11 @@ def grants(layout: Layout) -> list[Grant]:
     found.append(("/proc", "read"))
     for mount in mounts:
         match mount.put:
-            case Put.READ:
+            case MountKind.READ:
                 found += _cover(mount, mounts, "read")
-            case Put.WRITE:
+            case MountKind.WRITE:
                 found += _cover(mount, mounts, "write")
-            case Put.PRIVATE:
+            case MountKind.PRIVATE:
                 found.append((str(mount.source), "write"))
             case _:
                 pass
@@ -57,7 +57,9 @@ def grants(layout: Layout) -> list[Grant]:
 
 def _cover(mount: Mount, mounts: Sequence[Mount], right: str) -> Iterator[Grant]:
     """Yield a directory as a whole, or its parts beside what has fewer rights."""
-    less = {Put.HIDDEN_FILE, Put.HIDDEN_DIRECTORY, Put.EMPTY} | ({Put.READ} if right == "write" else set())
+    less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY} | (
+        {MountKind.READ} if right == "write" else set()
+    )
     apart = {str(other.place) for other in mounts if other.put in less and other.place != mount.place
              and other.place.is_relative_to(mount.place)}  # fmt: skip
     on_the_way = {str(parent) for place in apart for parent in Path(place).parents}

@@ -24,7 +24,7 @@ MAX_CHANGES = 200_000
 """Changes of one command that are looked at; a command that makes more has none of them kept."""
 
 
-class Kind(Enum):
+class ChangeKind(Enum):
     """What happened to a path."""
 
     NEW = "new"
@@ -33,11 +33,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LayerChange:
     """One path that is different in the layer. ``path`` is relative to the project, of a new directory only its own."""
 
     path: str
-    kind: Kind
+    kind: ChangeKind
     directory: bool = False
     size: int = 0
     """Bytes of what was there before."""
@@ -111,7 +111,7 @@ def make_layer(project: Path, parent: Path) -> Layer:
     return layer
 
 
-def changes_in(layer: Layer, outputs: Outputs) -> list[Change]:
+def changes_in(layer: Layer, outputs: Outputs) -> list[LayerChange]:
     """Return what is different from the project; what was only touched or copied is not, but for outputs.
 
     Directories that are new in what is made again, or gone from it, are one change, so that what is told of does not
@@ -122,7 +122,7 @@ def changes_in(layer: Layer, outputs: Outputs) -> list[Change]:
 
 def _changes(
     upper: str, lower: str | None, prefix: str, outputs: Outputs, *, output: bool = False, opaque: bool = False
-) -> Iterator[Change]:
+) -> Iterator[LayerChange]:
     """Yield the changes below a directory.
 
     Args:
@@ -153,15 +153,15 @@ def _changes(
             was_directory = was is not None and stat.S_ISDIR(was.st_mode)
             anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
             if was is not None and anew:
-                yield Change(
-                    path, Kind.DELETED, was_directory, was.st_size, stat.S_ISREG(was.st_mode),
+                yield LayerChange(
+                    path, ChangeKind.DELETED, was_directory, was.st_size, stat.S_ISREG(was.st_mode),
                     whole=was_directory, output=made_again,
                 )  # fmt: skip
             if anew and (made_again or outputs.is_output(row.name)):
                 yield from _whole(row.path, path, outputs)
                 continue
             if anew:
-                yield Change(path, Kind.NEW, directory=True)
+                yield LayerChange(path, ChangeKind.NEW, directory=True)
             below = os.path.join(lower, row.name) if lower is not None and not anew else None  # noqa: PTH118 - as above
             yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
         else:
@@ -169,9 +169,9 @@ def _changes(
                 yield replace(change, output=made_again)
 
 
-def _whole(written: str, path: str, outputs: Outputs) -> Iterator[Change]:
+def _whole(written: str, path: str, outputs: Outputs) -> Iterator[LayerChange]:
     """Yield a new directory as one change, and what in it may not come along without being decided about."""
-    yield Change(path, Kind.NEW, directory=True, whole=True, output=True)
+    yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
     pending = [(written, path)]
     while pending:
         directory, prefix = pending.pop()
@@ -186,14 +186,14 @@ def _whole(written: str, path: str, outputs: Outputs) -> Iterator[Change]:
             now = row.stat(follow_symlinks=False)
             is_directory = stat.S_ISDIR(now.st_mode)
             if outputs.steers(row.name):
-                yield Change(name, Kind.NEW, directory=is_directory, output=True, inside=True)
+                yield LayerChange(name, ChangeKind.NEW, directory=is_directory, output=True, inside=True)
             elif is_directory:
                 pending.append((row.path, name))
             elif stat.S_ISREG(now.st_mode):
                 _owned_by_nobody(row.path, now)
             else:
-                yield Change(
-                    name, Kind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
+                yield LayerChange(
+                    name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
                     special=not stat.S_ISLNK(now.st_mode),
                 )  # fmt: skip
 
@@ -218,44 +218,46 @@ def _file(
     was: os.stat_result | None,
     path: str,
     touched: bool,
-) -> Iterator[Change]:
+) -> Iterator[LayerChange]:
     """Yield what happened to a file; ``touched`` says that its time counts: programs go by those of what they made."""
     now = _owned_by_nobody(written, now)
     regular, link = stat.S_ISREG(now.st_mode), _target(written, now)
     special = not regular and link is None
     if was is None:
         head = _head(written) if regular else b""
-        yield Change(path, Kind.NEW, regular=regular, head=head, link=link, special=special)
+        yield LayerChange(path, ChangeKind.NEW, regular=regular, head=head, link=link, special=special)
         return
     original = os.path.join(below[0] or "", below[1])  # noqa: PTH118 - called for every file of a layer
     if stat.S_ISDIR(was.st_mode):
         yield from _gone(original, was, path, output=touched)
         head = _head(written) if regular else b""
-        yield Change(path, Kind.NEW, regular=regular, head=head, link=link, special=special)
+        yield LayerChange(path, ChangeKind.NEW, regular=regular, head=head, link=link, special=special)
     elif (touched and was.st_mtime_ns != now.st_mtime_ns) or not _same(original, was, written, now):
         both = regular and stat.S_ISREG(was.st_mode)
         head = _head(original) if both else b""
-        yield Change(path, Kind.CHANGED, size=was.st_size, regular=both, head=head, link=link, special=special)
+        yield LayerChange(
+            path, ChangeKind.CHANGED, size=was.st_size, regular=both, head=head, link=link, special=special
+        )
 
 
-def _gone(original: str, was: os.stat_result, path: str, *, output: bool) -> Iterator[Change]:
+def _gone(original: str, was: os.stat_result, path: str, *, output: bool) -> Iterator[LayerChange]:
     """Yield that something is gone; what is made again is so in one change."""
     if output:
         directory = stat.S_ISDIR(was.st_mode)
-        yield Change(path, Kind.DELETED, directory, was.st_size, whole=directory, output=True)
+        yield LayerChange(path, ChangeKind.DELETED, directory, was.st_size, whole=directory, output=True)
     else:
         yield from _deleted(original, was, path)
 
 
-def _deleted(original: str, was: os.stat_result, path: str) -> Iterator[Change]:
+def _deleted(original: str, was: os.stat_result, path: str) -> Iterator[LayerChange]:
     if not stat.S_ISDIR(was.st_mode):
-        yield Change(path, Kind.DELETED, size=was.st_size, regular=stat.S_ISREG(was.st_mode))
+        yield LayerChange(path, ChangeKind.DELETED, size=was.st_size, regular=stat.S_ISREG(was.st_mode))
         return
     yield from _deleted_beside(original, set(), f"{path}/")
-    yield Change(path, Kind.DELETED, directory=True)
+    yield LayerChange(path, ChangeKind.DELETED, directory=True)
 
 
-def _deleted_beside(lower: str, kept: set[str], prefix: str) -> Iterator[Change]:
+def _deleted_beside(lower: str, kept: set[str], prefix: str) -> Iterator[LayerChange]:
     try:
         with os.scandir(lower) as rows:
             gone = sorted((row for row in rows if row.name not in kept), key=lambda row: row.name)
@@ -309,7 +311,7 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def keep(layer: Layer, changes: Sequence[Change], kept: Callable[[Change], bool]) -> list[Change]:
+def keep(layer: Layer, changes: Sequence[LayerChange], kept: Callable[[LayerChange], bool]) -> list[LayerChange]:
     """Move changes into the project and return those that could not be: somebody else was there meanwhile.
 
     No link is ever followed on the way: a process that runs beside may have put one there.
@@ -319,16 +321,18 @@ def keep(layer: Layer, changes: Sequence[Change], kept: Callable[[Change], bool]
     try:
         # Deletions first, and of a directory last what was in it first; then what is new, from outside in.
         wanted = [change for change in changes if kept(change)]
-        gone = [change for change in wanted if change.kind is Kind.DELETED]
+        gone = [change for change in wanted if change.kind is ChangeKind.DELETED]
         failed = [change for change in gone if not _delete(root, change)]
-        failed += [change for change in wanted if change.kind is not Kind.DELETED and not _bring(root, upper, change)]
+        failed += [
+            change for change in wanted if change.kind is not ChangeKind.DELETED and not _bring(root, upper, change)
+        ]
     finally:
         os.close(root)
         os.close(upper)
     return failed
 
 
-def discard(layer: Layer, changes: Sequence[Change]) -> None:
+def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Throw away what may not come along with the new directory it is in."""
     upper = os.open(layer.upper, _DIRECTORY)
     try:
@@ -360,7 +364,7 @@ def _directory_of(root: int, path: str, *, make: bool = False) -> Iterator[tuple
         os.close(here)
 
 
-def _delete(root: int, change: Change) -> bool:
+def _delete(root: int, change: LayerChange) -> bool:
     try:
         with _directory_of(root, change.path) as (here, name):
             if change.whole:
@@ -376,7 +380,7 @@ def _delete(root: int, change: Change) -> bool:
     return True
 
 
-def _bring(root: int, upper: int, change: Change) -> bool:
+def _bring(root: int, upper: int, change: LayerChange) -> bool:
     try:
         with (
             _directory_of(root, change.path, make=True) as (here, name),

@@ -9,7 +9,7 @@ KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""
 
 
-class Put(Enum):
+class MountKind(Enum):
     """What a command finds at a place."""
 
     READ = "read"
@@ -35,7 +35,7 @@ class Mount:
     """
 
     place: Path
-    put: Put
+    put: MountKind
     source: Path | None = None
     work: Path | None = None
 
@@ -70,7 +70,7 @@ _PROC = {
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class BubblewrapForm:
     """How bubblewrap is called on this machine: what it was tried with is what it is used with."""
 
     program: str
@@ -82,7 +82,7 @@ class Form:
 
 
 def bubblewrap_command(
-    form: Form, layout: Layout, command: Sequence[str], *, own_network: bool = True, info: int = -1
+    form: BubblewrapForm, layout: Layout, command: Sequence[str], *, own_network: bool = True, info: int = -1
 ) -> tuple[str, ...]:
     """Return the command line that runs a command in bubblewrap.
 
@@ -115,14 +115,14 @@ def bubblewrap_command(
 def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
     place, source = str(mount.place), str(mount.source or mount.place)
     words = {
-        Put.READ: ("--ro-bind-try", source, place),
-        Put.WRITE: ("--bind-try", source, place),
-        Put.EMPTY: ("--tmpfs", place),
-        Put.PRIVATE: ("--bind", source, place),
-        Put.LAYER: ("--overlay-src", place, "--overlay", source, str(mount.work), place),
-        Put.HIDDEN_FILE: ("--ro-bind", str(empty), place),
-        Put.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
-        Put.LINK: ("--symlink", source, place),
+        MountKind.READ: ("--ro-bind-try", source, place),
+        MountKind.WRITE: ("--bind-try", source, place),
+        MountKind.EMPTY: ("--tmpfs", place),
+        MountKind.PRIVATE: ("--bind", source, place),
+        MountKind.LAYER: ("--overlay-src", place, "--overlay", source, str(mount.work), place),
+        MountKind.HIDDEN_FILE: ("--ro-bind", str(empty), place),
+        MountKind.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
+        MountKind.LINK: ("--symlink", source, place),
     }
     return words[mount.put]
 
@@ -148,15 +148,15 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
         '(allow file-write* (subpath "/dev"))',
     ]
     for mount in layout.ordered():
-        place = mount.source if mount.put is Put.PRIVATE and mount.source is not None else mount.place
+        place = mount.source if mount.put is MountKind.PRIVATE and mount.source is not None else mount.place
         match mount.put:
-            case Put.WRITE | Put.PRIVATE | Put.LAYER:
+            case MountKind.WRITE | MountKind.PRIVATE | MountKind.LAYER:
                 lines.append(_rule("allow", "file-read* file-write*", [place]))
-            case Put.READ:
+            case MountKind.READ:
                 lines += [_rule("allow", "file-read*", [place]), _rule("deny", "file-write*", [place])]
-            case Put.HIDDEN_FILE | Put.HIDDEN_DIRECTORY | Put.EMPTY:
+            case MountKind.HIDDEN_FILE | MountKind.HIDDEN_DIRECTORY | MountKind.EMPTY:
                 lines.append(_rule("deny", "file-read* file-write*", [place]))
-            case Put.LINK:
+            case MountKind.LINK:
                 pass
     # Another process on the same Mac may not be asked to do what this one can't.
     lines += ["(deny network*)", "(deny signal)", "(allow signal (target same-sandbox))"]

@@ -124,7 +124,7 @@ TOOLCHAINS = (
 )  # fmt: skip
 """The one table of what a home directory's toolchains are made of."""
 
-TELLING_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
+TOOLCHAIN_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
 """What of the environment says where toolchains are."""
 
 DROPPED_VARIABLES = frozenset({
@@ -147,7 +147,7 @@ class Machine:
     """The user's cache directory, in whose place is one of the project's own."""
 
 
-def look_at_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
+def survey_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
     """Return what commands see of this machine; takes some milliseconds.
 
     Args:

@@ -46,7 +46,7 @@ network = open("/proc/self/ns/net")
 socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.fileno()])
 """
 
-Look = Callable[[str, int], Awaitable[list[str]]]
+LookUp = Callable[[str, int], Awaitable[list[str]]]
 """Looks up the addresses of a host."""
 
 
@@ -92,7 +92,7 @@ async def look_up(host: str, port: int) -> list[str]:
 class Proxy:
     """An HTTP proxy (``CONNECT`` and plain) for commands, told apart by the password each is given."""
 
-    def __init__(self, look: Look = look_up, reaches: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, look: LookUp = look_up, reaches: Callable[[str], bool] | None = None) -> None:
         """Make it; ``reaches`` tells whether an address may be connected to, by default any public one."""
         self._look = look
         self._reaches = reaches or _is_public

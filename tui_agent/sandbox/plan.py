@@ -11,10 +11,10 @@ from pathlib import Path
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import file_holds_secret
-from tui_agent.sandbox.finding import Kind, system_mounts
+from tui_agent.sandbox.finding import SandboxKind, system_mounts
 from tui_agent.sandbox.keeping import MAX_FILE_BYTES, NEVER_KEPT
 from tui_agent.sandbox.layer import Layer
-from tui_agent.sandbox.layout import Layout, Mount, Put
+from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.survey import STEERING, Survey, is_output_name, is_repository
@@ -26,7 +26,7 @@ OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class SandboxFolders:
     """Where this program keeps what commands get in place of what is there.
 
     ``place`` is the session's, ``cache`` the project's caches, ``caches`` where layers over the user's own are kept.
@@ -52,7 +52,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ViewRequest:
     """What a command is to be given. With a ``layer`` it works on that, otherwise on the project itself.
 
     ``linked`` are directories of output in which files have names outside of it too: what is written to one would be
@@ -71,21 +71,21 @@ class Wish:
 class ViewPlan:
     """Everything that goes into the view of a command."""
 
-    wish: Wish
+    wish: ViewRequest
     seen: Survey
     machine: Machine
     settings: SandboxSettings
-    room: Room
-    kind: Kind
+    room: SandboxFolders
+    kind: SandboxKind
     private: tuple[Path, ...] = ()
     """Directories of this program."""
 
     def layout(self) -> Layout:
         """Return what is put where."""
         mounts = [*self._of_machine(), *self._of_settings(), *self._of_project(), *self._of_holes()]
-        shown = [mount.place for mount in mounts if mount.put in {Put.READ, Put.WRITE, Put.LAYER}]
+        shown = [mount.place for mount in mounts if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}]
         mounts += [
-            Mount(private, Put.EMPTY)
+            Mount(private, MountKind.EMPTY)
             for private in self.private
             if any(private.is_relative_to(place) for place in shown) and private.is_dir()
         ]
@@ -113,55 +113,55 @@ class ViewPlan:
         mac = self.kind == "sandbox-exec"
         yield from system_mounts(MACOS_SYSTEM) if mac else system_mounts(tuple(map(str, machine.system)))
         for path in machine.hidden:
-            yield Mount(path, Put.HIDDEN_DIRECTORY if path.is_dir() else Put.HIDDEN_FILE)
+            yield Mount(path, MountKind.HIDDEN_DIRECTORY if path.is_dir() else MountKind.HIDDEN_FILE)
         for place in TEMPORARY:
-            yield Mount(place, Put.PRIVATE, self.room.temporary(place))
+            yield Mount(place, MountKind.PRIVATE, self.room.temporary(place))
         if not mac:
-            yield Mount(Path("/run"), Put.EMPTY)
+            yield Mount(Path("/run"), MountKind.EMPTY)
         if self.kind != "bubblewrap":
-            yield Mount(machine.home, Put.PRIVATE, self.room.home)
+            yield Mount(machine.home, MountKind.PRIVATE, self.room.home)
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
-            yield Mount(machine.home, Put.EMPTY)
+            yield Mount(machine.home, MountKind.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
-            yield Mount(machine.cache, Put.PRIVATE, self.room.cache / "cache")
+            yield Mount(machine.cache, MountKind.PRIVATE, self.room.cache / "cache")
         for path in machine.shown:
-            yield Mount(path, Put.READ, path.resolve())
+            yield Mount(path, MountKind.READ, path.resolve())
         for path in machine.written:
             yield self._cache(path)
 
     def _cache(self, path: Path) -> Mount:
         """Return a cache of the user's, changed on a layer where there can be one."""
         if self.wish.layer is None or self.room.caches is None:
-            return Mount(path, Put.READ, path.resolve())
+            return Mount(path, MountKind.READ, path.resolve())
         place = self.room.caches / hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
         upper, work = place / "upper", place / "work"
         for directory in (upper, work):
             directory.mkdir(parents=True, exist_ok=True)
-        return Mount(path, Put.LAYER, upper, work)
+        return Mount(path, MountKind.LAYER, upper, work)
 
     def _of_settings(self) -> Iterator[Mount]:
         for path in expanded(self.settings.read, self.machine.home):
-            yield Mount(path, Put.READ, path.resolve())
+            yield Mount(path, MountKind.READ, path.resolve())
         for path in expanded(self.settings.write, self.machine.home):
-            yield Mount(path, Put.WRITE, path.resolve())
+            yield Mount(path, MountKind.WRITE, path.resolve())
 
     # -- the project ----------------------------------------------------------------------------------------------
 
     def _of_project(self) -> Iterator[Mount]:
         root, view, layer = self.wish.root, self.wish.view, self.wish.layer
         if layer is not None:
-            yield Mount(root, Put.LAYER, layer.upper, layer.work)
-            yield from (Mount(place, Put.READ) for place in _mounted_below(root))
+            yield Mount(root, MountKind.LAYER, layer.upper, layer.work)
+            yield from (Mount(place, MountKind.READ) for place in _mounted_below(root))
         else:
-            yield Mount(root, Put.WRITE if view.changes_sources else Put.READ)
+            yield Mount(root, MountKind.WRITE if view.changes_sources else MountKind.READ)
         kept = self._kept()
         if layer is None and view.changes_sources:
             # Renamed with everything in it a directory would take the protection along, and leave its place free.
             around = {parent for path in kept for parent in path.parents if parent.is_relative_to(root)}
-            yield from (Mount(parent, Put.WRITE) for parent in around)
+            yield from (Mount(parent, MountKind.WRITE) for parent in around)
         if layer is None and (view.writes is not Writes.NOTHING or view.changes_sources):
             yield from map(self._output, (path for path in self.seen.outputs if path.name not in NEVER_KEPT))
-        yield from (Mount(path, Put.READ) for path in kept)
+        yield from (Mount(path, MountKind.READ) for path in kept)
         yield from self._repositories()
         if self.machine.home.is_relative_to(root):
             yield from self._dots_of_home()
@@ -169,22 +169,22 @@ class ViewPlan:
         for folder in (*self.seen.environments, *([Path(chosen)] if chosen else [])):
             for part in base_of_environment(folder):
                 if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
-                    yield Mount(part, Put.READ)
+                    yield Mount(part, MountKind.READ)
 
     def _output(self, path: Path) -> Mount:
         """Return a directory of output that a command works on itself."""
         if path not in self.wish.linked:
-            return Mount(path, Put.WRITE)
+            return Mount(path, MountKind.WRITE)
         layer = self.wish.linked[path]
-        return Mount(path, Put.READ) if layer is None else Mount(path, Put.LAYER, layer.upper, layer.work)
+        return Mount(path, MountKind.READ) if layer is None else Mount(path, MountKind.LAYER, layer.upper, layer.work)
 
     def _of_holes(self) -> Iterator[Mount]:
         holes = self.wish.view.holes
-        yield from (Mount(path, Put.HIDDEN_FILE) for path in self.hidden())
+        yield from (Mount(path, MountKind.HIDDEN_FILE) for path in self.hidden())
         if self.wish.layer is None:
-            yield from (Mount(path, Put.WRITE) for path in holes.protected if path.exists())
-        yield from (Mount(path, Put.READ) for path in holes.read if path.exists())
-        yield from (Mount(path, Put.WRITE) for path in holes.write if path.exists())
+            yield from (Mount(path, MountKind.WRITE) for path in holes.protected if path.exists())
+        yield from (Mount(path, MountKind.READ) for path in holes.read if path.exists())
+        yield from (Mount(path, MountKind.WRITE) for path in holes.write if path.exists())
 
     def _kept(self) -> list[Path]:
         """Return what stays as it is in a project that a command works on itself."""
@@ -206,14 +206,14 @@ class ViewPlan:
             if repository.is_symlink():
                 continue
             if not self.wish.view.holes.repository or not repository.is_dir():
-                yield Mount(repository, Put.READ)
+                yield Mount(repository, MountKind.READ)
                 continue
             steering = list(_steering_in(repository))
             around = {parent for path in steering for parent in path.parents if parent.is_relative_to(repository)}
-            yield from (Mount(parent, Put.WRITE) for parent in {repository, *around})
-            yield from (Mount(path, Put.READ) for path in steering)
+            yield from (Mount(parent, MountKind.WRITE) for parent in {repository, *around})
+            yield from (Mount(path, MountKind.READ) for path in steering)
         for settings in self._settings_with_secrets():
-            yield Mount(settings, Put.READ, self._without_secrets(settings))
+            yield Mount(settings, MountKind.READ, self._without_secrets(settings))
 
     def _settings_with_secrets(self) -> Iterator[Path]:
         """Yield settings of repositories in which somebody wrote a password: git can't do without the rest of them."""
@@ -238,7 +238,7 @@ class ViewPlan:
             for row in rows:
                 path = Path(row.path)
                 if row.name.startswith(".") and path not in shown and not is_repository(row.name):
-                    yield Mount(path, Put.EMPTY if row.is_dir(follow_symlinks=False) else Put.HIDDEN_FILE)
+                    yield Mount(path, MountKind.EMPTY if row.is_dir(follow_symlinks=False) else MountKind.HIDDEN_FILE)
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:

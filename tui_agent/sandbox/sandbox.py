@@ -27,18 +27,18 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import landlock
 from tui_agent.sandbox.evidence import lacking, named
 from tui_agent.sandbox.finding import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
-from tui_agent.sandbox.keeping import NEVER_KEPT, Judged, Known, judge, names_of, needs_knowledge
+from tui_agent.sandbox.keeping import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
 from tui_agent.sandbox.layer import MAX_CHANGES, Layer, Outputs, changes_in, discard, keep, make_layer
-from tui_agent.sandbox.layout import Form, Layout, Mount, Put, bubblewrap_command, seatbelt_command
+from tui_agent.sandbox.layout import BubblewrapForm, Layout, Mount, MountKind, bubblewrap_command, seatbelt_command
 from tui_agent.sandbox.machine import (
     DROPPED_VARIABLES,
-    TELLING_VARIABLES,
+    TOOLCHAIN_VARIABLES,
     TOOLCHAINS,
     Machine,
-    look_at_machine,
+    survey_machine,
 )
 from tui_agent.sandbox.network import Gateway, OwnNetwork, Proxy, make_network, proxy_environment
-from tui_agent.sandbox.plan import TEMPORARY, Room, ViewPlan, Wish, shared_files
+from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, ViewRequest, shared_files
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.survey import (
     OUTPUT_DIRECTORIES,
@@ -116,7 +116,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """What became of a command. ``note`` is for the model, "" when there is nothing to say."""
 
     wanted: Holes | None = None
@@ -225,16 +225,16 @@ class Sandbox:
 
     def shows(self, path: Path, project: Path) -> bool:
         """Whether commands see something that is outside of the project. Looks at files."""
-        plan = self._plan(Wish(project.resolve(), project.resolve(), View(), environment=os.environ))
+        plan = self._plan(ViewRequest(project.resolve(), project.resolve(), View(), environment=os.environ))
         shown = False
         for mount in plan.layout().ordered():
             if path.is_relative_to(mount.place):
-                shown = mount.put in {Put.READ, Put.WRITE, Put.LAYER, Put.LINK}
+                shown = mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
         return shown
 
     def hides(self, path: Path, project: Path) -> bool:
         """Whether a file of the project is empty for commands because it holds secrets. Looks at files."""
-        return path in self._plan(Wish(project.resolve(), project.resolve(), View())).hidden()
+        return path in self._plan(ViewRequest(project.resolve(), project.resolve(), View())).hidden()
 
     def view_lines(self) -> list[str]:
         """Return what commands see beside the project, for people."""
@@ -267,7 +267,7 @@ class Sandbox:
             log.warning("the sandbox could not get ready: %s", error)  # the first command tells what is wrong
 
     def _known(self, project: Path, environment: Mapping[str, str]) -> None:
-        self._plan(Wish(project.resolve(), project.resolve(), View(), environment=environment))
+        self._plan(ViewRequest(project.resolve(), project.resolve(), View(), environment=environment))
         self.is_layered(project, View())
 
     async def launch(  # noqa: PLR0913 - what a command is, and what it is given
@@ -303,7 +303,7 @@ class Sandbox:
         if network is not None:
             launch.environment |= proxy_environment(network.proxy.open(launch.gateway))
         try:
-            self._put_together(launch, command, network)
+            self._assemble(launch, command, network)
         except BaseException:
             await asyncio.to_thread(self._clear_up, launch)
             raise
@@ -311,7 +311,7 @@ class Sandbox:
 
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
-    ) -> Outcome:
+    ) -> CommandOutcome:
         """Take up what a command did: what its view lets it change goes into the project, the rest is thrown away.
 
         Args:
@@ -328,7 +328,7 @@ class Sandbox:
         wanted = Holes(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
         try:
             if launch.layer is not None:
-                judged = await self._take_up(launch, launch.layer, recorded or _unrecorded)
+                judged = await self._apply_changes(launch, launch.layer, recorded or _unrecorded)
                 wanted |= judged.wanted
                 notes += _notes_on(judged, launch.view)
             else:
@@ -339,7 +339,7 @@ class Sandbox:
         if exit_code != 0:
             wanted |= await asyncio.to_thread(self._lacking, launch, output)
         wanted = wanted.beyond(launch.view.holes)
-        return Outcome(wanted or None, "\n".join(notes))
+        return CommandOutcome(wanted or None, "\n".join(notes))
 
     async def aclose(self) -> None:
         """Let go of the network; commands that still run lose their way out."""
@@ -358,7 +358,7 @@ class Sandbox:
         made = tuple(self._made(root, view, layered=layer is not None))
         owned, caches = self._caches(root, layer)
         linked = {} if layer is not None else self._linked(root, view)
-        plan = self._plan(Wish(root, cwd.resolve(), view, layer, environment, linked), caches)
+        plan = self._plan(ViewRequest(root, cwd.resolve(), view, layer, environment, linked), caches)
         inside = self._environment(environment, root)
         launch = Launch(inside, view, plan.seen, plan.layout(), plan.hidden(), layer, owned=owned, made=made)
         launch.thrown_away = tuple(filter(None, linked.values()))
@@ -373,8 +373,8 @@ class Sandbox:
             return {}
         return {path: self._made_layer(root) for path in linked_outside(self._survey(root).outputs)}
 
-    def _plan(self, wish: Wish, caches: Path | None = None) -> ViewPlan:
-        room = Room(self._place, self._cache_of(wish.root), caches)
+    def _plan(self, wish: ViewRequest, caches: Path | None = None) -> ViewPlan:
+        room = SandboxFolders(self._place, self._cache_of(wish.root), caches)
         machine, seen = self._machine_of(wish.environment or os.environ), self._survey(wish.root)
         return ViewPlan(wish, seen, machine, self.settings, room, self.state.kind or "bubblewrap", self._private)
 
@@ -403,7 +403,7 @@ class Sandbox:
                 return (lock,), kept / name
         return (), layer.place / "caches"
 
-    def _put_together(self, launch: Launch, command: Sequence[str], network: "_Network | None") -> None:
+    def _assemble(self, launch: Launch, command: Sequence[str], network: "_Network | None") -> None:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
@@ -444,12 +444,12 @@ class Sandbox:
 
     # -- what a command did ---------------------------------------------------------------------------------------
 
-    async def _take_up(self, launch: Launch, layer: Layer, recorded: Recorded) -> Judged:
+    async def _apply_changes(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
         changes = await asyncio.to_thread(changes_in, layer, _outputs_of(launch.seen))
         if not changes:
-            return Judged()
+            return JudgedChanges()
         if len(changes) > MAX_CHANGES:
-            return Judged(lost=changes[:MAX_CHANGES], wanted=Holes(sources=True))
+            return JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Holes(sources=True))
         root = launch.seen.root
         shared = frozenset(await shared_files(root)) if needs_knowledge(changes) else frozenset[str]()
         judged = await asyncio.to_thread(judge, changes, launch.view, root, _Facts(root, shared, launch.layout).known())
@@ -499,9 +499,9 @@ class Sandbox:
         return known
 
     def _machine_of(self, environ: Mapping[str, str]) -> Machine:
-        telling = {name: environ[name] for name in TELLING_VARIABLES if name in environ}
+        telling = {name: environ[name] for name in TOOLCHAIN_VARIABLES if name in environ}
         if self._machine is None or self._machine[0] != telling:
-            self._machine = (telling, look_at_machine(telling, self._home.resolve(), file_holds_secret))
+            self._machine = (telling, survey_machine(telling, self._home.resolve(), file_holds_secret))
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
@@ -513,8 +513,8 @@ class Sandbox:
         return place
 
     @property
-    def _form(self) -> Form:
-        return self.state.form or Form(self.state.program)
+    def _form(self) -> BubblewrapForm:
+        return self.state.form or BubblewrapForm(self.state.program)
 
     def _layer_parent(self, root: Path) -> Path | None:
         """Return where layers over a project are kept; None where the system can't make them."""
@@ -537,7 +537,7 @@ class Sandbox:
             layer = make_layer(root, parent)
         except OSError:
             return False
-        mounts = (*system_mounts(), Mount(root, Put.LAYER, layer.upper, layer.work))
+        mounts = (*system_mounts(), Mount(root, MountKind.LAYER, layer.upper, layer.work))
         command = bubblewrap_command(self._form, Layout(root, Path(os.devnull), mounts), ["true"])
         try:
             done = subprocess.run(
@@ -575,7 +575,7 @@ class Sandbox:
     @cached_property
     def _place(self) -> Path:
         place = self._own_directory(Path(tempfile.gettempdir()))
-        room = Room(place)
+        room = SandboxFolders(place)
         for directory in (*map(room.temporary, TEMPORARY), room.home):
             directory.mkdir()
         (place / "empty").touch()
@@ -593,17 +593,17 @@ class Sandbox:
             private = self._cache_of(root)
             cache = private / "cache" if private is not None else self._place / "tmp" / "cache"
             found["XDG_CACHE_HOME"] = str(cache)
-            found |= self._at_home_elsewhere(environ)
+            found |= self._relocated_homes(environ)
         # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
         found.setdefault(_SETTLED, str(cache / "pycache"))
         return found
 
-    def _at_home_elsewhere(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def _relocated_homes(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return variables for a home directory in another place, from which toolchains are found where they are."""
         home = self._machine_of(environ).home
         named = {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}
         settings = {"GIT_CONFIG_GLOBAL": str(home / ".gitconfig")} if (home / ".gitconfig").is_file() else {}
-        return {**named, **settings, "HOME": str(Room(self._place).home)}
+        return {**named, **settings, "HOME": str(SandboxFolders(self._place).home)}
 
     def _short(self, paths: Iterable[Path]) -> list[str]:
         return [
@@ -646,7 +646,7 @@ class _Network:
             listener.listen(256)
             await network.proxy.serve(listener)
             return network
-        form = state.form or Form(state.program)
+        form = state.form or BubblewrapForm(state.program)
         joining = find_program("nsenter", outside)
         if joining is None:
             return network
@@ -675,8 +675,8 @@ class _Facts:
         self._tracked: frozenset[str] | None = None
         self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
 
-    def known(self) -> Known:
-        return Known(self._shared, self.tracked, self.ignored, self.runs)
+    def known(self) -> ProjectFacts:
+        return ProjectFacts(self._shared, self.tracked, self.ignored, self.runs)
 
     def runs(self, path: Path) -> bool:
         """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
@@ -685,7 +685,7 @@ class _Facts:
         for mount in self._layout.ordered():
             if real.is_relative_to(mount.place):
                 put = mount.put
-        return put is Put.READ and real.is_file() and os.access(real, os.X_OK)
+        return put is MountKind.READ and real.is_file() and os.access(real, os.X_OK)
 
     def tracked(self, path: str) -> bool:
         if self._tracked is None:
@@ -731,7 +731,7 @@ def _tidied(launch: Launch) -> list[str]:
     return notes
 
 
-def _notes_on(judged: Judged, view: View) -> list[str]:
+def _notes_on(judged: JudgedChanges, view: View) -> list[str]:
     if not judged.lost:
         return []
     names = names_of(judged.lost)

@@ -217,7 +217,7 @@ class _Found:
                 self.protected.append(Path(row.path))
             elif row.is_dir(follow_symlinks=False):
                 self._directory(row, rules, depth_in_output)
-            elif is_sensitive(name) or (not depth_in_output and _may_tell(name) and self._tells(row, rules)):
+            elif is_sensitive(name) or (not depth_in_output and _may_tell(name) and self._is_informative(row, rules)):
                 self.secrets.append(Path(row.path))
 
     def _directory(self, row: "os.DirEntry[str]", rules: IgnoreRules, depth_in_output: int) -> None:
@@ -234,7 +234,7 @@ class _Found:
     def _is_output(row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
         return is_output_name(row.name, directory=True) and rules.ignored(row.path, directory=True)
 
-    def _tells(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
+    def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
         """Whether a file that is not shared holds a secret: what is in a repository can be read there anyway."""
         if not rules.ignored(row.path, directory=False):
             return False

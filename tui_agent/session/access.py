@@ -38,7 +38,7 @@ class WriteAccess:
         """Whether changes are refused."""
         return self._asked_read_only or self._taken_over or self._store.read_only is not None
 
-    def look_for_take_over(self) -> bool:
+    def check_for_take_over(self) -> bool:
         """Return whether another writer holds what this one held; from then on nothing can be changed.
 
         Raises:

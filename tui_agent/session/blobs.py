@@ -5,7 +5,7 @@ import sqlite3
 
 __all__ = ["collect", "get", "put"]
 
-_GRACE = 3600 * 1000
+_GRACE_MS = 3600 * 1000
 """Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that needs it yet."""
 
 
@@ -29,5 +29,5 @@ def collect(connection: sqlite3.Connection, at: int) -> int:
     return connection.execute(
         "DELETE FROM blobs WHERE used_at < ? AND NOT EXISTS "
         "(SELECT 1 FROM blob_uses WHERE blob_uses.digest = blobs.digest)",
-        (at - _GRACE,),
+        (at - _GRACE_MS,),
     ).rowcount

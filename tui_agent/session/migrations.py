@@ -19,7 +19,7 @@ Migration = Callable[[sqlite3.Connection], None]
 """Changes the schema by one version, inside the caller's transaction."""
 
 
-def _tell_subagents_apart(connection: sqlite3.Connection) -> None:
+def _distinguish_subagents(connection: sqlite3.Connection) -> None:
     """Note which sessions are subagents' and what calls cost that belong to no entry.
 
     A fork's entries are older than it; a subagent's session has only entries of its own.
@@ -58,7 +58,7 @@ def _allow_effort(_connection: sqlite3.Connection) -> None:
 
 
 MIGRATIONS: Mapping[int, Migration] = {
-    1: _tell_subagents_apart,
+    1: _distinguish_subagents,
     2: _keep_unsent,
     3: _forget_digests,
     4: _allow_typed,

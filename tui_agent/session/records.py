@@ -2,21 +2,24 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self, overload
+from typing import Literal, NamedTuple, Protocol, Self, overload
 
 from tui_agent.session.entries import ToolCallPart
 
 __all__ = [
+    "Divergence",
     "DraftText",
     "EntryHeader",
     "EntryOutline",
     "Holder",
     "LeafMove",
     "Outlines",
-    "Parting",
+    "Reported",
+    "RequestRecord",
     "SearchHit",
     "SessionInfo",
     "SessionTotals",
+    "TypedText",
 ]
 
 
@@ -36,6 +39,53 @@ class EntryHeader(NamedTuple):
     tokens: int
     created_at: int
     size: int
+
+
+class Reported(Protocol):
+    """What a provider reported of a request, in tokens."""
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the request alone."""
+        ...
+
+    @property
+    def cache_read(self) -> int:
+        """Those of them it had at hand."""
+        ...
+
+
+class RequestRecord(NamedTuple):
+    """What an entry that was made by a request (an answer, a summary) says of that request; its text is not read.
+
+    It is a named tuple because a session of 100,000 entries has 40,000. Tokens are the provider's: ``input`` excludes
+    what was read from or written to its cache; all are 0 where it reported nothing. ``cost`` is US dollars, None when
+    the price is unknown, ``estimate`` what the program had estimated for the request, 0 when it is not known,
+    ``created_at`` milliseconds since the epoch.
+    """
+
+    id: int
+    kind: str
+    created_at: int
+    model: str
+    cost: float | None
+    estimate: int
+    failed: bool
+    """Whether it ended in an error or was interrupted: its numbers may be those of a part."""
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the request alone."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the provider said how many tokens it were."""
+        return self.prompt > 0 or self.output > 0
 
 
 class EntryOutline(NamedTuple):
@@ -80,7 +130,7 @@ class Outlines(Sequence[EntryOutline]):
         return EntryOutline(self.ids[at], self.kinds[at], self.sizes[at])
 
 
-class Parting(NamedTuple):
+class Divergence(NamedTuple):
     """Two ways through the tree from where they part.
 
     ``ancestor`` is the deepest entry on both, None when they share none; ``left`` is what the way to ``leaf`` has of
@@ -160,6 +210,15 @@ class LeafMove:
     action: Literal["move", "undo", "redo"]
     at: int
     """Milliseconds since the epoch."""
+
+
+class TypedText(NamedTuple):
+    """What the user typed, when (milliseconds since the epoch), and in which session."""
+
+    text: str
+    created_at: int
+    session_id: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

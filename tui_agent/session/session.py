@@ -12,19 +12,28 @@ from tui_agent.session.ids import Clock
 from tui_agent.session.leaf_path import LeafPath
 from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.records import DraftText, EntryHeader, LeafMove, Outlines, Parting, SearchHit, SessionInfo
+from tui_agent.session.records import (
+    Divergence,
+    DraftText,
+    EntryHeader,
+    LeafMove,
+    Outlines,
+    RequestRecord,
+    SearchHit,
+    SessionInfo,
+)
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
 
-__all__ = ["HERE", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
+__all__ = ["AT_LEAF", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
 
 
-class _Here:
-    """The type of `HERE`."""
+class _AtLeaf:
+    """The type of `AT_LEAF`."""
 
 
-HERE: Final = _Here()
+AT_LEAF: Final = _AtLeaf()
 """Stands for the session's leaf where a leaf may be given."""
 
 
@@ -183,7 +192,7 @@ class Session:
         """Return entries in ascending order, read anew: for many that are needed once. Any thread may call it."""
         return self._reader.load(ids)
 
-    def path(self, leaf: int | _Here | None = HERE) -> list[Entry]:
+    def path(self, leaf: int | _AtLeaf | None = AT_LEAF) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another entry; damaged ones are left out.
 
         The path to the leaf is cached: it costs the copy of a list, also after an append.
@@ -191,7 +200,7 @@ class Session:
         Raises:
             EntryNotFound: there is no such leaf.
         """
-        if isinstance(leaf, _Here) or leaf == self.leaf:
+        if isinstance(leaf, _AtLeaf) or leaf == self.leaf:
             return self._path.entries()
         return self._reader.entries(self._reader.ids_to(leaf))
 
@@ -202,6 +211,14 @@ class Session:
         see `tui_agent.session.spine.active_ids`. A request made from it is the one made from `path`.
         """
         return self._path.active()
+
+    def load_active(self, leaf: int | None) -> list[Entry]:
+        """Return what `active_path` would with another leaf, read anew; any thread may call it.
+
+        Raises:
+            EntryNotFound: there is no such leaf.
+        """
+        return self._reader.load_active(leaf)
 
     def path_headers(self) -> list[EntryHeader]:
         """Return the headers of the path to the leaf, root first."""
@@ -219,6 +236,25 @@ class Session:
         """Return what entries cost, all branches, in US dollars by id; takes a moment the first time."""
         return dict(self._reader.costs())
 
+    def requests(self) -> list[RequestRecord]:
+        """Return what entries of all branches say of the requests that made them, ascending.
+
+        Takes a moment the first time; any thread may call it.
+        """
+        return list(self._reader.requests())
+
+    def load_tokens(self, ids: Sequence[int]) -> list[int]:
+        """Return the stored estimates of ascending entries, read anew; any thread may call it. 0 for missing ones."""
+        return self._reader.load_tokens(ids)
+
+    def returns(self) -> list[int]:
+        """Return the entries of the path to the leaf before which another branch was left, root first."""
+        return self._reader.spine().returns(self._path.ids())
+
+    def departures(self, ids: Iterable[int]) -> dict[int, int]:
+        """Return for those of ``ids`` that are not on the path to the leaf where their branch parts from it."""
+        return self._reader.spine().departures(self._path.ids(), ids)
+
     def skeleton(self) -> Headers:
         """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for what is read when."""
         return self._reader.skeleton()
@@ -227,7 +263,7 @@ class Session:
         """Search all branches; see `Store.search`."""
         return self._store.search(query, limit, session_id=self.id)
 
-    def parting(self, leaf: int | None, target: int | None) -> Parting:
+    def parting(self, leaf: int | None, target: int | None) -> Divergence:
         """Return what of the path to one entry is not on the path to another; no entry is read for it.
 
         Raises:
@@ -353,13 +389,13 @@ class Session:
         """Hold the session whoever holds it; the other one is told with its next change."""
         self._access.take_over()
 
-    def look_for_take_over(self) -> bool:
+    def check_for_take_over(self) -> bool:
         """Return whether another one took the session over: one row is read.
 
         Raises:
             SessionNotFound: the session was deleted for good.
         """
-        return self._access.look_for_take_over()
+        return self._access.check_for_take_over()
 
     def release(self) -> None:
         """Let others hold the session. A draft of this object counts as left over from now on."""

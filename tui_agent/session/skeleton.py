@@ -14,9 +14,15 @@ __all__ = ["SILENT_CALL", "Headers", "is_silent_call"]
 SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
 """Stands for an answer that only calls tools."""
 
+_KINDS: Final = {
+    ord(UNKNOWN_KIND): "",
+    ord(SILENT_CALL): "assistant",
+    **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
+}
+
 _NEAR: Final = 64
 """Headers read together."""
-_KEPT: Final = 4_096
+_CACHED_HEADERS: Final = 4_096
 """Headers at hand."""
 
 
@@ -93,6 +99,10 @@ class Headers(Sequence[EntryHeader]):
         at = bisect_left(self.ids, entry_id)
         return at if at < len(self.ids) and self.ids[at] == entry_id else None
 
+    def kind(self, at: int) -> str:
+        """Return the kind of an entry by where it stands."""
+        return _KINDS[self.letters[at]]
+
     def of_kinds(self, kinds: Iterable[str]) -> list[int]:
         """Return where entries of some kinds stand; silent calls are answers like others."""
         letters = "".join(KIND_LETTERS[kind] for kind in kinds)
@@ -115,7 +125,7 @@ class Headers(Sequence[EntryHeader]):
             return self._part(self.ids[at], self.letters[at], self.tokens[at])
         entry_id = self.ids[at]
         if entry_id not in self._at_hand:
-            if len(self._at_hand) > _KEPT:
+            if len(self._at_hand) > _CACHED_HEADERS:
                 self._at_hand.clear()
             start = at % len(self.ids) // _NEAR * _NEAR
             self._at_hand.update((header.id, header) for header in self._read(self.ids[start : start + _NEAR]))

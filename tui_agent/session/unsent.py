@@ -22,7 +22,7 @@ CREATE TABLE unsent (
 ) STRICT, WITHOUT ROWID"""
 """Part of the schema; ``waiting`` is a JSON array of texts."""
 
-KEPT = 90 * 24 * 3600 * 1000
+RETENTION_MS = 90 * 24 * 3600 * 1000
 """Milliseconds after which what was left behind in a directory is forgotten."""
 
 

@@ -33,7 +33,7 @@ ENVIRONMENT = {
 }
 """What a free command gets beside its environment: git writes nothing, fetches nothing and looks into no submodule."""
 
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 """Files below a directory that are looked at before a search of it; with more it asks."""
 
 _TOKEN = re.compile(
@@ -50,12 +50,12 @@ _BUILTINS = frozenset({"cd", "command", "echo", "false", "pwd", "true"})
 
 _READABLE = re.compile(r"[\t\n -~]*")
 
-Line = list[tuple[tuple[str, ...], str]]
+SimpleCommands = list[tuple[tuple[str, ...], str]]
 """The simple commands of a line: the words their programs are given, and what separates them from the next."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommandPlace:
     """Where a command runs. Both are real paths."""
 
     project: Path
@@ -68,25 +68,25 @@ class Place:
         return path if os.path.realpath(written) == str(path) and path.is_relative_to(self.project) else None
 
 
-Form = Callable[[str, Place], bool]
+OperandForm = Callable[[str, CommandPlace], bool]
 """Tells whether an operand has a form."""
 
 
-def _pattern(pattern: str) -> Form:
+def _pattern(pattern: str) -> OperandForm:
     return lambda text, _place: re.fullmatch(pattern, text, re.ASCII | re.DOTALL) is not None
 
 
-def is_listable(text: str, place: Place) -> bool:
+def is_listable(text: str, place: CommandPlace) -> bool:
     """A place in the project, to be listed: not in the repository's own directory."""
     path = None if text.startswith("-") or not text else place.inside(text)
     return path is not None and ".git" not in _below(path, place)
 
 
-def _below(path: Path, place: Place) -> list[str]:
+def _below(path: Path, place: CommandPlace) -> list[str]:
     return [part.lower() for part in path.relative_to(place.project).parts]
 
 
-def _file(text: str, place: Place) -> bool:
+def _file(text: str, place: CommandPlace) -> bool:
     """A file to be shown: a regular one that holds no secret, by its path or by what is in it, or a missing one."""
     path = place.inside(text) if is_listable(text, place) else None
     if path is None or any(map(is_sensitive, _below(path, place))) or file_holds_secret(path):
@@ -97,7 +97,7 @@ def _file(text: str, place: Place) -> bool:
         return not os.path.lexists(path)
 
 
-def _tree(text: str, place: Place) -> bool:
+def _tree(text: str, place: CommandPlace) -> bool:
     """A file, or a directory below which neither secrets nor repositories are."""
     path = place.inside(text) if is_listable(text, place) else None
     if path is None or not path.is_dir():
@@ -112,7 +112,7 @@ def _holds_no_secrets(directory: Path) -> bool:
             with os.scandir(pending.pop()) as rows:
                 for row in rows:
                     count += 1
-                    if count > MOST_FILES or row.name.lower() == ".git" or is_sensitive(row.name):
+                    if count > MAX_FILES or row.name.lower() == ".git" or is_sensitive(row.name):
                         return False
                     if row.is_dir(follow_symlinks=False):
                         pending.append(row.path)
@@ -128,7 +128,7 @@ _name = _pattern(r"[A-Za-z0-9][\w.+-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProgramUsage:
     """How a program may be used.
 
     ``flags`` are letters that take nothing and may be joined (``-la``); ``valued`` letters take a value that matches,
@@ -139,8 +139,8 @@ class Usage:
     flags: str = ""
     valued: dict[str, str] = field(default_factory=dict)
     long: str = r"(?!)"
-    first: tuple[Form, ...] = ()
-    rest: Form | None = None
+    first: tuple[OperandForm, ...] = ()
+    rest: OperandForm | None = None
     count: bool = False
     """``-20`` is a number of lines."""
     recursive: str = ""
@@ -148,7 +148,7 @@ class Usage:
     literal: bool = False
     """Words that begin with a dash are operands, too."""
 
-    def admits(self, words: Sequence[str], place: Place) -> bool:
+    def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
         """Return whether a program may be given these words."""
         found = self._operands(words)
         if found is None:
@@ -204,44 +204,44 @@ _FIND = re.compile(
 )
 _FIND_TAKES = re.compile(r"-(?:i?name|i?path|maxdepth|mindepth|type|size|mtime|mmin)")
 
-TABLE: dict[str, Usage] = {
-    "basename": Usage(first=(_text,), rest=_text),
-    "cat": Usage("nbsAETv", rest=_file),
-    "cmp": Usage("s", first=(_file, _file)),
-    "command": Usage(valued={"v": r"[\w.+-]+"}),
-    "cut": Usage("s", {"d": r".", "f": r"[\d,-]+", "c": r"[\d,-]+", "b": r"[\d,-]+"}, rest=_file),
-    "date": Usage("u", rest=_pattern(r"\+[\w%:/ .,-]+")),
-    "df": Usage("hTi", rest=is_listable),
-    "diff": Usage("uqsbwBi", {"U": r"\d{1,4}"}, first=(_file, _file)),
-    "dirname": Usage(first=(_text,), rest=_text),
-    "du": Usage("shackm", {"d": r"\d{1,2}"}, r"--max-depth=\d{1,2}", rest=is_listable),
-    "echo": Usage(rest=_anything, literal=True),
-    "false": Usage(),
-    "file": Usage("bi", rest=_file),
-    "grep": Usage("nivclLwxohHEFPIqsr", _CONTEXT, r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
+TABLE: dict[str, ProgramUsage] = {
+    "basename": ProgramUsage(first=(_text,), rest=_text),
+    "cat": ProgramUsage("nbsAETv", rest=_file),
+    "cmp": ProgramUsage("s", first=(_file, _file)),
+    "command": ProgramUsage(valued={"v": r"[\w.+-]+"}),
+    "cut": ProgramUsage("s", {"d": r".", "f": r"[\d,-]+", "c": r"[\d,-]+", "b": r"[\d,-]+"}, rest=_file),
+    "date": ProgramUsage("u", rest=_pattern(r"\+[\w%:/ .,-]+")),
+    "df": ProgramUsage("hTi", rest=is_listable),
+    "diff": ProgramUsage("uqsbwBi", {"U": r"\d{1,4}"}, first=(_file, _file)),
+    "dirname": ProgramUsage(first=(_text,), rest=_text),
+    "du": ProgramUsage("shackm", {"d": r"\d{1,2}"}, r"--max-depth=\d{1,2}", rest=is_listable),
+    "echo": ProgramUsage(rest=_anything, literal=True),
+    "false": ProgramUsage(),
+    "file": ProgramUsage("bi", rest=_file),
+    "grep": ProgramUsage("nivclLwxohHEFPIqsr", _CONTEXT, r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
                   first=(_text,), rest=_file, recursive="r"),
-    "head": Usage("qv", _LINES, rest=_file, count=True),
-    "jq": Usage("rcSe", first=(_pattern(_JQ),), rest=_file),
-    "ls": Usage("laAhtrSR1dFipsgnG", long=r"--color=never", rest=is_listable),
-    "nl": Usage(valued={"b": "[atn]"}, rest=_file),
-    "nproc": Usage(),
-    "pwd": Usage("LP"),
-    "rg": Usage("nilcwFSsovxNIHU", _CONTEXT | {"t": r"[a-z]+"}, r"--color=never|--no-heading|--type=[a-z]+",
+    "head": ProgramUsage("qv", _LINES, rest=_file, count=True),
+    "jq": ProgramUsage("rcSe", first=(_pattern(_JQ),), rest=_file),
+    "ls": ProgramUsage("laAhtrSR1dFipsgnG", long=r"--color=never", rest=is_listable),
+    "nl": ProgramUsage(valued={"b": "[atn]"}, rest=_file),
+    "nproc": ProgramUsage(),
+    "pwd": ProgramUsage("LP"),
+    "rg": ProgramUsage("nilcwFSsovxNIHU", _CONTEXT | {"t": r"[a-z]+"}, r"--color=never|--no-heading|--type=[a-z]+",
                 first=(_text,), rest=_file, recursive="*"),
-    "sed": Usage("nE", first=(_pattern(_SED),), rest=_file),
-    "sha256sum": Usage(first=(_file,), rest=_file),
-    "sleep": Usage(first=(_number,)),
-    "sort": Usage("nrufhVbg", {"k": r"[\d.,nrfhVbg]+", "t": r"."}, rest=_file),
-    "stat": Usage(valued={"c": r".*"}, first=(is_listable,), rest=is_listable),
-    "tail": Usage("qv", {"n": r"[+-]?\d{1,9}", "c": r"[+-]?\d{1,9}"}, rest=_file, count=True),
-    "tr": Usage("dsc", first=(_text,), rest=_text),
-    "tree": Usage("adf", {"L": r"\d{1,2}"}, rest=is_listable),
-    "true": Usage(),
-    "uname": Usage("asnrmpio"),
-    "uniq": Usage("cdui"),
-    "wc": Usage("lwcmL", rest=_file),
-    "which": Usage("a", first=(_name,), rest=_name),
-    "whoami": Usage(),
+    "sed": ProgramUsage("nE", first=(_pattern(_SED),), rest=_file),
+    "sha256sum": ProgramUsage(first=(_file,), rest=_file),
+    "sleep": ProgramUsage(first=(_number,)),
+    "sort": ProgramUsage("nrufhVbg", {"k": r"[\d.,nrfhVbg]+", "t": r"."}, rest=_file),
+    "stat": ProgramUsage(valued={"c": r".*"}, first=(is_listable,), rest=is_listable),
+    "tail": ProgramUsage("qv", {"n": r"[+-]?\d{1,9}", "c": r"[+-]?\d{1,9}"}, rest=_file, count=True),
+    "tr": ProgramUsage("dsc", first=(_text,), rest=_text),
+    "tree": ProgramUsage("adf", {"L": r"\d{1,2}"}, rest=is_listable),
+    "true": ProgramUsage(),
+    "uname": ProgramUsage("asnrmpio"),
+    "uniq": ProgramUsage("cdui"),
+    "wc": ProgramUsage("lwcmL", rest=_file),
+    "which": ProgramUsage("a", first=(_name,), rest=_name),
+    "whoami": ProgramUsage(),
 }  # fmt: skip
 """Every program that is free, beside ``cd``, ``find`` and ``git``, which have forms of their own."""
 
@@ -251,7 +251,7 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
     line = read_line(command)
     if not line:
         return False
-    place = Place(Path(os.path.realpath(project)), Path(os.path.realpath(folder)))
+    place = CommandPlace(Path(os.path.realpath(project)), Path(os.path.realpath(folder)))
     if not place.folder.is_relative_to(place.project):
         return False
     ends = {end for _words, end in line}
@@ -262,19 +262,19 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             # Nothing after it may run where it failed, and a pipe would leave the directory as it was.
             if path is None or not path.is_dir() or not ends <= {"&&", "|", ""} or "|" in {before, end}:
                 return False
-            place = Place(place.project, path)
+            place = CommandPlace(place.project, path)
         elif not _is_the_systems(words[0], place.project) or not _admits(words, place):
             return False
         before = end
     return True
 
 
-def read_line(command: str) -> Line | None:
+def read_line(command: str) -> SimpleCommands | None:
     """Return the simple commands of a line that is made of nothing but words, pipes and ends; None for any other.
 
     What a shell would refuse, such as two ends in a row, may be taken: then nothing runs.
     """
-    line: Line = []
+    line: SimpleCommands = []
     words: list[str] = []
     at = 0
     if not _READABLE.fullmatch(command):
@@ -292,7 +292,7 @@ def read_line(command: str) -> Line | None:
     return [*line, (tuple(words), "")] if words else line
 
 
-def _admits(words: Sequence[str], place: Place) -> bool:
+def _admits(words: Sequence[str], place: CommandPlace) -> bool:
     match words[0]:
         case "find":
             return _find(words[1:], place)
@@ -304,7 +304,7 @@ def _admits(words: Sequence[str], place: Place) -> bool:
             return program in TABLE and TABLE[program].admits(words[1:], place)
 
 
-def _find(words: Sequence[str], place: Place) -> bool:
+def _find(words: Sequence[str], place: CommandPlace) -> bool:
     """``find``: places, then tests that are named; nothing that runs, writes or follows links."""
     rest = list(words)
     while rest and not rest[0].startswith("-"):

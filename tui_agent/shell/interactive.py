@@ -2,7 +2,7 @@
 
 import re
 
-_LOOKED_AT = 4_000
+_MAX_TAIL_CHARS = 4_000
 """Characters at the end of the output."""
 
 _NO_TERMINAL = "This needs a terminal, and there is none. Use a command that prints and ends; change files with edit."
@@ -70,7 +70,7 @@ def advice(command: str, output: str, *, failed: bool) -> str:
         output: what it printed, as the model sees it; a last line without an end is how questions look.
         failed: it ended badly, or had to be stopped.
     """
-    end = output[-_LOOKED_AT:].replace(_SSH_GOES_ON, "")
+    end = output[-_MAX_TAIL_CHARS:].replace(_SSH_GOES_ON, "")
     if failed:
         for sign, text in _COMPILED:
             if sign.search(end):

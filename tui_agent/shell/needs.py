@@ -19,9 +19,9 @@ from tui_agent.shell.changes import changes_of
 from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
 from tui_agent.shell.reader import read_script
-from tui_agent.shell.words import Redirect, Script, Simple, Word, listed
+from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, listed
 
-DEEPEST = 5
+MAX_NESTING = 5
 """Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
 
 HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom"})
@@ -60,11 +60,11 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
     script = read_script(command)
     if not script.problems and is_free(command, folder, root):
         return tuple(_need(simple, harmless=True) for simple in script.commands)
-    return tuple(dict.fromkeys(_Judge(command, *_grounds(script, command, root, folder)).judge(script)))
+    return tuple(dict.fromkeys(_CommandAnalyzer(command, *_grounds(script, command, root, folder)).judge(script)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _PathContext:
     """Where a command runs. ``folders`` are the directories it may be in by the time it does."""
 
     project: Path
@@ -80,7 +80,7 @@ class _Ground:
         return real.relative_to(self.project).as_posix() if real.is_relative_to(self.project) else real.as_posix()
 
 
-def _grounds(script: Script, command: str, root: Path, folder: Path) -> tuple[_Ground, _Ground]:
+def _grounds(script: ParsedLine, command: str, root: Path, folder: Path) -> tuple[_PathContext, _PathContext]:
     """Return where ``cd`` runs, and where everything else does: in every place that one may lead to."""
     found = [folder]
     for simple in script.commands:
@@ -88,18 +88,20 @@ def _grounds(script: Script, command: str, root: Path, folder: Path) -> tuple[_G
         if target is not None and not simple.words[1].glob:
             found.append(Path(os.path.realpath(found[-1] / _home(target))))
     sure = len(found) == 2 and _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
-    return _Ground(root, tuple(dict.fromkeys(found))), _Ground(root, tuple(dict.fromkeys(found[1:] if sure else found)))
+    return _PathContext(root, tuple(dict.fromkeys(found))), _PathContext(
+        root, tuple(dict.fromkeys(found[1:] if sure else found))
+    )
 
 
-class _Judge:
+class _CommandAnalyzer:
     """Judges one command line with everything nested in it."""
 
-    def __init__(self, command: str, moving: _Ground, ground: _Ground) -> None:
+    def __init__(self, command: str, moving: _PathContext, ground: _PathContext) -> None:
         self._command = command
         self._moving = moving
         self._ground = ground
 
-    def judge(self, script: Script) -> Iterator[PermissionNeed]:
+    def judge(self, script: ParsedLine) -> Iterator[PermissionNeed]:
         """Yield the needs of a script."""
         for problem in script.problems:
             yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=problem)
@@ -116,7 +118,7 @@ class _Judge:
             if simple.words:
                 yield from self._simple(simple, writes=writes)
 
-    def _simple(self, simple: Simple, *, writes: bool) -> Iterator[PermissionNeed]:
+    def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield what one command needs. With a file to write to, what it says is no longer without consequence."""
         ground = self._moving if simple.words[0].value == "cd" else self._ground
         text = simple.source.partition("<<")[0] if simple.fed else simple.source
@@ -182,7 +184,7 @@ def outside(real: Path) -> PermissionNeed:
     return PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(real))
 
 
-def _need(simple: Simple, *, harmless: bool = False) -> PermissionNeed:
+def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
     """Return the need to run one simple command."""
     words = _uncarried(simple.words)
     pattern, unclear = _pattern(words, simple), "" if harmless else _unclear(simple.words)
@@ -223,7 +225,7 @@ def _unclear(words: Sequence[Word]) -> str:
     return ""
 
 
-def _always(words: Sequence[Word], simple: Simple, pattern: str) -> str:
+def _always(words: Sequence[Word], simple: SimpleCommand, pattern: str) -> str:
     """Return what "always" allows: the family, or the very same command.
 
     A program of the closed grammar is asked about for what it does this time.
@@ -233,7 +235,7 @@ def _always(words: Sequence[Word], simple: Simple, pattern: str) -> str:
     return offered if offered.endswith(" *") or (offered and not simple.fed) else escaped(pattern)
 
 
-def _pattern(words: Sequence[Word], simple: Simple) -> str:
+def _pattern(words: Sequence[Word], simple: SimpleCommand) -> str:
     """Return what rules are matched against: settings that matter, the words, and what the command is fed."""
     settings = [f"{name}={word.shown}" for name, word in simple.assignments if not _QUIET_SETTINGS.fullmatch(name)]
     text = " ".join([*settings, *(word.shown for word in words)])
@@ -254,7 +256,7 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
             yield " ".join(["git", *rest])
     if program in _CARRIERS:
         yield from (" ".join(shown[first:]) for first in range(1, len(shown)))
-        for script in (read_script(word.value) for word in words[1:] if word.value and depth < DEEPEST):
+        for script in (read_script(word.value) for word in words[1:] if word.value and depth < MAX_NESTING):
             for simple in script.commands:
                 yield from _aliases(simple.words, depth + 1) if simple.words else ()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tui_agent.shell.words import Redirect, Script, Simple, Word, has_glob, literal, unquoted
+from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, has_glob, literal, unquoted
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -36,9 +36,9 @@ _HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII
 _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 
-def read_script(text: str) -> Script:
+def read_script(text: str) -> ParsedLine:
     """Take a command line apart. Never raises; what it can't read is in ``problems``."""
-    script = Script()
+    script = ParsedLine()
     if problem := _unreadable(text):
         script.problems.append(problem)
         return script
@@ -83,7 +83,7 @@ def _parser() -> "Parser":
 class _Reader:
     """Walks the tree once."""
 
-    def __init__(self, script: Script, data: bytes) -> None:
+    def __init__(self, script: ParsedLine, data: bytes) -> None:
         self._script = script
         self._data = data
 
@@ -143,7 +143,7 @@ class _Reader:
                     words.append(self._word(child))
                 case kind:
                     self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
-        self._script.commands.append(Simple(tuple(words), self._text(node), tuple(assignments), fed))
+        self._script.commands.append(SimpleCommand(tuple(words), self._text(node), tuple(assignments), fed))
 
     def _declaration(self, node: "Node") -> None:
         """``export A=1``: an assignment, and a command of that name with whatever else it is given."""
@@ -154,7 +154,7 @@ class _Reader:
                 self._script.assignments.append(self._assignment(child))
             else:
                 words.append(self._word(child))
-        self._script.commands.append(Simple(tuple(words), self._text(node)))
+        self._script.commands.append(SimpleCommand(tuple(words), self._text(node)))
 
     def _assignment(self, node: "Node") -> tuple[str, Word]:
         name, *rest = node.named_children

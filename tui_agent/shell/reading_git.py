@@ -13,7 +13,7 @@ from pathlib import Path
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import run_git
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.shell.grammar import Place, is_listable
+from tui_agent.shell.grammar import CommandPlace, is_listable
 
 _SETTINGS = re.compile(
     r"""
@@ -29,7 +29,7 @@ _SETTINGS = re.compile(
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
 """A line of settings that starts nothing and leads nowhere. ``remote`` is whom a branch follows: nothing is fetched."""
-_MOST_SETTINGS = 65_536
+_MAX_SETTINGS_BYTES = 65_536
 _OWN = ("", "HEAD", "config", "index", "info", "objects", "objects/info", "refs")
 _OTHERS = ("commondir", "config.worktree", "info/attributes", "info/grafts", "objects/info/alternates")
 """What of a repository has to be itself and no link, and what would bring another repository or other settings in."""
@@ -59,7 +59,7 @@ _LOGGED = re.compile(rf"{_NAMES}|{_PLAIN}|{_FORMAT}|-p|-\d{{1,6}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _GitCommand:
     """A git command in one of the known forms."""
 
     name: str
@@ -76,7 +76,7 @@ class _Asked:
         return not (names and all(map(_ONLY_NAMES.fullmatch, self.switches)))
 
 
-def is_reading(words: Sequence[str], place: Place) -> bool:
+def is_reading(words: Sequence[str], place: CommandPlace) -> bool:
     """Return whether git, given these words, only reads and shows no secret. Looks at files, and runs our own git."""
     asked = _read(words, place)
     if asked is None or not all(is_listable(path, place) for path in asked.paths) or not is_plain(place):
@@ -84,7 +84,7 @@ def is_reading(words: Sequence[str], place: Place) -> bool:
     return not asked.shows_contents or _shows_no_secret(asked, place)
 
 
-def _read(words: Sequence[str], place: Place) -> _Asked | None:
+def _read(words: Sequence[str], place: CommandPlace) -> _GitCommand | None:
     """Return what git is asked, None for what has none of the known forms."""
     name, *rest = words[1:] if words[:1] == ("--no-pager",) else words or ("",)
     at = rest.index("--") if "--" in rest else len(rest)
@@ -100,10 +100,10 @@ def _read(words: Sequence[str], place: Place) -> _Asked | None:
         return None
     if revisions and not (name in _WITH_REVISIONS and all(map(_REVISION.fullmatch, revisions))):
         return None
-    return _Asked(name, tuple(switches), tuple(revisions), (*there, *rest[at + 1 :]))
+    return _GitCommand(name, tuple(switches), tuple(revisions), (*there, *rest[at + 1 :]))
 
 
-def is_plain(place: Place) -> bool:
+def is_plain(place: CommandPlace) -> bool:
     """Whether git run in a folder finds the project's own repository, and that has no settings that act."""
     top = place.project / ".git"
     between = [place.folder, *place.folder.parents][: len(place.folder.relative_to(place.project).parts)]
@@ -113,8 +113,8 @@ def is_plain(place: Place) -> bool:
         return False
     if any(os.path.lexists(top / name) for name in _OTHERS):
         return False
-    settings = read_regular(top / "config", _MOST_SETTINGS)
-    if settings is None or len(settings) == _MOST_SETTINGS:
+    settings = read_regular(top / "config", _MAX_SETTINGS_BYTES)
+    if settings is None or len(settings) == _MAX_SETTINGS_BYTES:
         return False
     if not all(_SETTINGS.fullmatch(line) for line in settings.decode("utf-8", "replace").split("\n")):
         return False
@@ -122,7 +122,7 @@ def is_plain(place: Place) -> bool:
     return staged is not None and not any(row.startswith(b"160000 ") for row in staged.split(b"\0"))
 
 
-def _shows_no_secret(asked: _Asked, place: Place) -> bool:
+def _shows_no_secret(asked: _GitCommand, place: CommandPlace) -> bool:
     """Whether no file that is shown is one that usually holds secrets: our own git names all that may be."""
     logged = asked.name != "log" or all(map(_LOGGED.fullmatch, asked.switches))
     if not logged or not all(map(_COMMIT.fullmatch, asked.revisions)) or any(map(is_sensitive, asked.paths)):

@@ -46,7 +46,7 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCommand:
     """One simple command. ``fed`` is the text it reads from a here-document, "" for none."""
 
     words: tuple[Word, ...]
@@ -56,14 +56,14 @@ class Simple:
 
 
 @dataclass(slots=True)
-class Script:
+class ParsedLine:
     """Everything in a command line that runs or touches a file, in the order written.
 
     Nesting is not kept: whoever judges takes each command as if it ran. What is not looked into is a problem, and a
     command line with problems is asked about.
     """
 
-    commands: list[Simple] = field(default_factory=list)
+    commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)

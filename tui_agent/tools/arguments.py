@@ -49,7 +49,7 @@ _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
 """What stands beside the arguments where a model wrote the whole call in their place."""
 
 _NESTED_JSON = 2
-_MOST_COMMAS = 20
+_MAX_COMMAS = 20
 _LITERAL_CHARS = 1_000_000
 _FENCE = re.compile(r"\A```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _CLOSERS = "}])`;, \t\r\n"
@@ -102,7 +102,7 @@ def _decoded(text: str) -> Any:
     """
     fenced = _FENCE.match(text)
     text = fenced[1] if fenced else text
-    for _ in range(_MOST_COMMAS):
+    for _ in range(_MAX_COMMAS):
         try:
             return loads(text, strict=False)
         except json.JSONDecodeError as error:

@@ -49,7 +49,7 @@ class ReadRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """An entry of the session that a search found. ``here`` tells whether it is on the current branch."""
 
     entry_id: int
@@ -69,7 +69,7 @@ class Archive(Protocol):
         """Return the images an entry holds."""
         ...
 
-    def search(self, query: str, limit: int) -> list[Found]:
+    def search(self, query: str, limit: int) -> list[FoundEntry]:
         """Return entries in which all words occur, newest first."""
         ...
 

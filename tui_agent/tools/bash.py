@@ -17,7 +17,7 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
-from tui_agent.processes.process import Command, Run, run_command
+from tui_agent.processes.process import Command, FinishedCommand, run_command
 from tui_agent.sandbox import Holes, Launch, Sandbox, SandboxError, View, Writes
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
@@ -35,7 +35,7 @@ MAX_TIMEOUT = 600
 MAX_RUNS = 4
 """How often one command runs at most: each time with what it lacked before and the user opened."""
 
-FIRST_LOOK = 0.5
+JOB_START_SECONDS = 0.5
 """Seconds a background job is watched before its call returns: most that can't work end by then."""
 
 _TITLE_CHARS = 200
@@ -106,13 +106,13 @@ class BashTool(Tool[BashInput]):
         if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice)):
             context.notify(notice)
         sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
-        environment = await asyncio.to_thread(_judged_again, arguments, context, inside=sandbox is not None)
+        environment = await asyncio.to_thread(_child_environment, arguments, context, inside=sandbox is not None)
         if sandbox is not None:
-            return await _Contained(arguments, context, sandbox, environment).run()
+            return await _SandboxedCommand(arguments, context, sandbox, environment).run()
         command = Command(_words(arguments), context.cwd, environment, _timeout(arguments))
         if arguments.background:
             return await _as_job(arguments, command, context)
-        run = Run()
+        run = FinishedCommand()
         try:
             await run_command(command, context.report, run)
             _adopt(arguments, context, run)
@@ -126,7 +126,7 @@ class BashTool(Tool[BashInput]):
 
 
 @dataclass(slots=True)
-class _Contained:
+class _SandboxedCommand:
     """One command in the sandbox: run in its view, and once more where the user opens what it lacked."""
 
     arguments: BashInput
@@ -155,7 +155,7 @@ class _Contained:
         return await finish(output, self.context)
 
     async def _once(self, view: View) -> tuple[Output, Holes | None]:
-        run = Run()
+        run = FinishedCommand()
         context = self.context
         async with self._recorded(view, live=False):
             launch = await self._launched(view, live=False)
@@ -225,7 +225,7 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     return sandbox
 
 
-def _judged_again(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:
+def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:
     """Return the environment of a command.
 
     Raises:
@@ -270,7 +270,7 @@ async def _as_job(arguments: BashInput, command: Command, context: ToolContext) 
         raise _not_started(error) from error
     try:
         with job.listening(context.report), contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_LOOK):
+            async with asyncio.timeout(JOB_START_SECONDS):
                 await job.ended.wait()
     except asyncio.CancelledError:
         await asyncio.shield(job.stop())
@@ -278,7 +278,7 @@ async def _as_job(arguments: BashInput, command: Command, context: ToolContext) 
     return await job_result(job, context, first=True)
 
 
-def _output(arguments: BashInput, run: Run, context: ToolContext, note: str = "") -> Output:
+def _output(arguments: BashInput, run: FinishedCommand, context: ToolContext, note: str = "") -> Output:
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
@@ -303,13 +303,13 @@ def _output(arguments: BashInput, run: Run, context: ToolContext, note: str = ""
     )
 
 
-def _adopt(arguments: BashInput, context: ToolContext, run: Run) -> None:
+def _adopt(arguments: BashInput, context: ToolContext, run: FinishedCommand) -> None:
     """List what the command left behind with the jobs."""
     if run.left is not None and context.jobs is not None:
         run.job = context.jobs.adopt(arguments.command, run.left).id
 
 
-def _ending(run: Run, timeout: float) -> str:
+def _ending(run: FinishedCommand, timeout: float) -> str:
     if run.timed_out:
         longer = "Give a longer timeout or use" if timeout < MAX_TIMEOUT else "For what takes longer use"
         return f"[Stopped after {timeout:g} s with everything it started. {longer} background.]"

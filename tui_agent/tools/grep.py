@@ -18,7 +18,7 @@ from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.matches import MAX_COLUMNS, Matches, Row
+from tui_agent.tools.matches import MAX_COLUMNS, Matches, MatchRow
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 
@@ -40,7 +40,7 @@ _SPELLED = {"z": r"\Z", "<": r"\b", ">": r"\b"}
 _FANCY = ("look-around", "backreference")
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
 _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
-_OF_NO_MATTER = ("-n", "line_numbers", "head_limit", "max_results", "limit")
+_IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
 
 
 class GrepInput(ToolInput):
@@ -58,7 +58,7 @@ class GrepInput(ToolInput):
         """Take the options of ripgrep and of other programs' tools."""
         if not isinstance(values, dict):
             return values
-        values = {name: value for name, value in values.items() if name not in _OF_NO_MATTER}
+        values = {name: value for name, value in values.items() if name not in _IGNORED_ARGUMENTS}
         said = [_says(values.pop(name), "true") for name in _IGNORING_CASE if name in values]
         if any(said) or _says(values.pop("case_sensitive", None), "false"):
             literal = _says(values.pop("literal", None), "true")
@@ -106,6 +106,7 @@ class GrepTool(Tool[GrepInput]):
         repeatable=True,
         quotes=True,
         counts="match",
+        runs_of="pattern",
         output="matches",
         says_arguments=True,
     )
@@ -161,7 +162,7 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
     rows = found.rows(scope.shown, apart=query.context > 0)
     what = f"matches in {counted(found.files, 'file')}"
 
-    def footer(shown: list[Row]) -> str:
+    def footer(shown: list[MatchRow]) -> str:
         hits = sum(row.hit for row in shown)
         narrower = [NARROWER.format(shown=hits, total=found.total, what=what)] if hits < found.total else []
         return "\n".join([*narrower, *notes])

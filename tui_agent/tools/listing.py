@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from tui_agent.files.ignore import IgnoreRules, Row, rows
+from tui_agent.files.ignore import IgnoreRules, ListedPath, rows
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.outputs import LIST_BY_NAME, LIST_DEEPER, Output, counted, finish
@@ -69,7 +69,7 @@ def _listing(location: Location, depth: int) -> _Listing:
     return listing
 
 
-def _add(listing: _Listing, row: Row, rules: IgnoreRules, depth: int, indent: str = "") -> None:
+def _add(listing: _Listing, row: ListedPath, rules: IgnoreRules, depth: int, indent: str = "") -> None:
     listing.lines.append(f"{indent}{_name(row)}")
     listing.total += 1
     if not row.directory or depth < 1:
@@ -87,6 +87,6 @@ def _add(listing: _Listing, row: Row, rules: IgnoreRules, depth: int, indent: st
         listing.lines.append(f"{below}... {len(children) - MAX_CHILDREN} more")
 
 
-def _name(row: Row) -> str:
+def _name(row: ListedPath) -> str:
     suffix = "/" if row.directory else "@" if row.link else ""
     return f"{row.name}{suffix}"

@@ -11,7 +11,7 @@ MAX_COLUMNS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatchRow:
     """A line as it is shown; ``hit`` is off for one that only stands beside a match."""
 
     text: str
@@ -26,7 +26,7 @@ class Matches:
     files: int = 0
     secrets: list[str] = field(default_factory=list)
     timed_out: bool = False
-    _rows: dict[str, list[tuple[int, Row]]] = field(default_factory=dict)
+    _rows: dict[str, list[tuple[int, MatchRow]]] = field(default_factory=dict)
     _held: int = 0
     _last_path: str = ""
     _limit: str | None = None
@@ -42,32 +42,32 @@ class Matches:
             return
         rows = self._rows.setdefault(path, [])
         if len(rows) < MAX_ROWS:
-            rows.append((number, Row(f"{number}{':' if hit else '-'} {_cut(line)}", hit)))
+            rows.append((number, MatchRow(f"{number}{':' if hit else '-'} {_cut(line)}", hit)))
             self._held += 1
         if self._held > 10 * MAX_ROWS:
             self._forget()
 
-    def rows(self, shown: Callable[[str], str], *, apart: bool) -> list[Row]:
+    def rows(self, shown: Callable[[str], str], *, apart: bool) -> list[MatchRow]:
         """Return the first lines by path.
 
         Args:
             shown: returns a path as it is shown.
             apart: whether a line of dashes stands where lines are left out.
         """
-        found: list[Row] = []
+        found: list[MatchRow] = []
         for path in sorted(self._rows):
             name, last = shown(path), -1
             for number, row in self._rows[path]:
                 if apart and found and number != last + 1:
-                    found.append(Row("--", hit=False))
-                found.append(Row(f"{name}:{row.text}", row.hit))
+                    found.append(MatchRow("--", hit=False))
+                found.append(MatchRow(f"{name}:{row.text}", row.hit))
                 last = number
                 if len(found) >= MAX_ROWS:
                     return found
         return found
 
     def _forget(self) -> None:
-        kept: dict[str, list[tuple[int, Row]]] = {}
+        kept: dict[str, list[tuple[int, MatchRow]]] = {}
         self._held = 0
         for path in sorted(self._rows):
             kept[path] = self._rows[path]

@@ -15,7 +15,7 @@ _SUGGESTIONS = 3
 _SIBLINGS_LOOKED_AT = 2_000
 _FILES_LOOKED_AT = 20_000
 _ENDS_LOOKED_AT = 30
-_SHOWN_CHARS = 300
+_MAX_CHARS = 300
 _WILD = frozenset("*?")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
 
@@ -158,7 +158,7 @@ def explain(error: OSError, shown: str) -> ToolError:
 
 
 def _cut(shown: str) -> str:
-    return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}..."
+    return shown if len(shown) <= _MAX_CHARS else f"{shown[:_MAX_CHARS]}..."
 
 
 def _expanded(text: str, cwd: Path) -> Path:

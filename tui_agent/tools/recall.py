@@ -14,7 +14,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, counted, finish
 
-HITS = 12
+MAX_HITS = 12
 _ADDRESS = re.compile(r"\s*#?(\d{1,9})\s*")
 
 
@@ -52,7 +52,7 @@ class RecallTool(Tool[RecallInput]):
             raise ToolError("There is no session to recall from.")
         if address := _ADDRESS.fullmatch(arguments.what):
             return await self._entry(int(address[1]), arguments, context)
-        found = await asyncio.to_thread(context.archive.search, arguments.what, HITS)
+        found = await asyncio.to_thread(context.archive.search, arguments.what, MAX_HITS)
         if not found:
             raise ToolError(f"Nothing in this session matches {arguments.what!r}; try fewer or other words.")
         lines = [

@@ -33,10 +33,10 @@ def _class_of(name: str) -> type[Tool[Any]]:
 def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     """Return one of each tool that every session has."""
     from tui_agent.tools.webfetch import WebFetchTool
-    from tui_agent.web.fetching import Web
+    from tui_agent.web.fetching import WebClient
 
     made = map(_class_of, OFFERED)
-    return tuple(WebFetchTool(Web(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
+    return tuple(WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:

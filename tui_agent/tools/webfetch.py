@@ -16,12 +16,12 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish, size_text
 from tui_agent.web.addresses import WebAddress, read_address, same_site
-from tui_agent.web.fetching import MovedError, Page, Web
+from tui_agent.web.fetching import MovedError, WebClient, WebPage
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-_LOOKED_AT = 4_096
+_SNIFFED_CHARS = 4_096
 _ERROR_CHARS = 2_000
 _LONG_LINE = 2_000
 
@@ -45,8 +45,8 @@ class WebFetchTool(Tool[WebFetchInput]):
     )
     read_only: ClassVar[bool] = True
 
-    def __init__(self, web: Web | None = None) -> None:
-        self._web = web or Web()
+    def __init__(self, web: WebClient | None = None) -> None:
+        self._web = web or WebClient()
 
     def needs(self, arguments: WebFetchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         """Return a need for the URL in its one spelling; the name is not looked up before it is allowed."""
@@ -81,7 +81,7 @@ def _need(address: WebAddress) -> PermissionNeed:
     return PermissionNeed(Permission.WEBFETCH, str(address), detail=str(address), always=family)
 
 
-async def _output(page: Page, asked: WebAddress, context: ToolContext) -> Output:
+async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Output:
     title = f"{page.address.netloc}{page.address.target}"
     if page.binary or not (_is_text(page.content_type) or _reads_as_text(page.body)):
         return Output(_described(page), title)
@@ -106,7 +106,7 @@ def _rest(truncation: Truncation) -> str:
     return f"[Lines 1-{shown} of {truncation.total_lines}. Recall this result by its #number with offset={shown + 1}.]"
 
 
-def _described(page: Page) -> str:
+def _described(page: WebPage) -> str:
     kind = page.content_type or "no known type"
     size = f", {size_text(page.length)}" if page.length is not None else ""
     return f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
@@ -119,13 +119,13 @@ def _is_text(content_type: str) -> bool:
 def _reads_as_text(body: bytes) -> bool:
     """Whether something without a telling type is text all the same."""
     try:
-        body[:_LOOKED_AT].decode("utf-8")
+        body[:_SNIFFED_CHARS].decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start > _LOOKED_AT - 4
+        return error.start > _SNIFFED_CHARS - 4
     return True
 
 
-async def _text(page: Page, context: ToolContext) -> str:
+async def _text(page: WebPage, context: ToolContext) -> str:
     text = _decoded(page)
     if page.content_type in _HTML or (
         not page.content_type and text.lstrip()[:15].lower().startswith("<!doctype html")
@@ -136,9 +136,9 @@ async def _text(page: Page, context: ToolContext) -> str:
     return text
 
 
-def _decoded(page: Page) -> str:
+def _decoded(page: WebPage) -> str:
     charset = page.charset
-    if charset is None and (found := _META_CHARSET.search(page.body[:_LOOKED_AT])):
+    if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_CHARS])):
         charset = found[1].decode("ascii")
     try:
         text = page.body.decode(charset or "utf-8", "replace")

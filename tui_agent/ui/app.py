@@ -24,25 +24,26 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_agent.app.services import AppServices, OpenRequest, Start, UiSettings
+from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
+from tui_agent.ui.attention import TerminalCall
 from tui_agent.ui.contrast import readable_variables
+from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
-from tui_agent.ui.harmless import Harmless
-from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
+from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
 
 log = logging.getLogger(__name__)
 
-FIRST_STYLES = ("app.tcss", "prompt.tcss")
+FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
 
-HARMLESS = Harmless()
+HARMLESS = ControlCharacterFilter()
 RESIZE_SETTLES = 0.3
 """Seconds after a resize in which another one would have arrived."""
 
@@ -55,14 +56,14 @@ QUIT_WINDOW = 2.0
 """Seconds in which a second ctrl+c quits."""
 
 
-Load = Callable[[], Awaitable[tuple[AppServices, Start]]]
+LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 """Brings the ports, and what to show first."""
 
 
-def _having(services: AppServices, start: Start) -> Load:
-    """Return a ``Load`` for ports that are there already."""
+def _having(services: AppServices, start: FirstView) -> LoadServices:
+    """Return a ``LoadServices`` for ports that are there already."""
 
-    async def load() -> tuple[AppServices, Start]:
+    async def load() -> tuple[AppServices, FirstView]:
         return services, start
 
     return load
@@ -78,6 +79,7 @@ class TuiAgentApp(GuardedApp[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
         Binding("ctrl+c", "help_quit", show=False, system=True),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     @dataclass
@@ -88,8 +90,8 @@ class TuiAgentApp(GuardedApp[int]):
 
     def __init__(
         self,
-        services: AppServices | Load,
-        start: Start | None = None,
+        services: AppServices | LoadServices,
+        start: FirstView | None = None,
         *,
         settings: UiSettings | None = None,
         memory: background.BackgroundMemory | None = None,
@@ -107,14 +109,15 @@ class TuiAgentApp(GuardedApp[int]):
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         terminal.know_enter_keys()
+        self.register_theme(WHITE_LIGHT)
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
-        self.main = MainScreen(self.look_like)
+        self.main = MainScreen(self.apply_ui_settings)
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
         if isinstance(services, AppServices):
-            self._load: Load = _having(services, start or Start())
+            self._load: LoadServices = _having(services, start or FirstView())
             settings = services.settings
         else:
             self._load = services
@@ -130,9 +133,9 @@ class TuiAgentApp(GuardedApp[int]):
         self._terminals_theme = self._guessed
         self._chosen: str | None = ""
         self._follows_terminal = False
-        self.look_like(settings or UiSettings())
+        self.apply_ui_settings(settings or UiSettings())
 
-    def look_like(self, settings: UiSettings) -> None:
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Follow the settings that concern every screen; a theme chosen meanwhile stays until they name another."""
         self.animation_level = "none" if settings.reduced_motion else self._animations
         if settings.theme == self._chosen:
@@ -155,12 +158,13 @@ class TuiAgentApp(GuardedApp[int]):
         """Paint first, then bring in the rest."""
         self._write(terminal.PUSH_TITLE)
         self.watch(self, "sub_title", self._title_changed)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
         if self._follows_terminal and not self.no_color and background.may_ask():
             self._write(background.QUESTION)
-        self._bring_in()
+        self._install_services()
 
     def on_background_known(self, message: background.BackgroundKnown) -> None:
         """Look like the terminal does, unless the user chose a theme meanwhile."""
@@ -171,7 +175,7 @@ class TuiAgentApp(GuardedApp[int]):
             self.run_worker(partial(self._memory.keep, light=message.light), thread=True, group="memory")
 
     @work(group="start")
-    async def _bring_in(self) -> None:
+    async def _install_services(self) -> None:
         """Import and build what was not needed for the first paint, then show what was asked for."""
         await self._read_styles()
         try:
@@ -237,10 +241,20 @@ class TuiAgentApp(GuardedApp[int]):
                     self.main.desk.begin("model", model)
                 case WelcomeChoice("models"):
                     self.main.desk.begin("model")
+                case WelcomeChoice("login"):
+                    self._log_in()
                 case _:
                     pass
 
         self.push_screen(WelcomeScreen(self.main.desk.services), chosen)
+
+    @work(group="login")
+    async def _log_in(self) -> None:
+        """Log in from the welcome; whoever goes back is back there."""
+        desk = self.main.desk
+        await desk.begin("login")
+        if desk.agent is not None and not desk.agent.model:
+            self.show_welcome()
 
     def on_resize(self, event: events.Resize) -> None:
         """Paint everything when the terminal was resized there and back in a moment.
@@ -277,8 +291,37 @@ class TuiAgentApp(GuardedApp[int]):
         """The widget with the focus looks as it has to now."""
         self.is_refocusing = False
 
+    def on_app_blur(self) -> None:
+        """The user looks elsewhere."""
+        self.main.attention.focus_told()
+
+    def on_app_focus(self) -> None:
+        """The user looks here."""
+        self.main.attention.focus_told()
+        self.main.attention.looked()
+
+    def on_terminal_call(self, message: TerminalCall) -> None:
+        """Call the user."""
+        self._write(message.sequence)
+
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
+
+    def action_suspend_process(self) -> None:
+        """Stop until the shell brings the program back."""
+        if not isinstance(self._driver, TerminalDriver):
+            return
+        self._write(terminal.POP_TITLE)
+        stopped = self._driver.suspend_to_shell()
+        self._write(terminal.PUSH_TITLE)
+        self._resumed()
+        if not stopped:
+            self.notify("Nothing could bring it back: it was not started by a shell.", severity="warning", markup=False)
+
+    def _resumed(self, _app: object = None) -> None:
+        """Draw everything: the terminal shows what others left."""
+        self._title_changed(self.sub_title)
+        self.refresh(layout=True)
 
     def _write(self, sequence: str) -> None:
         if self._driver is not None and not self.is_headless:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 QUESTION: Final = "\x1b]11;?\x1b\\"
 """What asks for the background's colour."""
 
-PATIENCE: Final = 5.0
+ANSWER_TIMEOUT_SECONDS: Final = 5.0
 """Seconds in which an answer may come in pieces. A complete one is taken out of the input at any time."""
 
 _PIECE_WAITS: Final = 0.25
@@ -61,7 +61,7 @@ class AnswerParser(XTermParser):
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited
         super().__init__(debug)
         self._clock = clock
-        self._until = clock() + PATIENCE
+        self._until = clock() + ANSWER_TIMEOUT_SECONDS
         self._piece = ""
         self._piece_since = 0.0
 

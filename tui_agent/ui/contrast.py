@@ -5,7 +5,7 @@ from typing import Final
 
 from textual.color import Color, ColorParseError
 
-ENOUGH: Final = 5.8
+MIN_CONTRAST: Final = 5.8
 """Contrast of coloured text with the background: 4.5 is asked for, and text also stands on tinted rows."""
 
 _COLOURED: Final = ("primary", "secondary", "accent", "success", "warning", "error")
@@ -27,7 +27,7 @@ def readable(text: Color, background: Color) -> Color:
     """Return the colour nearest to ``text``, on the way to black or white, that can be read on a background."""
     end = Color(0, 0, 0) if _luminance(background) > 0.18 else Color(255, 255, 255)
     steps = (text.blend(end, step / _STEPS) for step in range(_STEPS + 1))
-    return next((color for color in steps if contrast(color, background) >= ENOUGH), end)
+    return next((color for color in steps if contrast(color, background) >= MIN_CONTRAST), end)
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,9 @@
-"""Textual's driver for terminals, made to bear what they do: send bytes that are no text, and go away."""
+"""Textual's driver for terminals, made to bear what they do: send bytes that are no text, stop us, and go away."""
 
+import asyncio
 import os
 import selectors
+import signal
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
 _READ = 4096
-_PATIENCE = 0.1
+_ESCAPE_TIMEOUT_SECONDS = 0.1
 """Seconds after which the parser looks whether an escape sequence stays unfinished."""
 
 
@@ -45,8 +47,50 @@ class TerminalDriver(LinuxDriver):
         if drawn_on is not None:
             self._file = cast("TextIOWrapper", _Output(drawn_on, self._lost))
 
+        self._continued = False
+        self._loop = asyncio.get_running_loop()
+
     def _lost(self) -> None:
         self.send_message(TerminalGone())
+
+    # -- stopped by the user, and going on --------------------------------------------------------------------
+
+    def suspend_to_shell(self) -> bool:
+        """Give the terminal back and stop, with everything a shell started as the same job; returns when we go on.
+
+        Returns whether we were stopped at all. The system stops no program that no shell could bring back.
+        """
+        return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
+
+    def _stop(self, stop: Callable[[], None]) -> bool:
+        self._continued = False
+        self.suspend_application_mode()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        stop()
+        signal.signal(signal.SIGTSTP, self._sigtstp_application)
+        self.resume_application_mode()
+        return self._continued
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Stop because somebody asked for it; at once where another program has the terminal."""
+        if self._auto_restart:
+            # Not here: what was interrupted may hold a lock of the threads that are to end.
+            self._loop.call_soon_threadsafe(self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP))
+        else:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTSTP)
+            signal.signal(signal.SIGTSTP, self._sigtstp_application)
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Note that we go on; what was stopped without a word finds the terminal as somebody else left it."""
+        if self._auto_restart and signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
+            self._loop.call_soon_threadsafe(self._begin_again)
+        self._continued = True
+
+    def _begin_again(self) -> None:
+        self.suspend_application_mode()
+        self._must_signal_resume = True
+        self.resume_application_mode()
 
     def run_input_thread(self) -> None:
         """Hand what is typed to the app until it ends, or the terminal does."""
@@ -56,7 +100,7 @@ class TerminalDriver(LinuxDriver):
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                data = self._read() if selector.select(_PATIENCE) else None
+                data = self._read() if selector.select(_ESCAPE_TIMEOUT_SECONDS) else None
                 if data == b"":
                     self._lost()
                     break

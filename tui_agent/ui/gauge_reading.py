@@ -12,7 +12,8 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
     """Return what the gauge shows of an agent's next request at ``now``, in seconds since the epoch."""
     path = agent.session.active_path()
     cost, warm = agent.session_cost(), warm_until(agent, now)
-    return GaugeReading(agent.context_size(), cache_share(path), cost, warm, can_compact=True)
+    shares = agent.inspector.shares()
+    return GaugeReading(agent.context_size(), cache_share(path), cost, warm, shares, can_compact=True)
 
 
 def warm_until(agent: Agent, now: float) -> float | None:

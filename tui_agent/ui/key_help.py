@@ -23,6 +23,8 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("escape", "stop the agent"),
     ("ctrl+c", "copy what is selected, or clear the prompt; twice quits"),
     ("ctrl+p", "all commands"),
+    ("ctrl+z", "suspend; fg in the shell brings it back"),
+    ("ctrl+_ ctrl+y", "undo and redo what was written"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
 """Keys that are not commands."""

@@ -18,7 +18,7 @@ from tui_agent.session.skeleton import Headers
 from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
-SHOWN_FILES = 12
+MAX_FILES = 12
 """Files listed; the ones changed last."""
 
 
@@ -169,4 +169,4 @@ def _files(path: Sequence[Entry]) -> tuple[ChangedFile, ...]:
                     )
             case _:
                 pass
-    return tuple(found.values())[-SHOWN_FILES:]
+    return tuple(found.values())[-MAX_FILES:]

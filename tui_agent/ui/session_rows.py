@@ -8,11 +8,11 @@ from tui_agent.app.format import age, money, one_line, plural, short_model, shor
 from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.store import Store
 
-HITS = 200
+MAX_HITS = 200
 """Entries looked at in a search."""
-SHOWN_HITS = 3
+HITS_PER_SESSION = 3
 """Entries shown of one session."""
-WIDE = 100
+MIN_WIDTH_FOR_MODEL = 100
 """Columns from which a row has room for the model."""
 
 
@@ -36,7 +36,7 @@ def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> Listing:
         found += [info for info in store.sessions(query=query or None) if info.id not in known]
     hits: dict[str, list[SearchHit]] = {}
     if query:
-        for hit in store.search(query, HITS, cwd=cwd if only_here else None):
+        for hit in store.search(query, MAX_HITS, cwd=cwd if only_here else None):
             hits.setdefault(hit.session_id, []).append(hit)
     return Listing(found, hits)
 
@@ -45,12 +45,12 @@ def rows_of(listing: Listing) -> Iterator[tuple[str, SessionInfo, SearchHit | No
     """Yield the rows: each session, below it the entries that matched. The key of an entry is ``ID#N``."""
     for info in listing.sessions:
         yield info.id, info, None
-        for hit in listing.hits.get(info.id, ())[:SHOWN_HITS]:
+        for hit in listing.hits.get(info.id, ())[:HITS_PER_SESSION]:
             yield f"{info.id}#{hit.entry_id}", info, hit
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ListContext:
     """From where the list is looked at. ``now`` is seconds since the epoch."""
 
     now: float
@@ -64,12 +64,12 @@ def name_of(info: SessionInfo) -> str:
     return one_line(info.title or info.first_message, 200) or "(empty)"
 
 
-def facts_of(info: SessionInfo, look: Look, totals: SessionTotals | None) -> str:
+def facts_of(info: SessionInfo, look: ListContext, totals: SessionTotals | None) -> str:
     """Return what stands behind a session's name."""
     facts = [age(info.updated_at, look.now), plural(info.entry_count, "entry")]
     if totals is not None and totals.cost:
         facts.append(money(totals.cost))
-    if look.width >= WIDE:
+    if look.width >= MIN_WIDTH_FOR_MODEL:
         facts.append(short_model(info.model))
     if info.agent:
         facts.append(f"subagent {one_line(info.agent, 20)}")

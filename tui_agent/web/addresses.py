@@ -8,7 +8,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from tui_agent.errors import ToolError
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_URL_CHARS = 8_000
 
@@ -87,7 +87,7 @@ def same_site(before: WebAddress, after: WebAddress) -> bool:
     return bare[0] == bare[1] and (after.scheme, after.port) in ports
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IpAddress) -> bool:
     """Whether an address is somewhere on the internet, seen through every way of writing one inside another."""
     inner = _embedded(address)
     if inner is not None:
@@ -95,7 +95,7 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and all(address not in network for network in _METADATA)
 
 
-def is_allowed(address: Address, host: str, allowed: Iterable[str]) -> bool:
+def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
     """Whether a connection to ``address`` may be made for ``host``; ``allowed`` names hosts and networks."""
     if is_public(address):
         return True
@@ -120,7 +120,7 @@ def _host(host: str) -> str:
     return plain
 
 
-def _embedded(address: Address) -> Address | None:
+def _embedded(address: IpAddress) -> IpAddress | None:
     """Return the IPv4 address that an IPv6 address stands for."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
@@ -131,7 +131,7 @@ def _embedded(address: Address) -> Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
-def _within(address: Address, entry: str) -> bool:
+def _within(address: IpAddress, entry: str) -> bool:
     try:
         network = ipaddress.ip_network(entry, strict=False)
     except ValueError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent import __version__
 from tui_agent.errors import ToolError
-from tui_agent.web.addresses import Address, WebAddress, is_allowed, redirected
+from tui_agent.web.addresses import IpAddress, WebAddress, is_allowed, redirected
 from tui_agent.web.settings import FetchSettings
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class MovedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """An answer. ``body`` is decompressed and holds at most the limit; ``cut`` says that there was more.
 
     A ``binary`` one has only its first bytes. ``length`` is what the server says its size is.
@@ -81,14 +81,14 @@ def system_proxy(address: WebAddress) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class WebClient:
     """The way to the web."""
 
     settings: FetchSettings = FetchSettings()
     resolve: Resolve = system_resolve
     proxy: Callable[[WebAddress], str | None] = system_proxy
 
-    async def get(self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]) -> Page:
+    async def get(self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]) -> WebPage:
         """Get a page; ``may_follow`` is asked about every redirect, with both ends.
 
         Raises:
@@ -106,7 +106,7 @@ class Web:
             address = following
         raise ToolError(f"{address.host} redirects more than {MAX_REDIRECTS} times.")
 
-    async def _targets(self, address: WebAddress, *, proxied: bool) -> list[Address]:
+    async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
         """Return the addresses to connect to; names are looked up once and what was checked is what is used."""
         try:
             found = await self.resolve(address.host, address.port)
@@ -148,7 +148,7 @@ class Web:
             finally:
                 await response.aclose()
 
-    async def _page(self, address: WebAddress, response: "httpx.Response") -> Page:
+    async def _page(self, address: WebAddress, response: "httpx.Response") -> WebPage:
         body = bytearray()
         limit = self.settings.max_bytes
         decode = _decoder(response.headers.get("content-encoding", ""))
@@ -160,7 +160,7 @@ class Web:
             if binary or cut:
                 break
         length = response.headers.get("content-length", "")
-        return Page(
+        return WebPage(
             address=address,
             status=response.status_code,
             reason=response.reason_phrase,

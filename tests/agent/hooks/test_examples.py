@@ -15,7 +15,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked
-from tui_agent.agent.hooks.handlers import Loaded, from_entry_points, from_settings
+from tui_agent.agent.hooks.handlers import LoadedHooks, from_entry_points, from_settings
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.hooks.settings import HookSettings
@@ -207,4 +207,4 @@ async def test_functions_of_a_package(tmp_path: Path, monkeypatch: pytest.Monkey
     assert any("gone cannot be loaded" in text for text in notices)
     assert any("empty has no function" in text for text in notices)
     assert "Run 1 ended: done." in notices
-    assert isinstance(from_entry_points([]), Loaded)
+    assert isinstance(from_entry_points([]), LoadedHooks)

@@ -11,14 +11,14 @@ import pytest
 from tests.support.agents import YES, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
-from tui_agent.agent.hooks.handlers import FunctionHook, Loaded, from_settings
+from tui_agent.agent.hooks.handlers import FunctionHook, LoadedHooks, from_settings
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.hooks.payloads import (
-    Answer,
     BeforeCompact,
     BeforeTool,
     BeforeToolAnswer,
     BeforeTree,
+    HookAnswer,
     SummaryAnswer,
     UserPrompt,
     UserPromptAnswer,
@@ -43,7 +43,7 @@ def commands(tmp_path: Path, *rows: dict[str, object], environment: dict[str, st
 
 def functions(*rows: dict[str, object]) -> Hooks:
     """Return hooks that are functions, one package each."""
-    return Hooks(lambda: Loaded(tuple(FunctionHook(f"package{i}", row) for i, row in enumerate(rows))))  # type: ignore[arg-type]
+    return Hooks(lambda: LoadedHooks(tuple(FunctionHook(f"package{i}", row) for i, row in enumerate(rows))))  # type: ignore[arg-type]
 
 
 def bash(command: str) -> Call:
@@ -208,7 +208,7 @@ async def test_a_function_that_raises_or_hangs_is_told(tmp_path: Path) -> None:
     def fall(given: UserPrompt) -> None:
         raise ZeroDivisionError("oh")
 
-    loaded = Loaded(
+    loaded = LoadedHooks(
         (FunctionHook("slow", {"user_prompt": hang}, timeout=0.05), FunctionHook("bad", {"user_prompt": fall}))
     )
     harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=Hooks(lambda: loaded))
@@ -325,7 +325,7 @@ def test_the_schemas_name_every_event() -> None:
     assert found["before_tool"]["given"]["properties"]["event"]["const"] == "before_tool"
     assert set(found["before_tool"]["answer"]["properties"]) == {"notice", "decision", "message", "arguments"}
     assert all(row["given"]["properties"]["event"]["const"] == name for name, row in found.items())
-    assert issubclass(SummaryAnswer, Answer)
+    assert issubclass(SummaryAnswer, HookAnswer)
 
 
 async def test_the_end_of_the_program_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

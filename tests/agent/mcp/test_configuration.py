@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.agent.mcp.names import MOST, portable_name, tidy_schema
+from tui_agent.agent.mcp.names import MAX_LENGTH, portable_name, tidy_schema
 from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings, expanded, find_servers
 
 OURS = {"tracker": McpServerSettings(command="ours")}
@@ -63,7 +63,7 @@ def test_names_are_what_every_provider_takes(server: str, tool: str, taken: bool
     name = portable_name(server, tool, taken={plain} if taken else ())
     assert name.replace("-", "_").isascii()
     assert name.replace("-", "_").isidentifier()
-    assert len(name) <= MOST
+    assert len(name) <= MAX_LENGTH
     assert (name == plain) is not taken
 
 

@@ -12,7 +12,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Notice, PermissionAsked
 from tui_agent.agent.mcp.records import ServerState
-from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.preparing import CommandError, prepare
 from tui_agent.context.request import request_bytes
 from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolResultEntry, ToolStatus
@@ -27,7 +27,7 @@ def call(tool: str, **arguments: object) -> Call:
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     (tmp_path / "servers").mkdir()
-    found = Place(tmp_path / "servers", Patience(start=20, settle=0.05, pauses=(0, 0)))
+    found = Place(tmp_path / "servers", Timeouts(start=20, settle=0.05, pauses=(0, 0)))
     yield found
     await found.hub.aclose()
 
@@ -114,7 +114,7 @@ async def test_a_session_opened_again_keeps_its_head_while_servers_start(tmp_pat
     harness = make_agent(tmp_path, client, mcp=place.hub)
     await harness.say("hi")
 
-    later = Place(place.directory, Patience(start=20, settle=0.05))
+    later = Place(place.directory, Timeouts(start=20, settle=0.05))
     later.add_stdio("tracker", "--wait-for", str(place.directory / "never"), allow=("add",))
     harness.agent.ports.mcp = later.hub
     again = Agent(harness.session, harness.agent.ports, model="test/model")

@@ -13,7 +13,7 @@ from tests.support.mcp_place import Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
 from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import McpError, ServerState
-from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import FilePart, TextPart
 from tui_agent.tools.arguments import parse_arguments
@@ -121,7 +121,7 @@ async def test_a_server_that_dies_is_started_again(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_hand(tmp_path: Path) -> None:
-    place = Place(tmp_path, Patience(start=20, settle=20, pauses=()))
+    place = Place(tmp_path, Timeouts(start=20, settle=20, pauses=()))
     place.add_stdio()
     await place.hub.settle()
     with pytest.raises(ToolError):
@@ -169,7 +169,7 @@ async def test_a_server_that_is_not_there_is_told_once_and_holds_up_nothing(tmp_
 
 
 async def test_a_slow_server_is_not_waited_for(tmp_path: Path) -> None:
-    place = Place(tmp_path, Patience(start=20, settle=0.05))
+    place = Place(tmp_path, Timeouts(start=20, settle=0.05))
     gate = tmp_path / "gate"
     place.add_stdio("tracker", "--wait-for", str(gate))
     await place.hub.settle()
@@ -184,7 +184,7 @@ async def test_a_slow_server_is_not_waited_for(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    place = Place(tmp_path, Patience(start=0.2, settle=20))
+    place = Place(tmp_path, Timeouts(start=0.2, settle=20))
     place.add("mute", command="/bin/sh", args=("-c", "echo $$ > pid; while read line; do :; done"))
     await place.hub.settle()
     assert place.state("mute") is ServerState.FAILED

@@ -8,8 +8,8 @@ import pytest
 from tests.support.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import QUICK, Place, served, until
 from tui_agent.agent.mcp.oauth import free_port
-from tui_agent.agent.mcp.records import Login, McpError, ServerState
-from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.records import LoginState, McpError, ServerState
+from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings
 from tui_agent.errors import ToolError
 
@@ -90,7 +90,7 @@ async def test_what_is_wrong_is_said_with_what_to_do(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    place = Place(tmp_path, Patience(start=0.3, settle=20, pauses=()))
+    place = Place(tmp_path, Timeouts(start=0.3, settle=20, pauses=()))
     place.add("mute", command="sleep", args=("60",))
     await place.hub.settle()
     (row,) = place.hub.status()
@@ -124,7 +124,7 @@ async def test_a_login_that_is_given_up_is_asked_for_again(tmp_path: Path) -> No
     async def log_in() -> None:
         await until(lambda: place.state("vault") is ServerState.LOGIN)
         row = next(row for row in place.hub.status() if row.name == "vault")
-        assert row.login is Login.WAITING
+        assert row.login is LoginState.WAITING
         async with httpx.AsyncClient(follow_redirects=True) as browser:
             await browser.get(row.detail)
         await until(lambda: place.state("vault") is ServerState.READY)
@@ -132,7 +132,7 @@ async def test_a_login_that_is_given_up_is_asked_for_again(tmp_path: Path) -> No
     async with served(make_closed_server(OpenDoor(), f"http://127.0.0.1:{port}"), port):
         place.hub.start()
         await log_in()
-        assert next(row for row in place.hub.status() if row.name == "vault").login is Login.SIGNED_IN
+        assert next(row for row in place.hub.status() if row.name == "vault").login is LoginState.SIGNED_IN
         await place.hub.sign_out("vault")
         await log_in()
         with pytest.raises(McpError, match="no login of the program's own"):

@@ -8,7 +8,7 @@ import pytest
 
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolStatus
-from tui_agent.session.formats.importing import Came, import_file, read_file
+from tui_agent.session.formats.importing import ImportChange, import_file, read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.formats.table import FileFormat, files_of
 
@@ -126,10 +126,10 @@ def test_pis_thinking_levels_become_ours(tmp_path, theirs, ours):
 
 def test_the_same_file_is_taken_in_once_and_a_longer_one_goes_on(store, tmp_path):
     first = import_file(store, write(tmp_path, *PI), estimate=lambda _entry: 1)[0]
-    assert import_file(store, write(tmp_path, *PI), estimate=lambda _entry: 1)[0].came is Came.KNOWN
+    assert import_file(store, write(tmp_path, *PI), estimate=lambda _entry: 1)[0].came is ImportChange.KNOWN
     longer = write(tmp_path, *PI, pi_user("c1", "b5", "go on"))
     second = import_file(store, longer, estimate=lambda _entry: 1)[0]
-    assert (second.came, second.entries, second.session_id) == (Came.MORE, 1, first.session_id)
+    assert (second.came, second.entries, second.session_id) == (ImportChange.MORE, 1, first.session_id)
     assert len(store.sessions()) == 1
 
 

@@ -24,7 +24,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of, copy_of
-from tui_agent.session.formats.importing import Came, import_file
+from tui_agent.session.formats.importing import ImportChange, import_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -95,7 +95,7 @@ def test_a_session_comes_back_identically(store, session, other, tmp_path):
     fill(store, session)
     path = exported(store, session.id, tmp_path / "a.jsonl")
     main, child = take(other, path)
-    assert (main.came, child.came) == (Came.NEW, Came.NEW)
+    assert (main.came, child.came) == (ImportChange.NEW, ImportChange.NEW)
     for imported in (main, child):
         assert everything(other, imported.session_id) == everything(store, imported.session_id)
     assert [hit.entry_id for hit in other.search("another way")] == [5], "it can be found"
@@ -121,7 +121,7 @@ def test_what_is_here_already_is_not_taken_in_twice(store, session, other, tmp_p
     fill(store, session)
     path = exported(store, session.id, tmp_path / "a.jsonl")
     take(other, path)
-    assert {one.came for one in take(other, path)} == {Came.KNOWN}
+    assert {one.came for one in take(other, path)} == {ImportChange.KNOWN}
     assert len(other.sessions()) == 1
     other.delete(session.id)
     take(other, path)
@@ -133,7 +133,7 @@ def test_a_session_that_went_on_elsewhere_is_brought_up_to_date(store, session, 
     take(other, exported(store, session.id, tmp_path / "a.jsonl"))
     session.append(say("one more"))
     longer = exported(store, session.id, tmp_path / "b.jsonl")
-    assert take(other, longer)[0].came is Came.MORE
+    assert take(other, longer)[0].came is ImportChange.MORE
     assert everything(other, session.id)[1:3] == everything(store, session.id)[1:3]
 
     mine = Session(other, session.id, estimate=lambda _entry: 1)
@@ -144,10 +144,10 @@ def test_a_session_that_went_on_elsewhere_is_brought_up_to_date(store, session, 
     mine.append(say("something else"))
     mine.release()
     copy = take(other, tmp_path / "c.jsonl")[0]
-    assert copy.came is Came.COPY
+    assert copy.came is ImportChange.COPY
     assert copy.session_id != session.id
     assert Session(other, session.id, estimate=lambda _entry: 1).path()[-1].text == "something else"
-    assert take(other, tmp_path / "c.jsonl")[0].came is Came.KNOWN, "the copy is known, too"
+    assert take(other, tmp_path / "c.jsonl")[0].came is ImportChange.KNOWN, "the copy is known, too"
 
 
 def lines_of(store: Store, session: Session, path: Path) -> list[dict]:

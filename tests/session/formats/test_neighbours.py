@@ -10,9 +10,9 @@ import pytest
 
 from tui_agent.session.entries import ReasoningPart, TextPart, ToolStatus
 from tui_agent.session.formats.detecting import find_sessions
-from tui_agent.session.formats.importing import Came, import_file, read_file
+from tui_agent.session.formats.importing import ImportChange, import_file, read_file
 from tui_agent.session.formats.incoming import IncomingSession
-from tui_agent.session.formats.reading import HoldsNothing
+from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.store import Store
 
 DATA = Path(__file__).parent / "data"
@@ -214,8 +214,8 @@ def test_a_file_is_taken_in_once_and_named_by_the_first_message(program: str, st
     path = FILES[program](tmp_path)
     first = import_file(store, path, estimate=lambda _entry: 1)
     second = import_file(store, path, estimate=lambda _entry: 1)
-    assert {one.came for one in first} == {Came.NEW}
-    assert {one.came for one in second} == {Came.KNOWN}
+    assert {one.came for one in first} == {ImportChange.NEW}
+    assert {one.came for one in second} == {ImportChange.KNOWN}
     titles = {info.title for info in store.sessions()}
     assert titles & {"use a tool please", "A short answer 7", "The total", "SEARCHREPLACE a file please"}
 
@@ -227,13 +227,13 @@ def test_a_rollout_that_has_grown_brings_what_is_new(store: Store, tmp_path: Pat
     [first] = import_file(store, path, estimate=lambda _entry: 1)
     path.write_text(whole)
     [second] = import_file(store, path, estimate=lambda _entry: 1)
-    assert (second.came, first.entries + second.entries, second.session_id) == (Came.MORE, 10, first.session_id)
+    assert (second.came, first.entries + second.entries, second.session_id) == (ImportChange.MORE, 10, first.session_id)
 
 
 def test_a_file_without_a_conversation_is_no_session(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     path.write_text((DATA / "codex-rollout.jsonl").read_text().splitlines(keepends=True)[0])
-    with pytest.raises(HoldsNothing, match="no conversation of Codex"):
+    with pytest.raises(NoConversation, match="no conversation of Codex"):
         read_file(path)
 
 

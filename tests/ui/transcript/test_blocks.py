@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.agent.permissions.notes import with_note
+from tui_agent.context.standing import Standing
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -24,7 +25,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.bodies import TextBody, Window, body_lines
-from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
@@ -51,7 +52,7 @@ def result(output: str, status: ToolStatus = ToolStatus.COMPLETED, **fields: obj
 
 
 def only(entry: Entry, **around: object) -> Block:
-    (block,) = blocks_of(entry, Surroundings(**around))  # type: ignore[arg-type]
+    (block,) = blocks_of(entry, BuildContext(**around))  # type: ignore[arg-type]
     return block
 
 
@@ -61,10 +62,10 @@ def only(entry: Entry, **around: object) -> Block:
 def test_a_message_of_a_command_shows_its_line_and_opens_to_what_was_sent() -> None:
     part = TextPart(text="Look for bugs.\nIn app.py.", typed="/review app.py")
     block = only(UserEntry(id=1, parts=(part,)))
-    assert rows(block)[1:] == ["  /review app.py", "  ▸ what was sent for it · 2 lines"]
+    assert rows(block) == ["You  /review app.py", "  ▸ what was sent for it · 2 lines"]
     assert block.copy_text() == "/review app.py"
     block.cycle()
-    assert rows(block)[2:] == ["  ▾ what was sent for it · 2 lines", "  Look for bugs.", "  In app.py."]
+    assert rows(block)[1:] == ["  ▾ what was sent for it · 2 lines", "  Look for bugs.", "  In app.py."]
 
 
 # -- cards --------------------------------------------------------------------------------------------------
@@ -141,10 +142,10 @@ def test_what_the_user_folded_stays_when_the_result_comes() -> None:
 
 def test_a_result_that_is_not_in_context_can_be_restored() -> None:
     card = CardBlock(CALL, result("text"))
-    card.set_state("pruned")
-    assert "not in context (3.2k tokens) · restore" in rows(card)[0]
+    card.stand(Standing.CLEARED, edited=True)
+    assert "cleared · 3.2k tokens · restore" in rows(card)[0]
     assert card.actions == ("restore",)
-    card.set_state("pinned")
+    card.stand(Standing.PINNED, edited=True)
     assert "pinned" in rows(card)[0]
     assert card.actions == ()
 
@@ -221,7 +222,7 @@ def test_a_very_long_body_ends_with_an_offer() -> None:
 def test_a_message_of_the_user_keeps_its_lines_and_names_attachments() -> None:
     image = ImagePart(blob="0", mime="image/png", width=4, height=3, path="a.png")
     block = only(UserEntry(parts=(TextPart(text="one\n  two"), image), mid_run=True))
-    assert rows(block) == ["▌ You · sent while working", "  one", "    two", "  [image · 4×3] a.png"]
+    assert rows(block) == ["You  sent while working · one", "       two", "  [image · 4×3] a.png"]
     assert block.copy_text() == "one\n  two"
 
 
@@ -229,12 +230,12 @@ def test_a_very_long_message_is_shown_in_part() -> None:
     block = only(UserEntry(parts=(TextPart(text="\n".join(map(str, range(100)))),)))
     assert rows(block)[-1] == "  … 76 more lines"
     block.cycle()
-    assert len(rows(block)) == 101
+    assert len(rows(block)) == 100
 
 
 def test_reasoning_is_folded_and_opens() -> None:
     block, _ = blocks_of(
-        AssistantEntry(parts=(ReasoningPart(text="I *think*."), TextPart(text="So.")), model="m"), Surroundings()
+        AssistantEntry(parts=(ReasoningPart(text="I *think*."), TextPart(text="So.")), model="m"), BuildContext()
     )
     assert rows(block) == ["▸ Thought · 2 words"]
     block.cycle()
@@ -246,17 +247,24 @@ def test_a_compaction_tells_what_it_did_and_can_be_undone() -> None:
         summary="# Goal", first_kept_id=3, tokens_before=152_300, tokens_after=18_900, trigger="threshold",
         details=SummaryDetails(read_files=("a.py", "b.py"), anchors=("x",)),
     )  # fmt: skip
-    block = only(entry, turns=lambda _entry: 14)
-    assert rows(block) == ["▸ Compacted 14 turns · 152.3k → 18.9k tokens · threshold · undo"]
-    assert block.actions == ("undo",)
+    block = only(entry, summarised=lambda _entry: 14)
+    assert rows(block, 80) == ["── summarised above: 14 entries, 152.3k → 18.9k ────────── read · edit · undo ──"]
+    assert rows(block, 40) == [
+        "── summarised above: 14 entries, 152.3k",
+        "   → 18.9k",
+        "   read · edit · undo",
+    ]
+    assert block.actions == ("edit", "undo")
     block.cycle()
-    assert rows(block)[1:] == ["  Goal", "", "  Files read: a.py, b.py", "  Carried: 1 anchor"]
+    assert rows(block, 80)[1:] == [
+        "  Goal", "", "  Compacted: at the threshold", "  Files read: a.py, b.py", "  Carried: 1 anchor",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("fields", "line", "actions"),
     [
-        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · ctrl+r retry", ("retry",)),
+        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · f8 retry", ("retry",)),
         ({"finish": "interrupted", "interrupted": True}, "■ Interrupted", ()),
         ({"finish": "length"}, "■ The answer was cut at the model's output limit", ()),
     ],
@@ -269,14 +277,14 @@ def test_an_answer_that_did_not_end_says_so(fields: dict[str, object], line: str
 
 def test_other_entries_are_one_line_or_nothing() -> None:
     edit = only(ContextEditEntry(target=5, action="drop"))
-    assert rows(edit) == ["· Dropped #5 in the context · undo · jump"]
+    assert rows(edit) == ["── Dropped #5 in the context ────────────────────────── undo · jump ──"]
     shell = only(ShellEntry(command="ls", output="a", exit_code=2, excluded=True))
     assert rows(shell)[0].split("  ")[-2:] == ["exit 2 · not shown to the model", "▾"]
 
 
 def test_every_kind_of_entry_has_blocks() -> None:
     for entry in every_kind():
-        assert all(block.lines(40) for block in blocks_of(entry, Surroundings()))
+        assert all(block.lines(40) for block in blocks_of(entry, BuildContext()))
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=120), st.integers(12, 90))
@@ -288,7 +296,7 @@ def test_no_text_makes_a_line_wider_than_asked(text: str, width: int) -> None:
         ShellEntry(command=text, output=text, exit_code=1),
         ToolResultEntry(call_id="c1", tool="read", status=ToolStatus.ERROR, output=text, title=text),
     ]
-    blocks = [block for entry in entries for block in blocks_of(entry, Surroundings())] + [CardBlock(call)]
+    blocks = [block for entry in entries for block in blocks_of(entry, BuildContext())] + [CardBlock(call)]
     for block in blocks:
         for line in block.lines(width):
             assert runs_width((*line.prefix, *line.content(), *line.tail)) <= width
@@ -351,5 +359,5 @@ def test_numbers_for_people() -> None:
 @pytest.mark.parametrize(("text", "told"), [("x\n", "1 line"), ("x", "1 line"), ("x\ny\n", "2 lines"), ("", "0 lines")])
 def test_an_attached_file_is_told_with_its_lines(text: str, told: str) -> None:
     entry = UserEntry(id=1, parts=(TextPart(text="Look at this."), FilePart(path="app.py", text=text)))
-    (block,) = blocks_of(entry, Surroundings())
+    (block,) = blocks_of(entry, BuildContext())
     assert f"@app.py · {told}" in [part.strip() for line in block.lines(70) for part in row(line).split("  ")]

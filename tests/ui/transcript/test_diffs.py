@@ -7,7 +7,7 @@ from textual.selection import Selection
 from tests.support.ui_app import until
 from tui_agent.resources import style_path
 from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
-from tui_agent.ui.widgets.transcript.diffs import SPLIT_FROM, diff_body
+from tui_agent.ui.widgets.transcript.diffs import MIN_SPLIT_WIDTH, diff_body
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
 from tui_agent.ui.widgets.transcript.reading_diffs import changed_parts, read_diff
@@ -35,7 +35,7 @@ def lines(width: int, diff: str = DIFF) -> list[Line]:
 
 
 def test_a_narrow_diff_is_one_below_the_other() -> None:
-    assert [drawn(line) for line in lines(SPLIT_FROM - 1)] == [
+    assert [drawn(line) for line in lines(MIN_SPLIT_WIDTH - 1)] == [
         "   8   def f(a):",
         "   9 -     return a + 1",
         "  10 -     # gone",
@@ -48,7 +48,7 @@ def test_a_narrow_diff_is_one_below_the_other() -> None:
 
 
 def test_a_wide_diff_has_the_old_beside_the_new() -> None:
-    shown = [drawn(line) for line in lines(SPLIT_FROM)]
+    shown = [drawn(line) for line in lines(MIN_SPLIT_WIDTH)]
     halves = [[half.rstrip() for half in row.split(" │ ")] for row in shown]
     assert halves == [
         ["   8   def f(a):", " 8   def f(a):"],
@@ -63,7 +63,7 @@ def test_a_wide_diff_has_the_old_beside_the_new() -> None:
 
 def test_no_line_is_wider_than_its_room_and_the_middle_stays_where_it_is() -> None:
     diff = DIFF.replace("# gone", "# " + "日本 and more " * 30).replace("a + 2", "a + " + "b" * 200)
-    for width in (SPLIT_FROM, SPLIT_FROM + 1, 187):
+    for width in (MIN_SPLIT_WIDTH, MIN_SPLIT_WIDTH + 1, 187):
         shown = lines(width, diff)
         assert all(runs_width((*line.prefix, *line.content(), *line.tail)) <= width for line in shown)
         middles = {runs_width(line.prefix[: line.prefix.index((" │ ", "rule"))]) for line in shown
@@ -117,7 +117,7 @@ async def test_a_selection_copies_the_text_without_numbers_and_signs() -> None:
         assert view.size.height == 8
         found = view.get_selection(Selection(Offset(4, 1), Offset(10, 3)))
         assert found == ("return a + 1\n    # gone\n    return", "\n")
-        await pilot.resize_terminal(SPLIT_FROM + 10, 20)
+        await pilot.resize_terminal(MIN_SPLIT_WIDTH + 10, 20)
         await until(lambda: view.size.height == 7, pilot)
         found = view.get_selection(Selection(Offset(0, 0), Offset(20, 2)))
         assert found == ("def f(a):\n    return a + 2\n    # gone", "\n")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.tree.finding import Hits
-from tui_agent.ui.widgets.tree.outline import DEEPEST, Outline, View, What
+from tui_agent.ui.widgets.tree.outline import MAX_DEPTH, LineKind, Outline, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 
@@ -49,11 +49,11 @@ def tree_of(headers: Sequence[EntryHeader], leaf: int | None, costs: dict[int, f
 
 def lines(outline: Outline) -> list[tuple[int, int]]:
     found = [outline.line(y) for y in range(outline.total)]
-    return [line.ids for line in found if line is not None and line.what is not What.FOLD]
+    return [line.ids for line in found if line is not None and line.what is not LineKind.FOLD]
 
 
-def unfolded(index: TreeIndex, view: View) -> Outline:
-    return Outline(index, View(view.filter, view.labels, {segment.key: False for segment in index.segments}))
+def unfolded(index: TreeIndex, view: TreeOptions) -> Outline:
+    return Outline(index, TreeOptions(view.filter, view.labels, {segment.key: False for segment in index.segments}))
 
 
 def leaf_of(headers: Sequence[EntryHeader]) -> int | None:
@@ -63,7 +63,7 @@ def leaf_of(headers: Sequence[EntryHeader]) -> int | None:
 @settings(max_examples=50)
 @given(trees())
 def test_every_entry_has_one_row_when_everything_is_shown(headers: list[EntryHeader]) -> None:
-    outline = unfolded(tree_of(headers, leaf_of(headers)), View(Filter.EVERYTHING))
+    outline = unfolded(tree_of(headers, leaf_of(headers)), TreeOptions(Filter.EVERYTHING))
     assert sorted(first for first, _ in lines(outline)) == [one.id for one in headers]
 
 
@@ -71,19 +71,19 @@ def test_every_entry_has_one_row_when_everything_is_shown(headers: list[EntryHea
 @given(trees())
 def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryHeader]) -> None:
     index = tree_of(headers, leaf_of(headers))
-    outline = Outline(index, View(Filter.EVERYTHING))
+    outline = Outline(index, TreeOptions(Filter.EVERYTHING))
     for one in headers:
         shown = Outline(index, outline.revealing(one.id), outline)
         line = shown.line(shown.find(one.id))
         assert line is not None
-        assert line.what is not What.FOLD
+        assert line.what is not LineKind.FOLD
         assert line.ids == (one.id, one.id)
 
 
 @settings(max_examples=50)
 @given(trees(), st.sampled_from(list(Filter)))
 def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: Filter) -> None:
-    outline = unfolded(tree_of(headers, None), View(wanted, {one.id: "x" for one in headers[::3]}))
+    outline = unfolded(tree_of(headers, None), TreeOptions(wanted, {one.id: "x" for one in headers[::3]}))
     place = {entry: y for y, (first, last) in enumerate(lines(outline)) for entry in (first, last)}
     for one in headers:
         if one.id in place and one.parent_id in place:
@@ -94,14 +94,14 @@ def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: 
 @given(trees(), st.data())
 def test_folding_keeps_the_order_of_what_is_left(headers: list[EntryHeader], data: st.DataObject) -> None:
     index = tree_of(headers, leaf_of(headers))
-    whole = unfolded(index, View())
+    whole = unfolded(index, TreeOptions())
     keys = data.draw(st.sets(st.sampled_from([one.key for one in index.segments]))) if index.segments else set()
     folds = {one.key: one.key in keys for one in index.segments}
-    folded = Outline(index, View(folds=folds), whole)
+    folded = Outline(index, TreeOptions(folds=folds), whole)
     left = lines(folded)
     rest = iter(lines(whole))
     assert all(one in rest for one in left), "a subsequence"
-    assert Outline(index, View(folds=dict.fromkeys(folds, False)), folded).total == whole.total
+    assert Outline(index, TreeOptions(folds=dict.fromkeys(folds, False)), folded).total == whole.total
 
 
 @settings(max_examples=50)
@@ -135,10 +135,10 @@ def test_the_path_to_the_leaf_is_marked(headers: list[EntryHeader]) -> None:
 @settings(max_examples=50)
 @given(trees(), st.data())
 def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data: st.DataObject) -> None:
-    outline = Outline(tree_of(headers, leaf_of(headers)), View())
+    outline = Outline(tree_of(headers, leaf_of(headers)), TreeOptions())
     ids = data.draw(st.sets(st.sampled_from([one.id for one in headers]))) if headers else set()
     hits = Hits(outline, ids)
-    whole = unfolded(outline.index, View())
+    whole = unfolded(outline.index, TreeOptions())
     rows = lines(whole)
     held = [
         last
@@ -156,7 +156,7 @@ def drawn(outline: Outline) -> list[str]:
     for y in range(outline.total):
         line = outline.line(y)
         assert line is not None
-        text = "⊞" if line.what is What.FOLD else str(line.entry)
+        text = "⊞" if line.what is LineKind.FOLD else str(line.entry)
         found.append(f"{line.guide}{text}")
     return found
 
@@ -166,33 +166,33 @@ def test_only_branch_points_indent() -> None:
     one = chain("user", "assistant", first=3, parent=2)
     other = chain("user", "assistant", first=5, parent=2)
     index = tree_of([*trunk, *one, *other], 4)
-    assert drawn(Outline(index, View())) == ["1", "2", "├─3", "│ 4", "└─5", "  6"]
+    assert drawn(Outline(index, TreeOptions())) == ["1", "2", "├─3", "│ 4", "└─5", "  6"]
 
 
 def test_a_branch_that_was_left_is_folded_at_first() -> None:
     trunk, other = chain("user", "assistant"), chain("user", "assistant", "user", first=3, parent=1)
     index = tree_of([*trunk, *other], 2)
-    assert drawn(Outline(index, View())) == ["1", "├─2", "└─3", "  ⊞"]
-    assert drawn(Outline(index, View().folded(3, folded=False))) == ["1", "├─2", "└─3", "  4", "  5"]
+    assert drawn(Outline(index, TreeOptions())) == ["1", "├─2", "└─3", "  ⊞"]
+    assert drawn(Outline(index, TreeOptions().folded(3, folded=False))) == ["1", "├─2", "└─3", "  4", "  5"]
 
 
 def test_a_branch_the_filter_hides_takes_its_branch_point_along() -> None:
     trunk = chain("user", "assistant")
     tools, answer = chain("tool_result", first=3, parent=2), chain("user", "assistant", first=4, parent=2)
     index = tree_of([*trunk, *tools, *answer], 5)
-    assert drawn(Outline(index, View(Filter.NO_TOOLS))) == ["1", "2", "4", "5"]
+    assert drawn(Outline(index, TreeOptions(Filter.NO_TOOLS))) == ["1", "2", "4", "5"]
 
 
 def test_branches_of_an_entry_that_is_hidden_hang_where_it_would() -> None:
     trunk, quiet = chain("user"), chain("checkpoint", first=2, parent=1)
     one, other = chain("user", first=3, parent=2), chain("user", first=4, parent=2)
     index = tree_of([*trunk, *quiet, *one, *other], 3)
-    assert drawn(Outline(index, View())) == ["1", "├─3", "└─4"]
+    assert drawn(Outline(index, TreeOptions())) == ["1", "├─3", "└─4"]
 
 
 def test_several_roots_are_branches_of_nothing() -> None:
     index = tree_of([*chain("user", "assistant"), *chain("user", first=3)], 3)
-    assert drawn(Outline(index, View())) == ["├─1", "│ 2", "└─3"]
+    assert drawn(Outline(index, TreeOptions())) == ["├─1", "│ 2", "└─3"]
 
 
 def test_calls_in_a_row_are_one_row_and_open_call_by_call() -> None:
@@ -217,17 +217,17 @@ def test_very_deep_trees_stay_on_screen() -> None:
         headers += [header(level * 2 + 2, headers[-1].id if level else 1)]
         headers += [header(level * 2 + 3, headers[-1].parent_id)]
     index = tree_of(headers, headers[-1].id)
-    outline = Outline(index, View(Filter.EVERYTHING))
+    outline = Outline(index, TreeOptions(Filter.EVERYTHING))
     deepest = outline.line(outline.here)
     assert deepest is not None
-    assert len(deepest.guide) <= 2 * DEEPEST
+    assert len(deepest.guide) <= 2 * MAX_DEPTH
     assert deepest.guide.startswith("‥")
 
 
 def test_jumps_between_branch_points() -> None:
     trunk = chain("user", "assistant", "user")
     one, other = chain("user", "assistant", first=4, parent=3), chain("user", first=6, parent=3)
-    outline = Outline(tree_of([*trunk, *one, *other], 5), View())
+    outline = Outline(tree_of([*trunk, *one, *other], 5), TreeOptions())
     assert drawn(outline) == ["1", "2", "3", "├─4", "│ 5", "└─6"]
     assert [outline.branch_point_below(y) for y in range(6)] == [2, 2, 3, 4, 5, 5]
     assert [outline.head_of(y) for y in range(6)] == [0, 0, 0, 3, 3, 5]
@@ -236,6 +236,6 @@ def test_jumps_between_branch_points() -> None:
 
 def test_the_leaf_is_shown_at_the_nearest_row_when_it_has_none() -> None:
     index = tree_of(chain("user", "assistant", "model_change"), 3)
-    assert Outline(index, View()).here == 1
-    assert Outline(index, View(Filter.EVERYTHING)).here == 2
-    assert Outline(tree_of(chain("user"), None), View()).here == -1
+    assert Outline(index, TreeOptions()).here == 1
+    assert Outline(index, TreeOptions(Filter.EVERYTHING)).here == 2
+    assert Outline(tree_of(chain("user"), None), TreeOptions()).here == -1

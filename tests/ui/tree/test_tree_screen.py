@@ -9,7 +9,7 @@ from textual.widgets import Input
 from tests.support.tree_stage import answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
-from tui_agent.ui.widgets.tree.outline import What
+from tui_agent.ui.widgets.tree.outline import LineKind
 from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
@@ -44,7 +44,7 @@ async def test_arrows_move_fold_and_jump(tmp_path: Path) -> None:
         await pilot.press("end")
         line = stage.tree.line
         assert line is not None
-        assert line.what is What.FOLD
+        assert line.what is LineKind.FOLD
         assert stage.at() == names["end"], "a fold stands for its tip"
         await pilot.press("right")
         assert stage.tree.outline.total == 12

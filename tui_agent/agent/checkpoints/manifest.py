@@ -20,7 +20,7 @@ LIST_SECONDS = 2.0
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 
-SLACK = 2_000_000_000
+CLOCK_TOLERANCE_NS = 2_000_000_000
 """Nanoseconds by which the clock of a file system may differ from that of the program."""
 
 
@@ -32,7 +32,7 @@ class Manifest(dict[str, Stamp]):
 
     def had(self, stamp: Stamp) -> bool:
         """Whether a file that is new since was among these under another name, or has been written since."""
-        if stamp.modified >= self.began - SLACK:
+        if stamp.modified >= self.began - CLOCK_TOLERANCE_NS:
             return True
         return (stamp.inode, stamp.modified, stamp.size) in self._contents
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tui_agent.files.own_git import run_git
 
-AHEAD = 200
+READ_AHEAD = 200
 """Objects that are read at once where they are expected; each call of git takes some milliseconds."""
 
 
@@ -48,6 +48,6 @@ class GitObjects:
         """Return an object's content, None when there is no such object."""
         if name not in self._read_ahead:
             at = self._expected.index(name) if name in self._expected else len(self._expected)
-            self._read_ahead = self.read(dict.fromkeys([name, *self._expected[at : at + AHEAD]]))
-            del self._expected[: at + AHEAD]
+            self._read_ahead = self.read(dict.fromkeys([name, *self._expected[at : at + READ_AHEAD]]))
+            del self._expected[: at + READ_AHEAD]
         return self._read_ahead.get(name)

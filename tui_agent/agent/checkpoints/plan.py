@@ -35,7 +35,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RestoreStep:
     """One file to restore: from an image to another; absent is an image too."""
 
     path: str
@@ -62,7 +62,7 @@ class Conflict:
 class RestorePlan:
     """Files to restore and files that stay. Empty where no file differs."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RestoreStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     omitted: int = 0
     """Changed files that were too many to be recorded."""
@@ -113,7 +113,7 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 
 def decide(
     found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
-) -> tuple[tuple[Step, ...], tuple[Conflict, ...]]:
+) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
     """Return what can be restored and what has to stay.
 
     Args:
@@ -121,7 +121,7 @@ def decide(
         current: returns a file as it is now.
         kept: whether the content of an image is still to be had.
     """
-    steps: list[Step] = []
+    steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
     stuck: set[str] = set()
     standing: dict[str, Image] = {}
@@ -141,7 +141,7 @@ def decide(
             conflicts.append(Conflict(difference.path, reason))
             stuck.update(difference.taken, filter(None, [there.digest]))
         else:
-            steps.append(Step(difference.path, now, there))
+            steps.append(RestoreStep(difference.path, now, there))
     # A file that was moved and can't go back is not deleted where it is: it would be nowhere.
     # Nor is one whose name differs in case from one that is there: many file systems take the two for one.
     kept_back = {
@@ -153,19 +153,19 @@ def decide(
     return tuple(step for step in steps if step.path not in kept_back), tuple(conflicts)
 
 
-def in_order(steps: Iterable[Step]) -> list[Step]:
+def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
     """Return steps so that what is cut short loses nothing: files are made before others are deleted.
 
     What stands where a file or its directory is needed goes before that.
     """
-    made: list[Step] = []
-    deleted: list[Step] = []
+    made: list[RestoreStep] = []
+    deleted: list[RestoreStep] = []
     for step in steps:
         (made if step.wanted.exists else deleted).append(step)
     places = {step.path for step in made}
     needed = {str(parent) for path in places for parent in PurePosixPath(path).parents}
-    first: list[Step] = []
-    last: list[Step] = []
+    first: list[RestoreStep] = []
+    last: list[RestoreStep] = []
     for step in deleted:
         in_the_way = step.path in needed or any(str(parent) in places for parent in PurePosixPath(step.path).parents)
         (first if in_the_way else last).append(step)

@@ -31,13 +31,13 @@ MAX_STORED = 1_000
 """Of a command that changed more files than this no content is stored that git has, nor how the files are now: that is
 stored when something takes them back."""
 
-BATCH = 500
+FILES_PER_BATCH = 500
 """Files whose contents are in memory at once."""
 
 MAX_BYTES = 50_000_000
 """What images of one command's changes may take; files beyond that have none."""
 
-PATIENCE = 3
+MAX_SLOW_LISTINGS = 3
 """A project that took too long to list so often is not watched any more."""
 
 TOO_MUCH = "too much changed at once"
@@ -47,7 +47,7 @@ IS_OLDER = "it is older than the command: perhaps it was moved here"
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class SnapshotStore:
     """Where images go. ``trim`` drops the oldest ones where all of them take too much room.
 
     What is in the directories ``apart`` is neither recorded nor restored: the store must not keep itself.
@@ -70,7 +70,7 @@ class _Window:
 
 
 @dataclass(slots=True)
-class _Room:
+class _ByteBudget:
     """Bytes that may still be stored."""
 
     left: int
@@ -91,7 +91,7 @@ class Recorder:
     """
 
     def __init__(
-        self, project: Path, keeping: Keeping, tell: Callable[[str], None], jobs: Callable[[], int] = lambda: 0
+        self, project: Path, keeping: SnapshotStore, tell: Callable[[str], None], jobs: Callable[[], int] = lambda: 0
     ) -> None:
         self._root = Path(os.path.realpath(project))
         self._keeping = keeping
@@ -233,7 +233,7 @@ class Recorder:
             return await manifest_of(self._root, self._keeping.apart)
         except TooLargeError as error:
             self._failures += 1
-            self._watched = not error.for_good and self._failures < PATIENCE
+            self._watched = not error.for_good and self._failures < MAX_SLOW_LISTINGS
             self._say(str(error))
         except OSError as error:
             self._say(f"The project can't be looked through, so commands can't be taken back: {error}.")
@@ -266,10 +266,10 @@ class Recorder:
             changed, unread = _within(MAX_BYTES, changed, before, after)
             lost = [_change(path, _unread(before.get(path)), _unread(after.get(path))) for path in unread]
             return [*self._keep(self._pairs(changed, before, after, unsure=unsure)), *lost]
-        room = _Room(MAX_BYTES)
+        room = _ByteBudget(MAX_BYTES)
         kept: list[FileChange] = []
-        for at in range(0, len(changed), BATCH):
-            pairs = self._pairs(changed[at : at + BATCH], before, after, unsure=unsure)
+        for at in range(0, len(changed), FILES_PER_BATCH):
+            pairs = self._pairs(changed[at : at + FILES_PER_BATCH], before, after, unsure=unsure)
             objects = {path: self._shelf.object_of(path, before[path]) for path, _, _ in pairs if path in before}
             kept += self._keep(pairs, room, objects)
         return kept
@@ -299,7 +299,7 @@ class Recorder:
     def _keep(
         self,
         pairs: Sequence[tuple[str, Reading, Reading]],
-        room: "_Room | None" = None,
+        room: "_ByteBudget | None" = None,
         objects: Mapping[str, str] | None = None,
     ) -> list[FileChange]:
         """Store the images of files that differ and return the changes.
@@ -307,7 +307,7 @@ class Recorder:
         With ``objects``, git's names for contents, those are left to git, and files as they are now are not stored.
         """
         changes: list[FileChange] = []
-        room = room or _Room(MAX_BYTES)
+        room = room or _ByteBudget(MAX_BYTES)
         for path, before, after in pairs:
             if before.image == after.image and not before.image.problem:
                 continue

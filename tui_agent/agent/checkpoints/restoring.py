@@ -17,11 +17,11 @@ from tui_agent.agent.checkpoints.plan import (
     Conflict,
     Difference,
     RestorePlan,
-    Step,
+    RestoreStep,
     decide,
     in_order,
 )
-from tui_agent.agent.checkpoints.recorder import Keeping
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.text_files import replace_file
 from tui_agent.session.errors import StoreError
 
@@ -39,10 +39,11 @@ class Restored:
 class Restorer:
     """Restores files of one project. Everything here reads or writes files: call it in a thread."""
 
-    def __init__(self, project: Path, keeping: Keeping) -> None:
-        self._root = Path(os.path.realpath(project))
+    def __init__(self, project: Path, keeping: SnapshotStore) -> None:
+        self.root = Path(os.path.realpath(project))
+        """The project, links resolved."""
         self._blob = keeping.get
-        self._git = GitObjects(self._root)
+        self._git = GitObjects(self.root)
         self._put = keeping.put
         self._apart = keeping.apart
 
@@ -91,7 +92,7 @@ class Restorer:
         return Reading(Image(problem=ELSEWHERE)) if place is None else read_image(place)
 
     def _place(self, path: str) -> Path | None:
-        place = place_in(self._root, path)
+        place = place_in(self.root, path)
         return None if place is None or any(map(place.is_relative_to, self._apart)) else place
 
     def content(self, image: Image) -> bytes | None:
@@ -104,7 +105,7 @@ class Restorer:
         # Git may give another content than it had: a filter, another object of the name.
         return data if data is not None and digest_of(data) == image.digest else None
 
-    def _restore(self, step: Step) -> str:
+    def _restore(self, step: RestoreStep) -> str:
         """Restore one file; returns why not."""
         place = self._place(step.path)
         if place is None:
@@ -130,7 +131,7 @@ class Restorer:
 
     def _remove_empty(self, directory: Path) -> None:
         """Remove directories that hold nothing any more, as git does."""
-        while directory != self._root:
+        while directory != self.root:
             try:
                 directory.rmdir()
             except OSError:

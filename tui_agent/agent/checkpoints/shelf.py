@@ -28,7 +28,7 @@ from tui_agent.files.own_git import run_git
 MAX_SHELF_BYTES = 100_000_000
 """What copies may take on disk while the program runs."""
 
-FEW_FILES = 200
+MAX_UNCHECKED_FILES = 200
 """So many are copied without asking git about them."""
 
 COPY_SECONDS = 1.0
@@ -79,7 +79,7 @@ class Shelf:
         """See to it that what is in the manifest can be read later as it is now, as far as time and room allow."""
         missing = [path for path, stamp in manifest.items() if (self._known.get(path) or (None,))[0] != stamp]
         missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
-        if len(missing) > FEW_FILES:
+        if len(missing) > MAX_UNCHECKED_FILES:
             objects = self._unmodified()
             sizes = self._git.sizes({name for path in missing if (name := objects.get(path))})
             for path in missing:

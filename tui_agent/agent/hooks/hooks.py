@@ -5,18 +5,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.hooks.handlers import Handler, HookError, Loaded
+from tui_agent.agent.hooks.handlers import Handler, HookError, LoadedHooks
 from tui_agent.agent.hooks.payloads import (
     About,
     AfterCompact,
     AfterTool,
     AfterToolAnswer,
     AfterTree,
-    Answer,
     BeforeCompact,
     BeforeTool,
     BeforeToolAnswer,
     BeforeTree,
+    HookAnswer,
     Payload,
     RunEnd,
     SessionStart,
@@ -28,10 +28,10 @@ from tui_agent.agent.hooks.payloads import (
 
 CLOSING_SECONDS = 5
 """How long the end of the program waits for hooks that are told of something."""
-LEAST_SUMMARY = 20
+MIN_SUMMARY_CHARS = 20
 """Characters; a shorter summary says nothing."""
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
+AnswerT = TypeVar("AnswerT", bound=HookAnswer)
 
 
 class Hooks:
@@ -39,7 +39,7 @@ class Hooks:
 
     def __init__(
         self,
-        load: Callable[[], Loaded] | None = None,
+        load: Callable[[], LoadedHooks] | None = None,
         about: Callable[[], About] = About,
         report: Callable[[Notice], None] = lambda _notice: None,
     ) -> None:
@@ -136,7 +136,7 @@ class Hooks:
             context += filter(None, [answer.context.strip()])
             if not (answer.cancel or answer.summary):
                 continue
-            if not answer.cancel and len(answer.summary.strip()) < LEAST_SUMMARY:
+            if not answer.cancel and len(answer.summary.strip()) < MIN_SUMMARY_CHARS:
                 self._failed(handler, payload.event, "its summary says nothing")
                 continue
             return answer
@@ -162,7 +162,7 @@ class Hooks:
 
     async def _tell(self, payload: Payload) -> None:
         await self.warm()
-        await self._ask(payload, Answer)
+        await self._ask(payload, HookAnswer)
 
     # -- asking ---------------------------------------------------------------------------------------------
 

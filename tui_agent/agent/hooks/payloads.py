@@ -170,19 +170,19 @@ Payload = (
 # -- what hooks may answer ----------------------------------------------------------------------------------
 
 
-class Answer(_Record):
+class HookAnswer(_Record):
     """What every hook may answer: ``notice`` is shown to the user."""
 
     notice: str = ""
 
 
-class SessionStartAnswer(Answer):
+class SessionStartAnswer(HookAnswer):
     """``context`` is told to the model before the first message."""
 
     context: str = ""
 
 
-class UserPromptAnswer(Answer):
+class UserPromptAnswer(HookAnswer):
     """``block`` keeps the message out, with ``message`` as the reason; ``context`` is told to the model with it."""
 
     block: bool = False
@@ -190,7 +190,7 @@ class UserPromptAnswer(Answer):
     context: str = ""
 
 
-class BeforeToolAnswer(Answer):
+class BeforeToolAnswer(HookAnswer):
     """``deny`` refuses the call and tells the model ``message``; ``allow`` answers a question for the user.
 
     ``allow`` never overrules a rule that denies. ``arguments`` takes the place of the call's.
@@ -201,13 +201,13 @@ class BeforeToolAnswer(Answer):
     arguments: dict[str, Any] | None = None
 
 
-class AfterToolAnswer(Answer):
+class AfterToolAnswer(HookAnswer):
     """``append`` is added to what the model is shown."""
 
     append: str = ""
 
 
-class SummaryAnswer(Answer):
+class SummaryAnswer(HookAnswer):
     """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's.
 
     ``context`` is told to the model that writes the summary, beside what the user wants it to keep.
@@ -223,21 +223,21 @@ class SummaryAnswer(Answer):
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 
-ANSWERS: dict[str, type[Answer]] = {
+ANSWERS: dict[str, type[HookAnswer]] = {
     "session_start": SessionStartAnswer,
     "user_prompt": UserPromptAnswer,
     "before_tool": BeforeToolAnswer,
     "after_tool": AfterToolAnswer,
     "before_compact": SummaryAnswer,
-    "after_compact": Answer,
+    "after_compact": HookAnswer,
     "before_tree": SummaryAnswer,
-    "after_tree": Answer,
-    "run_end": Answer,
+    "after_tree": HookAnswer,
+    "run_end": HookAnswer,
 }
 """The answer that belongs to each event."""
 
 
-def refusal(event: str, message: str) -> Answer | None:
+def refusal(event: str, message: str) -> HookAnswer | None:
     """Return the answer that refuses what an event is about; None where nothing can be refused any more."""
     match event:
         case "user_prompt":

@@ -46,7 +46,7 @@ class UserCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledCommand:
     """A command's message. ``own_text`` is all of it but what commands printed: where files may be named."""
 
     text: str
@@ -86,7 +86,7 @@ def split_arguments(text: str) -> list[str]:
         return text.split()
 
 
-async def fill(command: UserCommand, arguments: str, run: RunCommand) -> Filled:
+async def fill(command: UserCommand, arguments: str, run: RunCommand) -> FilledCommand:
     """Return the command's message. ``run`` is called for each command in the template, in order."""
     words = split_arguments(arguments)
 
@@ -104,7 +104,7 @@ async def fill(command: UserCommand, arguments: str, run: RunCommand) -> Filled:
     rest = _SLOT.sub(argument, command.template[end:])
     if arguments and not _SLOT.search(command.template):
         rest = f"{rest}\n\n{arguments}"
-    return Filled((text + rest).strip(), own + rest)
+    return FilledCommand((text + rest).strip(), own + rest)
 
 
 def _with_parameters(command: str, arguments: str, words: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 NAMED_PROBLEMS = 3
 """Problems that are named in one notice."""
-MOST_AGENTS = 20
+MAX_AGENTS = 20
 AGENT_CHARS = 200
 """How many kinds of agents the head lists, and how much it says of each."""
 
@@ -211,5 +211,5 @@ class Knowledge:
 def _list_agents(specs: Sequence[AgentSpec]) -> str:
     if not specs:
         return ""
-    rows = "\n".join(f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in specs[:MOST_AGENTS])
+    rows = "\n".join(f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in specs[:MAX_AGENTS])
     return f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>"

@@ -2,38 +2,79 @@
 
 import asyncio
 import importlib
+import json
 import logging
-import os
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tui_agent import __version__
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.names import portable_name, tidy_schema
-from tui_agent.agent.mcp.records import Content, McpError, McpPrompt, McpResource, Offer, PromptArgument, ToolInfo
-from tui_agent.agent.mcp.settings import ServerSpec, expanded
+from tui_agent.agent.mcp.questions import Answer, Host, order_of, question_of
+from tui_agent.agent.mcp.records import (
+    Content,
+    LogLevel,
+    McpError,
+    McpPrompt,
+    McpResource,
+    McpTemplate,
+    PromptArgument,
+    ServerMessage,
+    ServerOffer,
+    ToolInfo,
+    shortened,
+)
+from tui_agent.agent.mcp.server_log import ServerLog
+from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import IncomingMessage, Transport
+    from mcp.types import (
+        CreateMessageRequestParams,
+        CreateMessageResult,
+        ElicitRequestParams,
+        ElicitResult,
+        ErrorData,
+        LoggingMessageNotificationParams,
+    )
 
 log = logging.getLogger(__name__)
 
-MAX_DESCRIPTION = 1_000
-"""Characters of a tool's description that the model is told on every request."""
+MAX_DESCRIPTION = 8_000
+"""Characters of a tool's description that the model is told; what is left out is said in it and in ``/mcp``."""
 MAX_PAGES = 50
 """Pages of a list that are asked for; a server that never ends its list must not hang the program."""
+MAX_NOISE = 500
+"""Characters of a line that is no message which go into the log."""
+SSE_SECONDS = 24 * 3600.0
+"""How long nothing may come over SSE: servers say nothing while nobody asks."""
+_NOT_STREAMABLE = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.GONE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.NOT_IMPLEMENTED,
+    }
+)
+"""What servers that speak only SSE answer to a request of streamable HTTP."""
+_USER_REFUSED = -1
+"""The protocol's code for what a person does not allow."""
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
 ShowLogin = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ConnectionContext:
     """Where servers live.
 
     ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get, secrets taken
@@ -54,13 +95,18 @@ class Surroundings:
 class Listener:
     """Who hears of a connection: ``lost`` when it ended by itself, ``changed`` when what it offers is different now.
 
-    ``login`` is given the address at which the user is to log in, ``refused`` the HTTP status of an answer that is one.
+    ``login`` is given the address at which the user is to log in, ``refused`` the HTTP status of an answer that is one,
+    ``said`` a message for people, ``noise`` what a program wrote to its standard output that is not the protocol.
     """
 
     lost: Callable[[], None]
     changed: Callable[[], None]
     login: ShowLogin
     refused: Callable[[int], None]
+    said: Callable[[ServerMessage], None]
+    noise: Callable[[str], None]
+    host: Callable[[], Host | None]
+    """Returns the session whose person and model are asked; None where there is no person."""
 
 
 async def load_sdk() -> None:
@@ -69,69 +115,215 @@ async def load_sdk() -> None:
 
 
 @asynccontextmanager
-async def connect(spec: ServerSpec, around: Surroundings, listener: Listener) -> AsyncIterator["Connection"]:
-    """Start or reach a server and shake hands.
+async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listener) -> AsyncIterator["Connection"]:
+    """Start or reach a server and shake hands. One that refuses streamable HTTP is spoken to by SSE.
 
     Raises:
         McpConfigError: its settings cannot be filled in.
         Exception: whatever keeps it from answering; the SDK's errors come in groups.
     """
-    from mcp import Client
-    from mcp.types import Implementation
-
-    async def on_message(message: "IncomingMessage") -> None:
-        if type(message).__name__.endswith("ListChangedNotification"):
-            listener.changed()
-
+    settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
-        transport = await _transport(spec, around, listener, stack)
-        client = await stack.enter_async_context(
-            Client(
-                _watched(transport, listener.lost),
-                message_handler=on_message,
-                client_info=Implementation(name="tui-agent", version=__version__),
-                cache=None,
-            )
-        )
+        server_log = ServerLog(around.log_path(spec.name))
+        stack.callback(server_log.close)
+        heard = _Heard(spec, listener, server_log)
+        if settings.command is not None:
+            errors = stack.enter_context(server_log.standard_error())
+            client = await stack.enter_async_context(_client(spec, heard, _program(spec, around, settings, errors)))
+        else:
+            client = await _reach(spec, around, settings, heard, stack)
+        heard.connected = True
         subscription = asyncio.create_task(_subscribe(client, listener.changed))
+        connection = Connection(spec, client, heard)
         try:
-            yield Connection(spec, client, listener.lost)
+            await connection.set_log_level(settings.log_level)
+            yield connection
         finally:
             subscription.cancel()
             await asyncio.wait([subscription])
 
 
-async def _transport(
-    spec: ServerSpec, around: Surroundings, listener: Listener, stack: AsyncExitStack
-) -> "Transport | AbstractAsyncContextManager[Any]":
-    settings = expanded(spec.settings, around.environ)
-    if settings.command is not None:
-        from mcp import StdioServerParameters, stdio_client
+@dataclass(slots=True)
+class _Heard:
+    """Hears what a server sends of itself."""
 
-        path = around.log_path(spec.name)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        errors = stack.enter_context(
-            os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
-        )
-        parameters = StdioServerParameters(
-            command=settings.command,
-            args=list(settings.args),
-            env={**around.environment, **settings.env},
-            cwd=spec.cwd,
-            encoding_error_handler="replace",
-        )
-        return stdio_client(parameters, errlog=errors)
+    spec: ServerSpec
+    listener: Listener
+    log: ServerLog
+    connected: bool = False
+    """Whether it shook hands: before that, an end is no loss but an attempt that failed."""
 
+    open_questions: int = 0
+    waiting: set[asyncio.Timeout] = field(default_factory=set)
+    """What runs out when the server takes too long; the time a person takes to answer it does not count."""
+
+    @asynccontextmanager
+    async def patience(self, seconds: float) -> AsyncIterator[None]:
+        """Wait for an answer of the server at most so long.
+
+        Raises:
+            TimeoutError: it took longer.
+        """
+        async with asyncio.timeout(None if self.open_questions else seconds) as limit:
+            self.waiting.add(limit)
+            try:
+                yield
+            finally:
+                self.waiting.discard(limit)
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[None]:
+        self.open_questions += 1
+        for limit in self.waiting:
+            limit.reschedule(None)
+        try:
+            yield
+        finally:
+            self.open_questions -= 1
+            until = asyncio.get_running_loop().time() + self.spec.settings.timeout
+            for limit in self.waiting if not self.open_questions else ():
+                limit.reschedule(until)
+
+    async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
+        """Ask a person what the server wants to know."""
+        from mcp.types import ElicitResult
+
+        del context
+        host, answer = self.listener.host(), Answer()
+        if host is not None:
+            async with self._asking():
+                answer = await host.ask(question_of(self.spec.name, params))
+        values = dict(answer.values) if answer.action == "accept" and params.mode == "form" else None
+        return ElicitResult(action=answer.action, content=values)
+
+    async def sample(self, context: object, params: "CreateMessageRequestParams") -> "CreateMessageResult | ErrorData":
+        """Have the model answer the server, if a person lets it."""
+        from mcp.types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
+
+        del context
+        host, order = self.listener.host(), order_of(self.spec.name, params)
+        if host is None:
+            return ErrorData(code=INVALID_REQUEST, message="There is nobody who could allow it.")
+        if isinstance(order, str):
+            return ErrorData(code=INVALID_REQUEST, message=order)
+        async with self._asking():
+            sampled = await host.sample(order)
+        if sampled.refusal:
+            return ErrorData(code=_USER_REFUSED, message=sampled.refusal)
+        stop = "maxTokens" if sampled.finish == "length" else "endTurn"
+        text = TextContent(type="text", text=sampled.text)
+        return CreateMessageResult(role="assistant", content=text, model=sampled.model, stop_reason=stop)
+
+    def ended(self) -> None:
+        """Take note that nothing more can be read."""
+        if self.connected:
+            self.listener.lost()
+
+    async def message(self, message: "IncomingMessage") -> None:
+        """Take a notification, or what could not be read as one."""
+        if type(message).__name__.endswith("ListChangedNotification"):
+            self.listener.changed()
+
+    async def said(self, params: "LoggingMessageNotificationParams") -> None:
+        """Keep a message that is meant for people."""
+        data = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
+        text = f"{params.logger}: {data}" if params.logger else data
+        self.log.line(f"[{params.level}] {text}")
+        self.listener.said(ServerMessage(params.level, text))
+
+    def noise(self, text: str) -> None:
+        """Keep what a program wrote to the wrong place."""
+        self.log.line(f"[standard output] {text[:MAX_NOISE]}")
+        self.listener.noise(text)
+
+
+def _client(
+    spec: ServerSpec, heard: _Heard, transport: "Transport", mode: Literal["auto", "legacy"] = "auto"
+) -> "Client":
+    from mcp import Client
+    from mcp.types import Implementation, ListRootsResult, Root
+
+    async def list_roots(context: object) -> ListRootsResult:
+        del context
+        return ListRootsResult(roots=[Root(uri=spec.cwd.as_uri(), name=spec.cwd.name or None)])
+
+    return Client(
+        _watched(transport, heard),
+        message_handler=heard.message,
+        logging_callback=heard.said,
+        log_level=spec.settings.log_level,
+        list_roots_callback=list_roots,
+        elicitation_callback=heard.elicit,
+        sampling_callback=heard.sample,
+        client_info=Implementation(name="tui-agent", version=__version__),
+        cache=None,
+        mode=mode,
+    )
+
+
+def _program(spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, errors: TextIO) -> "Transport":
+    from mcp import StdioServerParameters, stdio_client
+
+    logging.getLogger("mcp.client.stdio").addFilter(_is_no_noise)
+    parameters = StdioServerParameters(
+        command=settings.command or "",
+        args=list(settings.args),
+        env={**around.environment, **settings.env},
+        cwd=spec.cwd,
+        encoding_error_handler="replace",
+    )
+    return stdio_client(parameters, errlog=errors)
+
+
+def _is_no_noise(record: logging.LogRecord) -> bool:
+    """Whether a record of the SDK says something new: lines it can't read are in the server's log."""
+    return not str(record.msg).startswith("Failed to parse")
+
+
+async def _reach(
+    spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard, stack: AsyncExitStack
+) -> "Client":
+    """Connect to an address: by streamable HTTP, or by SSE where the settings say so or the server knows only that."""
+    from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
     from tui_agent.agent.mcp.oauth import login_for
 
     url = settings.url or ""
-    login = None if settings.is_authorized else login_for(spec.name, url, around.token_dir, listener.login)
-    http = await stack.enter_async_context(create_mcp_http_client(headers=dict(settings.headers), auth=login))
-    http.event_hooks["response"].append(_telling(listener.refused))
-    return streamable_http_client(url, http_client=http)
+    refusals: list[int] = []
+
+    def refused(status: int) -> None:
+        refusals.append(status)
+        heard.listener.refused(status)
+
+    def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+        http = create_mcp_http_client(headers=headers, timeout=timeout, auth=auth)
+        http.event_hooks["response"].append(_telling(refused))
+        return http
+
+    login = None if settings.is_authorized else login_for(spec.name, url, around.token_dir, heard.listener.login)
+    headers = dict(settings.headers)
+    if settings.type != "sse":
+        try:
+            async with AsyncExitStack() as attempt:
+                http = await attempt.enter_async_context(make(headers, None, login))
+                client = await attempt.enter_async_context(
+                    _client(spec, heard, streamable_http_client(url, http_client=http))
+                )
+                stack.push_async_exit(attempt.pop_all())
+                return client
+        except Exception:
+            if not refusals or refusals[-1] not in _NOT_STREAMABLE:
+                raise
+            log.info("MCP server %s: no streamable HTTP (%d), trying SSE", spec.name, refusals[-1])
+    try:
+        sse = sse_client(url, headers, httpx_client_factory=make, auth=login, sse_read_timeout=SSE_SECONDS)
+        return await stack.enter_async_context(_client(spec, heard, sse, "legacy"))
+    except Exception:
+        if len(refusals) > 1:
+            heard.listener.refused(refusals[0])  # what it said to the way that servers speak now
+        raise
 
 
 def _telling(refused: Callable[[int], None]) -> Callable[[Any], Awaitable[None]]:
@@ -145,18 +337,18 @@ def _telling(refused: Callable[[int], None]) -> Callable[[Any], Awaitable[None]]
 
 
 @asynccontextmanager
-async def _watched(transport: AbstractAsyncContextManager[Any], ended: Callable[[], None]) -> AsyncIterator[Any]:
+async def _watched(transport: AbstractAsyncContextManager[Any], heard: _Heard) -> AsyncIterator[Any]:
     """Tell when nothing more can be read: the SDK says so only to whoever waits for an answer."""
     async with transport as (read, write):
-        yield _WatchedStream(read, ended), write
+        yield _WatchedStream(read, heard), write
 
 
 class _WatchedStream:
-    """A read stream that tells when it ends."""
+    """A read stream that tells when it ends, and of lines that are no message. The SDK is not given these."""
 
-    def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
+    def __init__(self, stream: Any, heard: _Heard) -> None:
         self._stream = stream
-        self._ended = ended
+        self._heard = heard
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -165,11 +357,16 @@ class _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
+        from pydantic import ValidationError
+
         try:
-            return await self._stream.__anext__()
+            while isinstance(message := await self._stream.__anext__(), ValidationError):
+                written = message.errors(include_url=False)[0]["input"]
+                self._heard.noise(written if isinstance(written, str) else json.dumps(written, default=str))
         except BaseException:
-            self._ended()
+            self._heard.ended()
             raise
+        return message
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
@@ -199,19 +396,34 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
 class Connection:
     """A server that answers. Errors of the SDK become ``McpError``; a lost connection is reported to ``lost``."""
 
-    def __init__(self, spec: ServerSpec, client: "Client", lost: Callable[[], None]) -> None:
+    def __init__(self, spec: ServerSpec, client: "Client", heard: _Heard) -> None:
         self._spec = spec
         self._client = client
-        self._lost = lost
+        self._heard = heard
 
-    async def offer(self) -> Offer:
+    async def offer(self) -> ServerOffer:
         """Ask for everything the server offers."""
         able = self._client.server_capabilities
-        return Offer(
+        return ServerOffer(
+            instructions=(self._client.instructions or "").strip(),
             tools=tuple([tool async for tool in self._tools()]) if able.tools else (),
             prompts=tuple([prompt async for prompt in self._prompts()]) if able.prompts else (),
             resources=tuple([resource async for resource in self._resources()]) if able.resources else (),
+            templates=tuple([template async for template in self._templates()]) if able.resources else (),
         )
+
+    async def set_log_level(self, level: LogLevel) -> None:
+        """Ask for messages from a level on; nothing where the server sends none.
+
+        Raises:
+            McpError: as for ``call``.
+        """
+        if self._client.server_capabilities.logging:
+            from mcp.shared.exceptions import MCPDeprecationWarning
+
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
+            with suppress(McpError):  # a server of the newest protocol takes it with each request
+                await self._asked(self._client.set_logging_level(level))
 
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
@@ -226,11 +438,7 @@ class Connection:
             counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
             report(f"{message or counted}\n")
 
-        result = await self._asked(
-            self._client.call_tool(
-                name, arguments, read_timeout_seconds=self._spec.settings.timeout, progress_callback=report_progress
-            )
-        )
+        result = await self._asked(self._client.call_tool(name, arguments, progress_callback=report_progress))
         return reader.call_result(result)
 
     async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
@@ -256,7 +464,7 @@ class Connection:
 
         limit = self._spec.settings.timeout
         try:
-            async with asyncio.timeout(limit + 1):
+            async with self._heard.patience(limit):
                 return await request
         except TimeoutError:
             raise McpError(f"{self._spec.name} did not answer within {limit:g} s.") from None
@@ -264,7 +472,7 @@ class Connection:
             raise McpError(f"{self._spec.name} answered with what the protocol does not know.") from None
         except MCPError as error:
             if error.message in _LOST:
-                self._lost()
+                self._heard.listener.lost()
                 raise McpError(
                     f"The connection to {self._spec.name} was lost. It is being restored; try again."
                 ) from None
@@ -277,11 +485,13 @@ class Connection:
     async def _tools(self) -> AsyncIterator[ToolInfo]:
         async for page in self._pages(self._client.list_tools):
             for tool in page.tools:
+                whole = (tool.description or tool.title or "").strip()
                 yield ToolInfo(
                     tool.name,
-                    (tool.description or tool.title or "").strip()[:MAX_DESCRIPTION],
+                    shortened(whole, MAX_DESCRIPTION),
                     _object_schema(tool.input_schema),
                     bool(tool.annotations and tool.annotations.read_only_hint),
+                    omitted=max(0, len(whole) - MAX_DESCRIPTION),
                 )
 
     async def _prompts(self) -> AsyncIterator[McpPrompt]:
@@ -299,6 +509,15 @@ class Connection:
             for row in page.resources:
                 about = row.description or row.title or ""
                 yield McpResource(self._spec.name, row.uri, row.name, about, row.mime_type, row.size)
+
+    async def _templates(self) -> AsyncIterator[McpTemplate]:
+        try:
+            async for page in self._pages(self._client.list_resource_templates):
+                for row in page.resource_templates:
+                    about = row.description or row.title or ""
+                    yield McpTemplate(self._spec.name, row.uri_template, row.name, about)
+        except McpError as error:  # a server may have resources and not know of templates
+            log.info("MCP server %s has no templates: %s", self._spec.name, error)
 
     async def _pages(self, ask: Callable[..., Awaitable[Any]]) -> AsyncIterator[Any]:
         cursor: str | None = None

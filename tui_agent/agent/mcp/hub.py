@@ -7,21 +7,25 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.connection import Surroundings
+from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.content import PutBlob, Reader
 from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.oauth import TokenFile, token_file
+from tui_agent.agent.mcp.questions import Host, host_of
 from tui_agent.agent.mcp.records import (
     Content,
-    Login,
+    LoginState,
+    LogLevel,
     McpError,
     McpPrompt,
     McpResource,
     McpServerStatus,
+    McpTemplate,
     McpToolRow,
     ServerState,
+    shortened,
 )
-from tui_agent.agent.mcp.server import McpServer, Patience
+from tui_agent.agent.mcp.server import McpServer, Owner, Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpConfigError, McpServerSettings, ServerSpec
 from tui_agent.agent.mcp.tools import SEARCH_TOOL, McpSearchTool, McpTool
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
@@ -29,6 +33,11 @@ from tui_agent.tools.base import Tool
 
 SHARE_OF_WINDOW = 0.1
 """Part of a model's window that servers' tools may take before they are offered through one search tool."""
+
+INSTRUCTION_SHARE = 0.02
+"""Part of a model's window that the instructions of one server may take."""
+MAX_INSTRUCTION_TOKENS = 4_000
+_SECTION = "server_instructions"
 
 _HOW_TO_TELL = "It is told with the next session, another model, or /mcp reload."
 
@@ -42,19 +51,24 @@ class McpHub:
     def __init__(
         self,
         find: Callable[[], FoundServers] = FoundServers,
-        around: Surroundings | None = None,
-        patience: Patience | None = None,
+        around: ConnectionContext | None = None,
+        patience: Timeouts | None = None,
     ) -> None:
         self._find = find
         self._around = around
-        self._patience = patience or Patience()
+        self._patience = patience or Timeouts()
         self._servers: dict[str, McpServer] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
         self._told: set[str] | None = None
         self._listeners: list[Callable[[Notice], None]] = []
         self._watchers: list[Callable[[], None]] = []
+        self._hosts: list[Host] = []
         self._started = False
+
+    def join(self, host: Host) -> Callable[[], None]:
+        """Let servers ask a session's person and model; the returned function ends that."""
+        return _joined(self._hosts, host)
 
     def subscribe(self, listener: Callable[[Notice], None]) -> Callable[[], None]:
         """Call ``listener`` with what the user should know; the returned function ends that."""
@@ -154,7 +168,12 @@ class McpHub:
     def _make(self, spec: ServerSpec) -> McpServer:
         if self._around is None:
             raise McpError("There is nowhere to run a server.")
-        return McpServer(spec, self._around, self._patience, told=self._on_state, login=self._on_login)
+        return McpServer(
+            spec,
+            self._around,
+            self._patience,
+            Owner(self._on_state, self._changed, self._on_login, lambda: host_of(self._hosts)),
+        )
 
     # -- tools ----------------------------------------------------------------------------------------------
 
@@ -181,7 +200,7 @@ class McpHub:
         """Take note that a head tells of what is ``offered`` now."""
         self._told = {tool.name for tool in self._tools_ready()}
 
-    def note_told(self, names: Iterable[str]) -> None:
+    def note_announced(self, names: Iterable[str]) -> None:
         """Take note of the tools that a head rendered earlier tells of."""
         told = set(names)
         self._told = (self._told or set()) | (set(self._tools) if SEARCH_TOOL in told else told)
@@ -193,11 +212,41 @@ class McpHub:
             server.state in {ServerState.STARTING, ServerState.LOGIN} for server in self._servers.values()
         )
 
+    def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
+        """Return what the servers that are ready tell the model about themselves, as sections of a head.
+
+        Each within `INSTRUCTION_SHARE` of the window in tokens, `MAX_INSTRUCTION_TOKENS` at most.
+        """
+        return tuple(filter(None, (_section(server, window, count) for server in self._ready())))
+
+    async def set_log_level(self, name: str, level: LogLevel) -> None:
+        """Ask a server for messages from a level on.
+
+        Raises:
+            McpError: there is no such server.
+        """
+        await self._server(name).set_log_level(level)
+        self._changed()
+
     # -- what screens and commands show -----------------------------------------------------------------------
 
-    def status(self, count: Callable[[ToolSchema], int] = lambda _schema: 0) -> tuple[McpServerStatus, ...]:
-        """Return the state of every server, in the order they are configured; ``count`` gives a schema's tokens."""
-        return tuple(self._status(server, count) for server in self._servers.values())
+    def status(
+        self,
+        count: Callable[[ToolSchema], int] = lambda _schema: 0,
+        *,
+        window: int = 0,
+        count_text: Callable[[str], int] = len,
+    ) -> tuple[McpServerStatus, ...]:
+        """Return the state of every server, in the order they are configured.
+
+        ``count`` and ``count_text`` give tokens; ``window`` is the model's, which bounds servers' instructions.
+        """
+        found = []
+        for server in self._servers.values():
+            section = _section(server, window, count_text)
+            status = self._status(server, count)
+            found.append(replace(status, instructions=section, instruction_tokens=count_text(section)))
+        return tuple(found)
 
     def prompts(self) -> tuple[McpPrompt, ...]:
         """Return the prompts of all servers that are ready."""
@@ -206,6 +255,10 @@ class McpHub:
     def resources(self) -> tuple[McpResource, ...]:
         """Return the resources of all servers that are ready."""
         return tuple(resource for server in self._ready() for resource in server.offer.resources)
+
+    def templates(self) -> tuple[McpTemplate, ...]:
+        """Return the templates of resources of all servers that are ready."""
+        return tuple(template for server in self._ready() for template in server.offer.templates)
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
@@ -232,7 +285,6 @@ class McpHub:
         return (*text, *images)
 
     def _status(self, server: McpServer, count: Callable[[ToolSchema], int]) -> McpServerStatus:
-        stdio = self._around is not None and server.spec.transport == "stdio"
         settings = server.spec.settings
         return McpServerStatus(
             name=server.name,
@@ -243,15 +295,25 @@ class McpHub:
             detail=server.detail,
             advice=server.advice,
             tools=tuple(
-                McpToolRow(tool.name, tool.info.name, tool.info.description, count(tool.schema()), tool.is_on)
+                McpToolRow(
+                    tool.name,
+                    tool.info.name,
+                    tool.info.description,
+                    count(tool.schema()),
+                    tool.is_on,
+                    tool.info.omitted,
+                )
                 for tool in self._tools.values()
                 if tool.server is server
             ),
             prompts=server.offer.prompts,
             resources=server.offer.resources,
+            templates=server.offer.templates,
+            messages=tuple(server.messages),
+            log_level=settings.log_level,
             restarts=server.restarts,
             login=self._login_of(server),
-            log=self._around.log_path(server.name) if stdio and self._around is not None else None,
+            log=self._around.log_path(server.name) if self._around is not None else None,
         )
 
     def _tokens(self, server: McpServer) -> TokenFile | None:
@@ -261,11 +323,11 @@ class McpHub:
             return None
         return token_file(server.name, settings.url, self._around.token_dir)
 
-    def _login_of(self, server: McpServer) -> Login:
+    def _login_of(self, server: McpServer) -> LoginState:
         if server.state is ServerState.LOGIN:
-            return Login.WAITING
+            return LoginState.WAITING
         tokens = self._tokens(server)
-        return Login.SIGNED_IN if tokens is not None and tokens.is_filled else Login.NONE
+        return LoginState.SIGNED_IN if tokens is not None and tokens.is_filled else LoginState.NONE
 
     def _server(self, name: str) -> McpServer:
         if name not in self._servers:
@@ -279,14 +341,14 @@ class McpHub:
     # -- what servers tell ------------------------------------------------------------------------------------
 
     def _on_state(self, server: McpServer) -> None:
-        self._tell_state(server)
+        self._publish_state(server)
         self._changed()
 
     def _changed(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
 
-    def _tell_state(self, server: McpServer) -> None:
+    def _publish_state(self, server: McpServer) -> None:
         match server.state:
             case ServerState.READY:
                 self._collect()
@@ -322,6 +384,17 @@ class McpHub:
     def _notify(self, notice: Notice) -> None:
         for listener in tuple(self._listeners):
             listener(notice)
+
+
+def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:
+    """Return a server's instructions as a section of a head, shortened to its share of the window; "" for none."""
+    text = server.offer.instructions.replace(f"</{_SECTION}", f"<\\/{_SECTION}")
+    if not text or server.state is not ServerState.READY:
+        return ""
+    most = min(MAX_INSTRUCTION_TOKENS, round(INSTRUCTION_SHARE * window)) if window else MAX_INSTRUCTION_TOKENS
+    if (tokens := count(text)) > most:
+        text = shortened(text, len(text) * most // tokens)
+    return f'<{_SECTION} name="mcp {portable_name("", server.name).strip("_")}">\n{text}\n</{_SECTION}>'
 
 
 ListenerT = TypeVar("ListenerT")

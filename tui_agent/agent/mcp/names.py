@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Collection
 
-MOST = 64
+MAX_LENGTH = 64
 _REST = re.compile(r"[^A-Za-z0-9_-]+")
 _DIGEST = 6
 
@@ -14,12 +14,12 @@ def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     name = _REST.sub("_", f"{server}_{tool}")
     if not name[0].isalpha() and name[0] != "_":
         name = f"_{name}"
-    if len(name) <= MOST and name not in taken:
+    if len(name) <= MAX_LENGTH and name not in taken:
         return name
     number = 0
     while True:
         digest = hashlib.sha256(f"{server}\0{tool}\0{number}".encode()).hexdigest()[:_DIGEST]
-        unlike = f"{name[: MOST - _DIGEST - 1]}_{digest}"
+        unlike = f"{name[: MAX_LENGTH - _DIGEST - 1]}_{digest}"
         if unlike not in taken:
             return unlike
         number += 1

@@ -13,6 +13,16 @@ _UNTYPED = re.compile(r"[^\w-]+")
 """What a command cannot be typed with."""
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of about ``most`` characters at most, ended between words and with a word on what is missing."""
+    text = text.strip()
+    if len(text) <= most:
+        return text
+    kept = text[:most].rpartition("\n")[0] if "\n" in text[most * 3 // 4 : most] else text[:most].rpartition(" ")[0]
+    kept = (kept or text[:most]).rstrip()
+    return f"{kept}\n[… {len(text) - len(kept):,} more characters were left out]"
+
+
 class McpError(UserFacingError):
     """Something a server was asked for could not be had; the message is one sentence for model and person."""
 
@@ -37,6 +47,20 @@ class ToolInfo:
     description: str
     parameters: dict[str, Any]
     read_only: bool = False
+    omitted: int = 0
+    """Characters of the description that are left out because it is too long."""
+
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""How important a server's message is, from the least to the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerMessage:
+    """A message a server sent for people to read."""
+
+    level: LogLevel
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +120,30 @@ class McpResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """Everything a server offers at a time."""
+class McpTemplate:
+    """Resources of a server that differ by a few words: ``{name}`` in the address is filled in by whoever asks."""
+
+    server: str
+    uri: str
+    name: str = ""
+    description: str = ""
+
+    @property
+    def mention(self) -> str:
+        """What is typed after the ``@``, with its gaps: ``server:uri``."""
+        return f"{self.server}:{self.uri}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOffer:
+    """Everything a server offers at a time. ``instructions`` is what it tells models about itself."""
+
+    instructions: str = ""
 
     tools: tuple[ToolInfo, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
+    templates: tuple[McpTemplate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +165,11 @@ class McpToolRow:
     tokens: int = 0
     on: bool = True
     """Whether it is offered."""
+    omitted: int = 0
+    """Characters of its description that the model is not told."""
 
 
-class Login(StrEnum):
+class LoginState(StrEnum):
     """Whether the user logged in to a server."""
 
     NONE = "none"
@@ -136,11 +180,11 @@ class Login(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class McpServerStatus:
-    """A server for a screen. ``log`` is the file its error output goes to."""
+    """A server for a screen. ``log`` is the file its error output and its messages go to."""
 
     name: str
     source: Literal["user", "project"]
-    transport: Literal["stdio", "http"]
+    transport: Literal["stdio", "http", "sse"]
     state: ServerState
     address: str = ""
     """Its command line or its address, as it is configured."""
@@ -151,8 +195,16 @@ class McpServerStatus:
     tools: tuple[McpToolRow, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
+    templates: tuple[McpTemplate, ...] = ()
+    instructions: str = ""
+    """What the model is told of the server in its own words, shortened if need be."""
+    instruction_tokens: int = 0
+    messages: tuple[ServerMessage, ...] = ()
+    """The newest messages it sent, oldest first."""
+    log_level: LogLevel = "warning"
+    """The least important messages that it is asked for."""
     restarts: int = 0
-    login: Login = Login.NONE
+    login: LoginState = LoginState.NONE
     log: Path | None = None
 
     @property

@@ -2,25 +2,30 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tui_agent.agent.mcp.connection import Connection, Listener, Surroundings, connect, load_sdk
+from tui_agent.agent.mcp.connection import Connection, ConnectionContext, Listener, connect, load_sdk
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
-from tui_agent.agent.mcp.records import Content, McpError, Offer, ServerState
+from tui_agent.agent.mcp.questions import Host
+from tui_agent.agent.mcp.records import Content, LogLevel, McpError, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ServerSpec
 from tui_agent.agent.mcp.trouble import Circumstances, Trouble, trouble_of
+from tui_agent.safe_text import one_line
 
 log = logging.getLogger(__name__)
 
 _LOG_TAIL = 4_000
+MESSAGES_KEPT = 50
+"""Messages of a server that can be looked at beside its log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
 
     A server that was up for ``healthy`` seconds has all its starts back.
@@ -32,20 +37,25 @@ class Patience:
     healthy: float = 60
 
 
-class McpServer:
-    """Runs one server. ``told`` hears of every change of state, ``offered`` when what it offers is different now."""
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who runs a server: hears of every change of state, that it sent a message, and where to log in.
 
-    def __init__(
-        self,
-        spec: ServerSpec,
-        around: Surroundings,
-        patience: Patience,
-        *,
-        told: Callable[["McpServer"], None],
-        login: Callable[[str, str], None],
-    ) -> None:
+    ``host`` returns the session that the server may ask something, None where there is none.
+    """
+
+    told: Callable[["McpServer"], None]
+    told_more: Callable[[], None]
+    login: Callable[[str, str], None]
+    host: Callable[[], Host | None]
+
+
+class McpServer:
+    """Runs one server for its owner."""
+
+    def __init__(self, spec: ServerSpec, around: ConnectionContext, patience: Timeouts, owner: Owner) -> None:
         self.spec = spec
-        self.offer = Offer()
+        self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
         self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""
@@ -54,8 +64,7 @@ class McpServer:
         self.restarts = 0
         self._around = around
         self._patience = patience
-        self._told = told
-        self._login = login
+        self._owner = owner
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -65,6 +74,9 @@ class McpServer:
         self._settled = asyncio.Event()
         self._deadline: asyncio.Timeout | None = None
         self._refusal: int | None = None
+        self._noise = ""
+        self.messages: deque[ServerMessage] = deque(maxlen=MESSAGES_KEPT)
+        """The newest messages it sent."""
 
     @property
     def name(self) -> str:
@@ -125,6 +137,16 @@ class McpServer:
         """
         return await self._connected().read(uri, reader)
 
+    async def set_log_level(self, level: LogLevel) -> None:
+        """Ask for messages from a level on, now and when it is started again.
+
+        Raises:
+            McpError: as for ``call``.
+        """
+        self.spec = replace(self.spec, settings=self.spec.settings.model_copy(update={"log_level": level}))
+        if self._connection is not None:
+            await self._connection.set_log_level(level)
+
     def _connected(self) -> Connection:
         if self._connection is None:
             why = f": {self.detail}" if self.detail else ""
@@ -161,9 +183,18 @@ class McpServer:
     async def _live_once(self) -> tuple[bool, Trouble]:
         """Connect and stay so until the connection ends; returns whether it was ready, and why it ended."""
         self._lost = self._changed = False
-        listener = Listener(self._on_lost, self._on_changed, self._on_login, self._on_refused)
+        listener = Listener(
+            self._on_lost,
+            self._on_changed,
+            self._on_login,
+            self._on_refused,
+            self._on_said,
+            self._on_noise,
+            self._owner.host,
+        )
         ready = False
         self._deadline = self._refusal = None
+        self._noise = ""
         try:
             await load_sdk()
             async with AsyncExitStack() as stack:
@@ -216,29 +247,42 @@ class McpServer:
         if self.state is not ServerState.READY:
             self._refusal = status
 
+    def _on_said(self, message: ServerMessage) -> None:
+        self.messages.append(message)
+        self._owner.told_more()
+
+    def _on_noise(self, text: str) -> None:
+        """Keep the first line that is no message; it tells most about what the program is."""
+        if not self._noise:
+            self._noise = one_line(text, 120) or "empty lines"
+            self.messages.append(ServerMessage("warning", f"standard output holds what is no message: {self._noise}"))
+            self._owner.told_more()
+
     async def _on_login(self, url: str) -> None:
         if self._deadline is not None:
             # The clock is the user's now.
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
-        self._login(self.name, url)
+        self._owner.login(self.name, url)
 
     def _set(self, state: ServerState, detail: str = "", advice: str = "") -> None:
         self.state, self.detail, self.advice = state, detail, advice
         if state not in {ServerState.STARTING, ServerState.LOGIN}:
             self._settled.set()
-        self._told(self)
+        self._owner.told(self)
 
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; what the server itself wrote last tells more than a closed pipe."""
         late = self._deadline is not None and self._deadline.expired()
         said = self._last_words() if self.spec.transport == "stdio" else ""
-        return trouble_of(error, self.spec, Circumstances(self._patience.start if late else None, self._refusal, said))
+        patience = self._patience.start if late else None
+        return trouble_of(error, self.spec, Circumstances(patience, self._refusal, said, self._noise))
 
     def _last_words(self) -> str:
         try:
             text = self._around.log_path(self.name).read_bytes()[-_LOG_TAIL:].decode("utf-8", "replace")
         except OSError:
             return ""
-        return next((line.strip()[:200] for line in reversed(text.splitlines()) if line.strip()), "")
+        lines = (line.strip() for line in reversed(text.splitlines()))
+        return next((line[:200] for line in lines if line and not line.startswith("[")), "")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tui_agent.agent.mcp.records import LogLevel
 from tui_agent.files.inside import OutsideError, read_inside
 
 PROJECT_FILE = ".mcp.json"
@@ -33,12 +34,16 @@ class McpServerSettings(BaseModel):
     command: str | None = Field(default=None, description="The program to start.")
     args: tuple[str, ...] = Field(default=(), description="Its arguments.")
     env: dict[str, str] = Field(default_factory=dict, description="Variables it gets beside the usual ones.")
-    url: str | None = Field(default=None, description="The address of a server that speaks streamable HTTP.")
+    url: str | None = Field(default=None, description="The address of a server that speaks streamable HTTP or SSE.")
+    type: str | None = Field(
+        default=None, description="“sse” for a server that speaks only that; else it is found out."
+    )
     headers: dict[str, str] = Field(default_factory=dict, description="Sent with every request to the address.")
     enabled: bool = Field(default=True, description="Whether it is started.")
     allow: tuple[str, ...] | None = Field(default=None, description="Names or globs of the tools to offer; unset: all.")
     deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools that are not offered.")
     timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
+    log_level: LogLevel = Field(default="warning", description="The least important messages it is asked to send.")
 
     @model_validator(mode="after")
     def _one_way_in(self) -> "McpServerSettings":
@@ -78,7 +83,7 @@ class McpServerSettings(BaseModel):
 
     def same_server(self, other: "McpServerSettings") -> bool:
         """Whether the same server runs with other settings: only which of its tools are offered is different."""
-        plain = {"allow": None, "deny": ()}
+        plain = {"allow": None, "deny": (), "log_level": "warning"}
         return self.model_copy(update=plain) == other.model_copy(update=plain)
 
 

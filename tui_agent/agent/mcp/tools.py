@@ -18,7 +18,7 @@ from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 
 SEARCH_TOOL = "mcp"
 """The name of the tool that stands for all others."""
-MOST_FOUND = 8
+MAX_SEARCH_RESULTS = 8
 """Tools a search shows with their parameters."""
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -125,7 +125,7 @@ class McpSearchTool(DynamicTool):
         return await finish(Output("\n".join(lines), title=title, cut_hint=FILTER_OUTPUT), context)
 
 
-def best_matches(query: str, tools: Sequence[McpTool], most: int = MOST_FOUND) -> list[McpTool]:
+def best_matches(query: str, tools: Sequence[McpTool], most: int = MAX_SEARCH_RESULTS) -> list[McpTool]:
     """Return the tools whose names and descriptions hold the words of a query, best first."""
     words = set(_WORD.findall(query.lower()))
     scored = [(sum(_weight(word, tool) for word in words), tool) for tool in tools]

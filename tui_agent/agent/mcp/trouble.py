@@ -22,12 +22,14 @@ class Circumstances:
     """What is known of a connection's end beside its error.
 
     ``late`` are the seconds it had, when they were not enough; ``status`` is the last HTTP status that refused
-    something; ``last_words`` is the last line the server wrote to its standard error.
+    something; ``last_words`` is the last line the server wrote to its standard error, ``noise`` the first one it wrote
+    to its standard output that is not the protocol.
     """
 
     late: float | None = None
     status: int | None = None
     last_words: str = ""
+    noise: str = ""
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
@@ -50,6 +52,11 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
             )
         case PermissionError():
             return Trouble(f"“{spec.settings.command}” is no program", f"Correct its command in {where}; then r.")
+    if around.noise and (around.late is not None or error is None):
+        reason = f"it writes what is not the protocol to its standard output (“{around.noise}”)"
+        return Trouble(
+            reason, f"Does its command in {where} start a server, with all output for people on standard error?"
+        )
     if around.late is not None:
         reason = f"it did not answer within {around.late:g} s"
         advice = f"Does its command in {where} start a server that speaks over standard output? r starts it again."

@@ -9,11 +9,11 @@ from tui_agent.agent.permissions.decisions import holds_secrets, is_protected
 from tui_agent.agent.permissions.rules import Action, Rule
 from tui_agent.permission import Permission, PermissionNeed
 
-Asked = tuple[PermissionNeed, Rule]
+AskedNeed = tuple[PermissionNeed, Rule]
 """A need and the rule by which it is asked about."""
 
 
-def session_rules(asked: Sequence[Asked]) -> tuple[Rule, ...]:
+def session_rules(asked: Sequence[AskedNeed]) -> tuple[Rule, ...]:
     """Return the rules that "always" creates; none when one of the needs can't be allowed for more than once.
 
     An edit opens the project, a directory all that is in it, a command its family.

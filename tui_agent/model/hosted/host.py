@@ -28,7 +28,7 @@ log = logging.getLogger("tui_agent.host")
 _TURN = 0.004
 """Seconds of one request's chunks that may be worked on before other requests and the reader get their turn."""
 
-_GRACE = 2.0
+_CLOSE_GRACE_SECONDS = 2.0
 """Seconds to close connections after the parent is gone."""
 
 
@@ -126,7 +126,7 @@ async def _close(stream: Any) -> None:
     if close is None:
         return
     try:
-        async with asyncio.timeout(_GRACE):
+        async with asyncio.timeout(_CLOSE_GRACE_SECONDS):
             await close()
     except Exception:
         log.exception("closing a stream")
@@ -194,7 +194,7 @@ def _watch_parent(incoming: int, serving: threading.Event) -> None:
         poll.register(incoming, 0)
         poll.poll()
         if serving.is_set():
-            time.sleep(_GRACE)
+            time.sleep(_CLOSE_GRACE_SECONDS)
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True, name="parent").start()

@@ -44,7 +44,7 @@ def load() -> Any:
     litellm.stream_chunk_builder = _nothing
     # It says "stop" to every piece of an answer of Gemini's, so that one that was cut looks whole.
     gemini = "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
-    _replace(gemini, "VertexGeminiConfig._check_finish_reason", _only_when_said)
+    _replace(gemini, "VertexGeminiConfig._check_finish_reason", _only_on_request)
     return litellm
 
 
@@ -62,7 +62,7 @@ def _replace(module: str, name: str, stand_in: Callable[[Any], Any]) -> None:
         log.warning("%s has no %s to stand in for", module, name)
 
 
-def _only_when_said(reason_of: Callable[..., object]) -> object:
+def _only_on_request(reason_of: Callable[..., object]) -> object:
     """Stands in for what names the reason why an answer ended: None as long as the provider named none."""
 
     def reason(message: object, said: str | None) -> object:

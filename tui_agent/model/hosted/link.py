@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
-_GRACE = 2.0
+_EXIT_GRACE_SECONDS = 2.0
 """Seconds the process gets to end by itself."""
 
 _PASSED = {
@@ -149,7 +149,7 @@ class Link:
         self.send({"op": "shutdown"})
         self._writer.close()
         try:
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(_EXIT_GRACE_SECONDS):
                 await self._reading
                 await self._process.wait()
         except TimeoutError:
@@ -170,7 +170,7 @@ class Link:
 
     async def _end(self) -> None:
         try:
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(_EXIT_GRACE_SECONDS):
                 status = await self._process.wait()
         except TimeoutError:
             self._process.kill()

@@ -8,7 +8,7 @@ from tui_agent.model.hosted.lines import CALL_DELTA, TEXT, THINKING, WINDOW, Eve
 _JOINED = {TEXT: 1, THINKING: 1, CALL_DELTA: 4}
 """Events whose last field is a piece of text, and how many fields must agree for two to become one."""
 
-_HELD = 256 * 1024
+_MAX_WAITING_CHARS = 256 * 1024
 """Characters of one request that wait for the reader before its provider has to wait too."""
 
 
@@ -45,7 +45,7 @@ class Channel:
         else:
             self._join()
             self._waiting.append(event)
-        if self._held > _HELD:
+        if self._held > _MAX_WAITING_CHARS:
             self._room.clear()
         self._outlet.wake()
 

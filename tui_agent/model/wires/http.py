@@ -31,9 +31,9 @@ from tui_agent.model.wires.wire import Call, Reader, WireFailure
 
 _ERROR_BODY = 64 << 10
 """Bytes of a refusal that are read."""
-_LINGER = 0.05
+_CLOSE_GRACE_SECONDS = 0.05
 """Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
-_KEPT = 55.0
+_IDLE_SECONDS = 55.0
 """Seconds an idle connection is kept; most servers and what stands before them close after a minute."""
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -69,7 +69,9 @@ class Http:
                 self._clients[scheme] = httpx.AsyncClient(
                     verify=trusted,
                     mounts={f"all://{host}": None for host in _LOOPBACK},
-                    limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT),
+                    limits=httpx.Limits(
+                        max_connections=None, max_keepalive_connections=20, keepalive_expiry=_IDLE_SECONDS
+                    ),
                     headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
                 )
             return self._clients[scheme]
@@ -180,7 +182,7 @@ def _fed(reader: Reader, events: list[tuple[str, str]]) -> tuple[list[ModelEvent
 async def _linger(body: AsyncIterator[bytes]) -> None:
     """Read to the end of a body, if it comes at once: the next request then needs no new connection."""
     try:
-        async with asyncio.timeout(_LINGER):
+        async with asyncio.timeout(_CLOSE_GRACE_SECONDS):
             async for _rest in body:
                 pass
     except (TimeoutError, httpx.HTTPError, httpx.StreamError):

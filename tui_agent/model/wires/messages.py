@@ -16,7 +16,7 @@ from typing import Any
 
 from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest
 from tui_agent.json_text import loads
-from tui_agent.model.claude import BUDGETS, LEAST_BUDGET, Claude, claude
+from tui_agent.model.claude import BUDGETS, MIN_BUDGET, Claude, claude
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -32,7 +32,7 @@ from tui_agent.model.route import Route
 from tui_agent.model.usage import usage_of
 from tui_agent.model.wires.wire import LOST_IMAGE, Call, CallIds, WireFailure, blobs, image_base64, is_object, parse
 
-Block = dict[str, Any]
+ContentBlock = dict[str, Any]
 """A content block as the format has it, or what holds the place of one in a blob."""
 
 DEFAULT_MAX_OUTPUT = 32_000
@@ -42,7 +42,7 @@ _VERSION = "2023-06-01"
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BINDING = "thinking-binding-controls-2026-08-01"
 
-_MOST_MARKS = 4
+_MAX_CACHE_MARKS = 4
 _MARKABLE = {"text", "image", "tool_use", "tool_result"}
 _IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 _THINKING = {"thinking", "redacted_thinking"}
@@ -113,8 +113,8 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
         if model.bound and _is_makers_own(route):
             said["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
         return _Thinking(max_tokens, said, "" if effort is None else _WORDS[effort])
-    budget = min(room, max_tokens - max(LEAST_BUDGET, min(answer, max_tokens // 4)))
-    if effort is None or budget < LEAST_BUDGET:
+    budget = min(room, max_tokens - max(MIN_BUDGET, min(answer, max_tokens // 4)))
+    if effort is None or budget < MIN_BUDGET:
         return _Thinking(max_tokens)
     return _Thinking(max_tokens, {"type": "enabled", "budget_tokens": budget})
 
@@ -150,10 +150,10 @@ def _headers(route: Route, model: Claude | None, thinking: Mapping[str, Any], *,
     return headers
 
 
-def _tools(request: ModelRequest, *, eager: bool) -> list[Block]:
+def _tools(request: ModelRequest, *, eager: bool) -> list[ContentBlock]:
     tools = []
     for tool in request.tools:
-        told: Block = {"name": tool.name, "input_schema": _schema(tool.parameters)}
+        told: ContentBlock = {"name": tool.name, "input_schema": _schema(tool.parameters)}
         if tool.description:
             told["description"] = tool.description
         if eager:
@@ -182,9 +182,9 @@ def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
 # -- messages -----------------------------------------------------------------------------------------------
 
 
-def _system(request: ModelRequest, route: Route) -> list[Block]:
+def _system(request: ModelRequest, route: Route) -> list[ContentBlock]:
     marked = _marked(request, route)
-    blocks: list[Block] = []
+    blocks: list[ContentBlock] = []
     for at, message in enumerate(request.messages):
         if message.role == "system" and message.text.strip():
             blocks.append({"type": "text", "text": message.text})
@@ -225,10 +225,10 @@ def _marked(request: ModelRequest, route: Route) -> set[int]:
     """Return which messages are marked for the provider's cache."""
     if not route.info.cache_marks:
         return set()
-    return set([at for at, message in enumerate(request.messages) if message.cache][-_MOST_MARKS:])
+    return set([at for at, message in enumerate(request.messages) if message.cache][-_MAX_CACHE_MARKS:])
 
 
-def _mark(blocks: Sequence[Block], request: ModelRequest, *, on: bool) -> None:
+def _mark(blocks: Sequence[ContentBlock], request: ModelRequest, *, on: bool) -> None:
     block = next((block for block in reversed(blocks) if block["type"] in _MARKABLE), None)
     if on and block is not None:
         block["cache_control"] = {"type": "ephemeral", **({"ttl": "1h"} if request.cache_ttl == "1h" else {})}
@@ -241,11 +241,11 @@ def _end_without_space(turns: list[dict[str, Any]]) -> None:
         last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
 
 
-def _content(message: Message, request: ModelRequest) -> list[Block]:
+def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
     return [block for part in message.content if (block := _part(part, request)) is not None]
 
 
-def _part(part: ContentText | ImageRef, request: ModelRequest) -> Block | None:
+def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock | None:
     """Return a part as a block; blocks of nothing but white space are refused."""
     if isinstance(part, ContentText):
         return {"type": "text", "text": part.text} if part.text.strip() else None
@@ -257,8 +257,8 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> Block | None:
     return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": data}}
 
 
-def _result(message: Message, request: ModelRequest) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": message.call_id}
+def _result(message: Message, request: ModelRequest) -> ContentBlock:
+    block: ContentBlock = {"type": "tool_result", "tool_use_id": message.call_id}
     if content := _content(message, request):
         block["content"] = content
     if message.failed:
@@ -266,7 +266,7 @@ def _result(message: Message, request: ModelRequest) -> Block:
     return block
 
 
-def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Block]:
+def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[ContentBlock]:
     """Return an answer's blocks in the order they came in, as far as that is known.
 
     ``signed``: the model takes thinking back only with its signature.
@@ -287,27 +287,27 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Bloc
     return [*thinking, *_text_block(text), *calls]
 
 
-def _kept(blob: Mapping[str, Any]) -> list[Block]:
+def _kept(blob: Mapping[str, Any]) -> list[ContentBlock]:
     """Return the blocks of a blob; ``thinking_blocks`` are those of sessions that went through litellm."""
     blocks = _list(blob.get("messages", blob.get("thinking_blocks")))
     return [dict(block) for block in blocks if isinstance(block, dict) and isinstance(block.get("type"), str)]
 
 
-def _fits(kept: Sequence[Block], text: str, calls: Sequence[Block]) -> bool:
+def _fits(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]) -> bool:
     """Whether the places held are those of this text and these calls."""
     return sum(_chars(block) for block in kept) == len(text) and sum(map(_holds_call, kept)) == len(calls)
 
 
-def _chars(block: Block) -> int:
+def _chars(block: ContentBlock) -> int:
     chars = block.get("chars")
     return chars if isinstance(chars, int) and block["type"] in ("text", "added") else 0
 
 
-def _holds_call(block: Block) -> bool:
+def _holds_call(block: ContentBlock) -> bool:
     return bool(block["type"] == "tool_use")
 
 
-def _woven(kept: Sequence[Block], text: str, calls: Sequence[Block]) -> Iterator[Block]:
+def _woven(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
     """Yield the blocks with text and calls in the places held for them."""
     at, waiting = 0, iter(calls)
     for block in kept:
@@ -322,7 +322,7 @@ def _woven(kept: Sequence[Block], text: str, calls: Sequence[Block]) -> Iterator
             yield block
 
 
-def _text_block(text: str) -> list[Block]:
+def _text_block(text: str) -> list[ContentBlock]:
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
@@ -374,7 +374,7 @@ def reader(request: ModelRequest, route: Route) -> "MessagesReader":
 class _Part:
     """A content block being written: as it began, and the pieces since. ``shown`` is its characters of text."""
 
-    block: Block
+    block: ContentBlock
     pieces: list[str] = field(default_factory=list)
     citations: list[Any] = field(default_factory=list)
     shown: int = 0
@@ -395,7 +395,7 @@ class _Part:
         """The JSON text of a call's arguments; some servers hand them over at once."""
         return self.written or json.dumps(self.block.get("input") or {}, ensure_ascii=False)
 
-    def whole(self) -> Block:
+    def whole(self) -> ContentBlock:
         """Return the block as it goes back."""
         match self.type:
             case "thinking":
@@ -505,7 +505,7 @@ class MessagesReader:
             events += self._close(self._open.pop(index, None))
         return events
 
-    def _start(self, index: int | None, block: Block) -> list[ModelEvent]:
+    def _start(self, index: int | None, block: ContentBlock) -> list[ModelEvent]:
         if not isinstance(block.get("type"), str):
             return []
         part = self._open[index] = _Part(block)
@@ -612,7 +612,7 @@ class MessagesReader:
 
     def _blob(self) -> str | None:
         """Return the blocks to send back; None where text and calls alone make the same answer again."""
-        kept: list[Block] = [{"type": "added", "chars": self._added}] if self._added else []
+        kept: list[ContentBlock] = [{"type": "added", "chars": self._added}] if self._added else []
         for part in self._parts:
             match part.type:
                 case "text" if not part.shown:
@@ -637,7 +637,7 @@ _READABLE = {
     "query", "url", "command", "code", "path", "title", "text", "stdout", "stderr", "error_code", "tool_name", "model",
 }  # fmt: skip
 """Fields of the provider's own tools that say something to people."""
-_SHOWN_CHARS = 240
+_MAX_MESSAGE_CHARS = 240
 
 
 def told(block: Mapping[str, Any]) -> str:
@@ -646,8 +646,8 @@ def told(block: Mapping[str, Any]) -> str:
     name = block.get("name") if kind.endswith("tool_use") else kind.removesuffix("_tool_result")
     line = "; ".join(_strings({key: value for key, value in block.items() if key not in ("type", "name")}))
     line = " ".join(line.split())
-    if len(line) > _SHOWN_CHARS:
-        line = f"{line[:_SHOWN_CHARS]}…"
+    if len(line) > _MAX_MESSAGE_CHARS:
+        line = f"{line[:_MAX_MESSAGE_CHARS]}…"
     return f"[{name}] {line}".strip()
 
 
@@ -664,7 +664,7 @@ def _strings(value: Any) -> Iterable[str]:
             yield from _strings(item)
 
 
-def _caller(block: Block) -> Block:
+def _caller(block: ContentBlock) -> ContentBlock:
     """Return which of the provider's own tools made a call, nothing where the model itself did."""
     caller = _mapping(block.get("caller"))
     return {"caller": caller} if caller.get("type", "direct") != "direct" else {}

@@ -47,9 +47,9 @@ from tui_agent.model.wires.wire import (
 )
 
 _PATH = "/responses"
-_LEAST_OUTPUT = 16
+_MIN_OUTPUT_TOKENS = 16
 """The smallest ``max_output_tokens`` OpenAI takes."""
-_LONGEST_CACHE_KEY = 64
+_MAX_CACHE_KEY_CHARS = 64
 _BETWEEN = "\n\n"
 """Stands between two messages of one answer, and between two parts of a reasoning summary."""
 
@@ -89,9 +89,9 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
     if request.max_output_tokens is not None:
-        body["max_output_tokens"] = max(request.max_output_tokens, _LEAST_OUTPUT)
+        body["max_output_tokens"] = max(request.max_output_tokens, _MIN_OUTPUT_TOKENS)
     if form.cache_key and request.session:
-        body["prompt_cache_key"] = request.session[:_LONGEST_CACHE_KEY]
+        body["prompt_cache_key"] = request.session[:_MAX_CACHE_KEY_CHARS]
     body |= _thinking(request, route, form, with_reasoning=with_reasoning)
     return Call(_PATH, {**body, **options}, optional=_OPTIONAL)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from tui_agent.session.entries import AssistantEntry, TextPart, Usage, UserEntry
 from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import HoldsNothing, ImportRefused, Limits
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, NoConversation
 from tui_agent.session.formats.source import SourceFile
 
 __all__ = ["FILE_NAME", "is_history", "read"]
@@ -47,7 +47,7 @@ def read(source: SourceFile) -> Iterator[IncomingSession]:
         found = True
         yield session
     if not found:
-        raise HoldsNothing("It holds no conversation of aider.")
+        raise NoConversation("It holds no conversation of aider.")
 
 
 def _lines(source: SourceFile) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _lines(source: SourceFile) -> Iterator[str]:
 
 class _Chat:
     def __init__(self, source: SourceFile, started: str) -> None:
-        limits: Limits = source.limits
+        limits: ImportLimits = source.limits
         self._make = Builder("aider", limits)
         self._cwd = str(source.path.absolute().parent)
         self._started = started

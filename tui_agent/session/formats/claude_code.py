@@ -18,7 +18,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import HoldsNothing, Limits, Node
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "read"]
@@ -41,7 +41,7 @@ def is_line(node: Node) -> bool:
     return ("sessionId" in node.value and "type" in node.value) or (kind == "summary" and "leafUuid" in node.value)
 
 
-def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
+def read(nodes: Iterable[Node | None], limits: ImportLimits) -> IncomingSession:
     """Make a session of a file's lines.
 
     Raises:
@@ -51,7 +51,7 @@ def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
 
 
 class _Reader:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self._make = Builder("Claude Code", limits)
         self._content = Content(self._make, _SPELLING)
         self._answers: dict[str, int] = {}
@@ -80,7 +80,7 @@ class _Reader:
             else:
                 leaf = self._line(node, kind, leaf)
         if not len(self._make.session.entries):
-            raise HoldsNothing("It holds no conversation of Claude Code.")
+            raise NoConversation("It holds no conversation of Claude Code.")
         title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
         return self._make.finish(name=self._session, cwd=self._cwd, title=title, created_at=0, leaf=leaf)
 

@@ -24,7 +24,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import HoldsNothing, Limits, Node
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "read"]
@@ -42,7 +42,7 @@ def is_line(node: Node) -> bool:
     return isinstance(value.get("payload"), dict) and "timestamp" in value and "type" in value
 
 
-def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
+def read(nodes: Iterable[Node | None], limits: ImportLimits) -> IncomingSession:
     """Make a session of a rollout's lines.
 
     Raises:
@@ -52,7 +52,7 @@ def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
 
 
 class _Reader:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self._make = Builder("Codex", limits)
         self._calls: dict[str, CallFacts] = {}
         self._meta: Node | None = None
@@ -74,7 +74,7 @@ class _Reader:
             if node is not None:
                 self._line(node)
         if not self._talked:
-            raise HoldsNothing("It holds no conversation of Codex.")
+            raise NoConversation("It holds no conversation of Codex.")
         meta = self._meta.node("payload") if self._meta is not None else Node({}, "")
         return self._make.finish(
             name=meta.text("id", ""),

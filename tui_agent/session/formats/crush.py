@@ -21,7 +21,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id
-from tui_agent.session.formats.reading import Limits, Node, parse_object
+from tui_agent.session.formats.reading import ImportLimits, Node, parse_object
 from tui_agent.session.formats.source import SourceFile, column
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
@@ -72,7 +72,7 @@ def project_of(source: SourceFile) -> str:
 
 
 class _Reader:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self._make = Builder(_PROGRAM, limits)
         self._calls: dict[str, CallFacts] = {}
 

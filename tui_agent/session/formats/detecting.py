@@ -12,14 +12,14 @@ from tui_agent.session.formats.reading import ImportRefused, Node
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.table import FORMATS, FileFormat, Format, format_named
 
-__all__ = ["Found", "find_sessions"]
+__all__ = ["DetectedFile", "find_sessions"]
 
 _HEAD_LINES = 20
 """Lines looked at for the directory a session worked in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectedFile:
     """A file of another program that holds sessions."""
 
     path: Path
@@ -33,12 +33,12 @@ class Found:
     """Bytes."""
 
 
-def find_sessions(home: Path, cwd: Path, environ: Mapping[str, str] = os.environ) -> list[Found]:
+def find_sessions(home: Path, cwd: Path, environ: Mapping[str, str] = os.environ) -> list[DetectedFile]:
     """Return the files other programs keep in their usual places, newest first.
 
     Programs that keep their sessions in the project are looked for in ``cwd`` and above it.
     """
-    found: dict[Path, Found] = {}
+    found: dict[Path, DetectedFile] = {}
     for row, path in [*_usual(home, environ), *_beside(home, cwd, environ)]:
         try:
             facts = path.stat()
@@ -47,7 +47,7 @@ def find_sessions(home: Path, cwd: Path, environ: Mapping[str, str] = os.environ
         if path not in found and path.is_file() and facts.st_size:
             at = int(facts.st_mtime * 1000)
             size = _size_below(path.parent) if row.is_directory else facts.st_size
-            found[path] = Found(path, row.name, row.program, _project(row, path), at, size)
+            found[path] = DetectedFile(path, row.name, row.program, _project(row, path), at, size)
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
 
 

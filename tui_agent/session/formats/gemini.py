@@ -22,7 +22,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import HoldsNothing, Limits, Node
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.tools import facts_of
 
 __all__ = ["is_document", "is_line", "read"]
@@ -42,7 +42,7 @@ def is_document(node: Node) -> bool:
     return is_line(node) and isinstance(node.value.get("messages"), list)
 
 
-def read(nodes: Iterable[Node | None], limits: Limits, cwd: str) -> IncomingSession:
+def read(nodes: Iterable[Node | None], limits: ImportLimits, cwd: str) -> IncomingSession:
     """Make a session of a chat's lines, or of the one document it is.
 
     Raises:
@@ -52,7 +52,7 @@ def read(nodes: Iterable[Node | None], limits: Limits, cwd: str) -> IncomingSess
 
 
 class _Reader:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self._make = Builder("Gemini CLI", limits)
         self._spans: dict[str, tuple[int | None, int | None]] = {}
         """The entry each message came after, and the last one made of it."""
@@ -83,7 +83,7 @@ class _Reader:
             elif node.has("id"):
                 self._message(node)
         if not len(self._make.session.entries):
-            raise HoldsNothing("It holds no conversation of Gemini CLI.")
+            raise NoConversation("It holds no conversation of Gemini CLI.")
         return self._make.finish(name=name, cwd=cwd, title=title, created_at=created, leaf=self._make.last)
 
     def _become(self, messages: list[Node]) -> None:

@@ -14,16 +14,16 @@ from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats import aider
 from tui_agent.session.formats.incoming import IncomingSession, derived_id
-from tui_agent.session.formats.reading import ImportRefused, Limits
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.table import FileFormat, Format, format_named, format_of
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.store import Store
 from tui_agent.session.typed import typed_text
 
-__all__ = ["Came", "Imported", "import_file", "read_file"]
+__all__ = ["ImportChange", "Imported", "import_file", "read_file"]
 
-Estimate = Callable[[Entry], int]
+ImportEstimate = Callable[[Entry], int]
 
 _TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
 """Endings of exports that are not all of a session."""
@@ -32,7 +32,7 @@ _BATCH = 200
 """Entries stored at once: so many are in memory."""
 
 
-class Came(StrEnum):
+class ImportChange(StrEnum):
     """What an import did with a session."""
 
     NEW = "new"
@@ -51,7 +51,7 @@ class Imported:
     session_id: str
     title: str
     source: str
-    came: Came
+    came: ImportChange
     entries: int
     """Entries that were added."""
     left_out: Counter[str] = field(default_factory=Counter)
@@ -60,14 +60,14 @@ class Imported:
 
 
 def read_file(
-    path: Path, *, source: FileFormat | None = None, limits: Limits | None = None, skip_damaged: bool = False
+    path: Path, *, source: FileFormat | None = None, limits: ImportLimits | None = None, skip_damaged: bool = False
 ) -> list[IncomingSession]:
     """Read all sessions of a file of any known format; ``source`` None finds out which.
 
     Raises:
         ImportRefused: it can't be read; the message says where and why.
     """
-    file = _opened(path, limits or Limits(), skip_damaged=skip_damaged)
+    file = _opened(path, limits or ImportLimits(), skip_damaged=skip_damaged)
     row = format_named(source) if source is not None else format_of(file)
     return [session for together in _read(row, file) for session in together]
 
@@ -79,7 +79,7 @@ def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
         yield together
 
 
-def _opened(path: Path, limits: Limits, *, skip_damaged: bool) -> SourceFile:
+def _opened(path: Path, limits: ImportLimits, *, skip_damaged: bool) -> SourceFile:
     file = SourceFile(path, limits, skip_damaged=skip_damaged)
     if path.suffix.lower() in _TO_READ and not aider.is_history(file):
         raise ImportRefused(
@@ -92,7 +92,7 @@ def import_file(
     store: Store,
     path: Path,
     *,
-    estimate: Estimate,
+    estimate: ImportEstimate,
     source: FileFormat | None = None,
     skip_damaged: bool = False,
 ) -> list[Imported]:
@@ -105,14 +105,14 @@ def import_file(
         SessionHeld: it goes on a session that another live program works on.
         StoreError: it can't be stored.
     """
-    file = _opened(path, Limits(), skip_damaged=skip_damaged)
+    file = _opened(path, ImportLimits(), skip_damaged=skip_damaged)
     row = format_named(source) if source is not None else format_of(file)
     imported: list[Imported] = []
     for together in _read(row, file):
         # A database changes with every session in it: what it holds of one is what tells two copies apart.
         digest = _digest(path) if row.is_line is not None else ""
         with store.writer() as connection:
-            stored = [_TakeIn(store, connection, estimate, digest).take(session) for session in together]
+            stored = [_SessionImport(store, connection, estimate, digest).take(session) for session in together]
             for session in together:
                 for content in session.blobs.values():
                     blobs.put(connection, content, store.clock())
@@ -126,19 +126,19 @@ def _digest(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _TakeIn:
+class _SessionImport:
     """Stores one session inside a transaction. ``digest`` is the file's."""
 
     store: Store
     connection: Connection
-    estimate: Estimate
+    estimate: ImportEstimate
     digest: str
 
     def take(self, session: IncomingSession) -> Imported:
         """Store what is new of a session."""
         number = self._number(session.id)
         if number is None:
-            return self._new(session, session.id, Came.NEW)
+            return self._new(session, session.id, ImportChange.NEW)
         here = self._count(number)
         same = self._alike(number, session.entries, min(here, len(session.entries)))
         if same and here <= len(session.entries):
@@ -146,14 +146,14 @@ class _TakeIn:
             return self._more(session, number, here)
         if same:
             self._bring_back(number)
-            return self._told(session, session.id, Came.KNOWN, 0)
+            return self._told(session, session.id, ImportChange.KNOWN, 0)
         copy_id = derived_id(session.created_at, self.digest or _content_digest(session.entries), session.id)
         if (number := self._number(copy_id)) is not None:
             self._bring_back(number)
-            return self._told(session, copy_id, Came.KNOWN, 0)
-        return self._new(session, copy_id, Came.COPY)
+            return self._told(session, copy_id, ImportChange.KNOWN, 0)
+        return self._new(session, copy_id, ImportChange.COPY)
 
-    def _new(self, session: IncomingSession, session_id: str, came: Came) -> Imported:
+    def _new(self, session: IncomingSession, session_id: str, came: ImportChange) -> Imported:
         at = session.created_at or self.store.clock()
         number = forking.insert_session(
             self.connection,
@@ -179,7 +179,7 @@ class _TakeIn:
         if new:
             self._append(session, number, known)
             self._finish(session, number)
-        return self._told(session, session.id, Came.MORE if new else Came.KNOWN, new)
+        return self._told(session, session.id, ImportChange.MORE if new else ImportChange.KNOWN, new)
 
     def _append(self, session: IncomingSession, number: int, first: int) -> None:
         entries = session.entries
@@ -226,7 +226,7 @@ class _TakeIn:
         self.connection.execute("UPDATE sessions SET deleted_at = NULL, deleted_by = NULL WHERE number = ?", (number,))
 
     @staticmethod
-    def _told(session: IncomingSession, session_id: str, came: Came, entries: int) -> Imported:
+    def _told(session: IncomingSession, session_id: str, came: ImportChange, entries: int) -> Imported:
         title = session.title or _first_words(session)
         return Imported(session_id, title, session.source, came, entries, session.left_out, session.damaged)
 

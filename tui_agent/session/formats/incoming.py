@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tui_agent.session.entries import Entry, ImagePart
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.formats.staging import StagedBlobs, StagedEntries
 from tui_agent.session.records import LeafMove
 
@@ -72,7 +72,7 @@ class Builder:
     A record that becomes no entry is passed over: what names it as its parent comes below its own parent.
     """
 
-    def __init__(self, source: str, limits: Limits) -> None:
+    def __init__(self, source: str, limits: ImportLimits) -> None:
         self.session = IncomingSession("", source)
         self._limits = limits
         self._places: dict[str, int | None] = {}

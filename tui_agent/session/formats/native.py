@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from tui_agent.session.entries import Entry, EntryAdapter
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_session_id
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.ids import now
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import blobs_of
@@ -84,7 +84,7 @@ def is_header(node: Node) -> bool:
     return node.value.get("type") == "session" and node.value.get("format") == FORMAT
 
 
-def read(nodes: Iterable[Node | None], limits: Limits, *, cut_off: bool = False) -> list[IncomingSession]:
+def read(nodes: Iterable[Node | None], limits: ImportLimits, *, cut_off: bool = False) -> list[IncomingSession]:
     """Make sessions of a file's lines; ``cut_off`` takes what is there of a file without its end.
 
     Raises:
@@ -94,7 +94,7 @@ def read(nodes: Iterable[Node | None], limits: Limits, *, cut_off: bool = False)
 
 
 class _Reader:
-    def __init__(self, limits: Limits, *, cut_off: bool) -> None:
+    def __init__(self, limits: ImportLimits, *, cut_off: bool) -> None:
         self._limits = limits
         self._cut_off = cut_off
         self._sessions: list[IncomingSession] = []

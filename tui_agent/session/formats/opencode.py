@@ -22,7 +22,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id
-from tui_agent.session.formats.reading import HoldsNothing, Limits, Node, parse_object
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, parse_object
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import facts_of
 
@@ -47,7 +47,7 @@ def is_document(node: Node) -> bool:
     return isinstance(node.value.get("info"), dict) and isinstance(node.value.get("messages"), list)
 
 
-def read(document: Node, limits: Limits) -> IncomingSession:
+def read(document: Node, limits: ImportLimits) -> IncomingSession:
     """Make a session of an export.
 
     Raises:
@@ -67,7 +67,7 @@ def read(document: Node, limits: Limits) -> IncomingSession:
         created_at=info.node("time").time("created"),
     )
     if not len(session.entries):
-        raise HoldsNothing(f"{document.where} holds no messages.")
+        raise NoConversation(f"{document.where} holds no messages.")
     return session
 
 
@@ -116,7 +116,7 @@ def projects_of(source: SourceFile) -> list[str]:
 
 
 class _Reader:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self._make = Builder(_PROGRAM, limits)
 
     def read(self, messages: Iterable[Node], *, name: str, cwd: str, title: str, created_at: int) -> IncomingSession:

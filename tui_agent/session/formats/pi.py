@@ -24,7 +24,8 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node
+from tui_agent.session.formats.pi_writer import OUR_PREFIX
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_header", "read"]
@@ -43,7 +44,7 @@ def is_header(node: Node) -> bool:
     return node.value.get("type") == "session" and "cwd" in node.value
 
 
-def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
+def read(nodes: Iterable[Node | None], limits: ImportLimits) -> IncomingSession:
     """Make a session of a file's lines.
 
     Raises:
@@ -53,7 +54,7 @@ def read(nodes: Iterable[Node | None], limits: Limits) -> IncomingSession:
 
 
 class _Reader:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ImportLimits) -> None:
         self._make = Builder("Pi", limits)
         self._content = Content(self._make, _SPELLING)
         self._lines: list[str] = []
@@ -155,7 +156,8 @@ class _Reader:
         return UserEntry(parts=self._content.said(message) or (TextPart(text=""),), synthetic=synthetic)
 
     def _custom(self, message: Node) -> UserEntry:
-        return self._said(message, f"pi:{message.text('customType', '')[:60]}")
+        kind = message.text("customType", "")[:60]
+        return self._said(message, kind.removeprefix(OUR_PREFIX) if kind.startswith(OUR_PREFIX) else f"pi:{kind}")
 
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")

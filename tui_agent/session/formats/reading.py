@@ -10,19 +10,19 @@ from typing import Any
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
 
-__all__ = ["HoldsNothing", "ImportRefused", "Limits", "Node", "parse_object", "read_document", "read_lines"]
+__all__ = ["ImportLimits", "ImportRefused", "NoConversation", "Node", "parse_object", "read_document", "read_lines"]
 
 
 class ImportRefused(StoreError):  # noqa: N818 - says what is the case, like its siblings
     """A file can't be imported. The message names the file, the line where it applies, and what is wrong."""
 
 
-class HoldsNothing(ImportRefused):
+class NoConversation(ImportRefused):
     """A file is a program's and holds no conversation of its own: only a subagent's lines, or none yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ImportLimits:
     """What a file may ask of us. Bytes, and entries of one session."""
 
     file_bytes: int = 2_000_000_000
@@ -121,7 +121,7 @@ def _named(value: object) -> str:
 
 
 def read_lines(
-    path: Path, limits: Limits, *, skip_damaged: bool = False, damaged: list[int] | None = None
+    path: Path, limits: ImportLimits, *, skip_damaged: bool = False, damaged: list[int] | None = None
 ) -> Generator[Node | None, None, None]:
     """Yield every line that holds something as an object; one that can't be read is None with ``skip_damaged``.
 
@@ -154,7 +154,7 @@ def read_lines(
         raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
 
 
-def read_document(path: Path, limits: Limits) -> Node:
+def read_document(path: Path, limits: ImportLimits) -> Node:
     """Return a file that is one JSON object.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tui_agent.safe_text import one_line
-from tui_agent.session.formats.reading import ImportRefused, Limits, Node, read_document, read_lines
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node, read_document, read_lines
 
 __all__ = ["SourceFile", "column"]
 
@@ -22,7 +22,7 @@ class SourceFile:
     """A file nobody vouches for. ``damaged`` gets the numbers of lines that could not be read."""
 
     path: Path
-    limits: Limits = field(default_factory=Limits)
+    limits: ImportLimits = field(default_factory=ImportLimits)
     skip_damaged: bool = False
     damaged: list[int] = field(default_factory=list)
     _head: bytes | None = None

@@ -19,7 +19,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession
-from tui_agent.session.formats.reading import HoldsNothing, ImportRefused, Node, parse_object, read_document
+from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, parse_object, read_document
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import facts_of
 
@@ -77,7 +77,7 @@ class _Reader:
         for entry in self._entries(manifest.node("projection_state")):
             self._entry(entry)
         if not len(self._make.session.entries):
-            raise HoldsNothing("It holds no conversation of Mistral Vibe.")
+            raise NoConversation("It holds no conversation of Mistral Vibe.")
         return self._make.finish(
             name=session.text("id", ""),
             cwd=project_of(self._source),

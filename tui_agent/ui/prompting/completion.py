@@ -14,7 +14,7 @@ LIMIT = 50
 """Candidates shown at most."""
 _SCORED = 300
 """Candidates that go through the exact scorer."""
-_WAYS = 2_000
+_MAX_MATCHINGS = 2_000
 """Ways to match one candidate that the exact scorer may have to try; repeated letters make very many."""
 
 _MENTION = re.compile(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
@@ -62,7 +62,7 @@ Find = Callable[[str], Awaitable[Sequence[Candidate]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CompletionSource:
     """Something that can be completed. Adding one is adding a row to ``ui.prompting.sources.sources``.
 
     Candidates of all sources of a kind are shown in one list, ordered by ``score`` and, where that is the same, in the
@@ -175,7 +175,7 @@ def rank_names(query: str, commands: Sequence[CommandName]) -> list[Candidate]:
 def _match(search: FuzzySearch, wanted: str, path: str) -> tuple[float, Sequence[int]]:
     """Score exactly, unless trying every way to match would take long; then the first way counts."""
     lower = path.lower()
-    if wanted in lower or prod(lower.count(letter) for letter in wanted) <= _WAYS:
+    if wanted in lower or prod(lower.count(letter) for letter in wanted) <= _MAX_MATCHINGS:
         return search.match(wanted, path)
     offsets: list[int] = []
     for letter in wanted:

@@ -10,26 +10,39 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.format import age, one_line
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.ui.prompting.completion import LIMIT, Candidate, Source, rank_files, rank_labels, with_directories
+from tui_agent.ui.prompting.completion import (
+    LIMIT,
+    Candidate,
+    CompletionSource,
+    rank_files,
+    rank_labels,
+    with_directories,
+)
 
 if TYPE_CHECKING:
     from tui_agent.agent.named import Named
     from tui_agent.app.desk import Desk
     from tui_agent.session.records import EntryHeader
 
-FRESH = 5.0
+FILE_LIST_SECONDS = 5.0
 """Seconds a list of files is used before it is read again."""
-_SHOWN = 72
+_MAX_PREVIEW_CHARS = 72
 """Characters shown of an entry's first words."""
-_WHO = {"user": "you", "assistant": "answer", "tool_result": "tool", "shell": "shell", "compaction": "compaction"}
+_ROLE_NAMES = {
+    "user": "you",
+    "assistant": "answer",
+    "tool_result": "tool",
+    "shell": "shell",
+    "compaction": "compaction",
+}
 
 
-def sources(desk: Desk, files: FileSource) -> tuple[Source, ...]:
+def sources(desk: Desk, files: FileSource) -> tuple[CompletionSource, ...]:
     """Return everything that can be mentioned on the main screen."""
     return (
-        Source("mention", files.find),
-        Source("mention", NamedSource(desk).find),
-        Source("entry", EntrySource(desk).find),
+        CompletionSource("mention", files.find),
+        CompletionSource("mention", NamedSource(desk).find),
+        CompletionSource("entry", EntrySource(desk).find),
     )
 
 
@@ -51,7 +64,7 @@ class FileSource:
         if not desk.has_services:
             return ()
         where, now = desk.cwd, time.monotonic()
-        if self._read is None or self._read[0] != where or now - self._read[1] > FRESH:
+        if self._read is None or self._read[0] != where or now - self._read[1] > FILE_LIST_SECONDS:
             self._paths = await asyncio.to_thread(with_directories, await desk.services.list_files(where))
             self._read = (where, time.monotonic())
         return await asyncio.to_thread(rank_files, query, self._paths)
@@ -74,7 +87,7 @@ class NamedSource:
 def _named(row: Named) -> Candidate:
     quoted = f'@"{row.name}" ' if " " in row.name else f"@{row.name} "
     about = f"{row.kind}: {row.description}" if row.description else row.kind
-    return Candidate(quoted, row.name, one_line(about, _SHOWN))
+    return Candidate(quoted, row.name, one_line(about, _MAX_PREVIEW_CHARS))
 
 
 class EntrySource:
@@ -96,9 +109,9 @@ class EntrySource:
 def _entry(header: EntryHeader, now: float, score: int) -> Candidate:
     from tui_agent.session.previews import ERROR
 
-    who = _WHO.get(header.kind, header.kind.replace("_", " "))
+    who = _ROLE_NAMES.get(header.kind, header.kind.replace("_", " "))
     preview = plain_preview(header.kind, header.preview)
     if header.kind == "assistant" and preview.startswith(ERROR):
         who, preview = "error", preview.removeprefix(ERROR)
-    label = f"#{header.id:<5} {who:<10} {one_line(preview, _SHOWN)}"
+    label = f"#{header.id:<5} {who:<10} {one_line(preview, _MAX_PREVIEW_CHARS)}"
     return Candidate(f"#{header.id} ", label, age(header.created_at, now), score=float(score))

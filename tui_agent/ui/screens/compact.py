@@ -39,7 +39,7 @@ WEIGH_SECONDS = 0.4
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 
 
-class Phase(StrEnum):
+class CompactPhase(StrEnum):
     """How far the dialog is."""
 
     PLAN = "plan"
@@ -48,11 +48,11 @@ class Phase(StrEnum):
     REFUSED = "refused"
 
 
-KEYS: dict[Phase, tuple[tuple[str, str, str], ...]] = {
-    Phase.PLAN: (("enter", "summarise", "screen.summarise"), ("esc", "cancel", "screen.back")),
-    Phase.WRITING: (("esc", "stop", "screen.back"),),
-    Phase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "discard", "screen.back")),
-    Phase.REFUSED: (("esc", "close", "screen.back"),),
+KEYS: dict[CompactPhase, tuple[tuple[str, str, str], ...]] = {
+    CompactPhase.PLAN: (("enter", "summarise", "screen.summarise"), ("esc", "cancel", "screen.back")),
+    CompactPhase.WRITING: (("esc", "stop", "screen.back"),),
+    CompactPhase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "discard", "screen.back")),
+    CompactPhase.REFUSED: (("esc", "close", "screen.back"),),
 }
 """Keys of each phase: key, what it does, action for the mouse."""
 
@@ -79,7 +79,7 @@ class CompactScreen(Dialog[None]):
     def __init__(self, agent: Agent) -> None:
         super().__init__()
         self._agent = agent
-        self.phase = Phase.PLAN
+        self.phase = CompactPhase.PLAN
         self._refusal: Refusal | None = None
         self._draft: Draft | None = None
         self._written: list[str] = []
@@ -112,7 +112,7 @@ class CompactScreen(Dialog[None]):
             self._refuse(forecast)
         else:
             self.heading.update(plans.compaction_text(plan, forecast))
-            self._enter(Phase.PLAN)
+            self._enter(CompactPhase.PLAN)
 
     def on_unmount(self) -> None:
         """Stop listening, and stop the summary."""
@@ -122,19 +122,19 @@ class CompactScreen(Dialog[None]):
 
     # -- phases -----------------------------------------------------------------------------------------------
 
-    def _enter(self, phase: Phase, line: str = "", severity: str = "") -> None:
+    def _enter(self, phase: CompactPhase, line: str = "", severity: str = "") -> None:
         self.phase = phase
-        self.remove_class(*(f"-{other}" for other in Phase))
+        self.remove_class(*(f"-{other}" for other in CompactPhase))
         self.add_class(f"-{phase}")
         self._say(line, severity)
         hints = list(KEYS[phase])
-        if phase is Phase.REFUSED and self._refusal is not None and self._refusal.prunes:
+        if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             hints.insert(0, ("enter", "prune old outputs instead", "screen.summarise"))
         self.keys.show(hints)
         match phase:
-            case Phase.PLAN:
+            case CompactPhase.PLAN:
                 self.field.focus()
-            case Phase.EDIT:
+            case CompactPhase.EDIT:
                 self.editor.focus()
             case _:
                 self.set_focus(None)
@@ -148,7 +148,7 @@ class CompactScreen(Dialog[None]):
         self._refusal = refusal
         self.heading.update(refusal.message)
         more = plans.prune_instead(refusal.prunes) if refusal.prunes else ""
-        self._enter(Phase.REFUSED, more)
+        self._enter(CompactPhase.REFUSED, more)
 
     # -- summarising ------------------------------------------------------------------------------------------
 
@@ -156,12 +156,12 @@ class CompactScreen(Dialog[None]):
         """Have the summary written; where none is possible, prune old outputs instead."""
         if self._agent.running:
             self._say(WORKING, "warning")
-        elif self.phase is Phase.PLAN:
+        elif self.phase is CompactPhase.PLAN:
             self._written = []
             self.stream.update("")
-            self._enter(Phase.WRITING, "Summarising …")
+            self._enter(CompactPhase.WRITING, "Summarising …")
             self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True)
-        elif self.phase is Phase.REFUSED and self._refusal is not None and self._refusal.prunes:
+        elif self.phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             self.app.run_worker(self._clear_instead(), group="agent")
             self.dismiss(None)
 
@@ -174,15 +174,15 @@ class CompactScreen(Dialog[None]):
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
         elif isinstance(drafted, SummaryFailure):
-            self._enter(Phase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error")
+            self._enter(CompactPhase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error")
         else:
             self._draft = drafted
             self.editor.text = drafted.summary
-            self._enter(Phase.EDIT)
+            self._enter(CompactPhase.EDIT)
             self._start_weighing()
 
     def _agent_said(self, event: AgentEvent) -> None:
-        if isinstance(event, CompactionProgress) and self.phase is Phase.WRITING:
+        if isinstance(event, CompactionProgress) and self.phase is CompactPhase.WRITING:
             self._written.append(event.text)
             if self._timer is None:
                 self._timer = self.set_timer(FLUSH_SECONDS, self._flush)
@@ -210,7 +210,7 @@ class CompactScreen(Dialog[None]):
     @on(TextArea.Changed)
     def _edited(self, event: TextArea.Changed) -> None:
         event.stop()
-        if self.phase is Phase.EDIT:
+        if self.phase is CompactPhase.EDIT:
             self._end_stream()
             self._timer = self.set_timer(WEIGH_SECONDS, self._start_weighing)
 
@@ -220,7 +220,7 @@ class CompactScreen(Dialog[None]):
 
     async def _weigh(self) -> None:
         """Say what the summary would come to as it is now."""
-        if self._draft is None or self.phase is not Phase.EDIT:
+        if self._draft is None or self.phase is not CompactPhase.EDIT:
             return
         weighed = await self._agent.drafting.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
@@ -230,7 +230,7 @@ class CompactScreen(Dialog[None]):
 
     async def action_apply(self) -> None:
         """Commit the summary as it is now."""
-        if self.phase is not Phase.EDIT or self._draft is None:
+        if self.phase is not CompactPhase.EDIT or self._draft is None:
             return
         if self._agent.running:
             self._say(WORKING, "warning")
@@ -250,16 +250,16 @@ class CompactScreen(Dialog[None]):
 
         What a person wrote is not thrown away unasked.
         """
-        if self.phase is Phase.WRITING:
+        if self.phase is CompactPhase.WRITING:
             self._stop()
-            self._enter(Phase.PLAN, "Stopped. Nothing was changed.")
+            self._enter(CompactPhase.PLAN, "Stopped. Nothing was changed.")
         elif self._is_edited():
             self._ask_to_discard()
         else:
             self.dismiss(None)
 
     def _is_edited(self) -> bool:
-        return self.phase is Phase.EDIT and self._draft is not None and self.editor.text != self._draft.summary
+        return self.phase is CompactPhase.EDIT and self._draft is not None and self.editor.text != self._draft.summary
 
     def _ask_to_discard(self) -> None:
         from tui_agent.ui.screens.choice import ChoiceScreen

@@ -14,7 +14,7 @@ from tui_agent.ui.edge import Guarded
 Result = TypeVar("Result")
 
 
-class Page(Guarded, Screen[Result]):
+class PageScreen(Guarded, Screen[Result]):
     """A screen of its own that is left once, however often it is told to."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:

@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.widgets import Input, Static
 
+from tui_agent.app.face import TextLine
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
@@ -17,19 +18,19 @@ class LineScreen(Dialog[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "back", show=False)]
 
-    def __init__(self, question: str, value: str = "", *, keeps: str = "keep") -> None:
-        """Ask ``question``, with ``value`` in the field; ``keeps`` is what Enter does."""
+    def __init__(self, question: TextLine) -> None:
         super().__init__()
         self._question = question
-        self._value = value
-        self._keeps = keeps
 
     def compose(self) -> ComposeResult:
         """The question, the field, the keys."""
+        question = self._question
         with VerticalGroup(classes="dialog"):
-            yield Static(self._question, classes="dialog-title", markup=False)
-            yield Input(self._value, compact=True)
-            yield KeyLine(f"enter {self._keeps}  esc back", classes="dialog-keys")
+            yield Static(question.question, classes="dialog-title", markup=False)
+            if question.details:
+                yield Static(question.details, classes="dialog-text", markup=False)
+            yield Input(question.text, compact=True, password=question.hidden)
+            yield KeyLine(f"enter {question.confirm}  esc back", classes="dialog-keys")
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

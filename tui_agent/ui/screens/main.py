@@ -19,18 +19,19 @@ from textual.screen import Screen
 
 from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import Output, Page, Question, Remedy
+from tui_agent.app.face import FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
-from tui_agent.app.services import OpenRequest
+from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
+from tui_agent.ui.attention import Attention
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
-from tui_agent.ui.widgets.header import LEAST, SessionHeader
+from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
@@ -38,18 +39,21 @@ from tui_agent.ui.widgets.status import StatusLine
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
-    from tui_agent.app.services import AppServices, UiSettings
+    from tui_agent.app.services import AppServices
     from tui_agent.ui.widgets.session_view import SessionView
 
 T = TypeVar("T")
 
 WARNED = 20
 """Seconds a warning of the start is shown, unless one clicks it away."""
+TWICE_WITHIN = 1.5
+"""Seconds between two presses of Escape that are meant as one."""
+AGAIN = "Escape again: go back to an earlier message."
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
 
-def _look_as_it_is(_settings: UiSettings) -> None:
+def _keep_appearance(_settings: UiSettings) -> None:
     """Nobody follows the settings."""
 
 
@@ -77,6 +81,7 @@ class MainScreen(Guarded, Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", key_display="esc"),
+        Binding("escape", "rewind", "rewind", show=False),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
@@ -91,15 +96,20 @@ class MainScreen(Guarded, Screen[None]):
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
 
-    def __init__(self, look_like: Callable[[UiSettings], None] = _look_as_it_is) -> None:
-        """Make the screen; ``look_like`` has the application take the settings that concern every screen."""
+    def __init__(self, apply_ui_settings: Callable[[UiSettings], None] = _keep_appearance) -> None:
+        """Make the screen; ``apply_ui_settings`` has the application take the settings that concern every screen."""
         super().__init__()
-        self._app_look = look_like
-        self.desk = Desk(self, self._agent_spoke)
+        self._app_look = apply_ui_settings
+        self.desk = Desk(self, self._on_agent_event)
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
         self._keymap: Mapping[str, str] = {}
+        self.settings = UiSettings()
+        """The interface's settings as they are now."""
+        self.attention = Attention(self)
+        """Calls the user back who looks elsewhere."""
+        self._escaped = float("-inf")
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
@@ -121,7 +131,7 @@ class MainScreen(Guarded, Screen[None]):
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.desk.attach(services)
-        self.look_like(services.settings)
+        self.apply_ui_settings(services.settings)
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
             self.desk.warnings.add(self.clock(), warning)
@@ -150,7 +160,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Say when the terminal is too small for what there is to show."""
-        self.header.cramped = event.size.width < LEAST.width or event.size.height < LEAST.height
+        self.header.cramped = event.size.width < MIN_TERMINAL_SIZE.width or event.size.height < MIN_TERMINAL_SIZE.height
 
     # -- the desk's face --------------------------------------------------------------------------------------
 
@@ -182,6 +192,10 @@ class MainScreen(Guarded, Screen[None]):
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
+        if isinstance(page, FindPage):
+            if self.view is not None:
+                self.view.find_bar.begin(page.query)
+            return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
             self.app.push_screen(pages.screen_of(page, self))
@@ -193,6 +207,7 @@ class MainScreen(Guarded, Screen[None]):
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
+        self.attention.forget()
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
         notes = [
@@ -202,7 +217,7 @@ class MainScreen(Guarded, Screen[None]):
         self.header.note = " · ".join(filter(None, notes))
         self.refresh_facts()
         self.show_running()
-        self.look_at_files()
+        self.watch_files()
         self.unsent.opened(agent)
         if self.view is not None:
             self.view.show_opened(agent)
@@ -221,10 +236,16 @@ class MainScreen(Guarded, Screen[None]):
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
-        self.app.sub_title = one_line(info.title, 60)
+        self.show_title()
 
-    def look_like(self, settings: UiSettings) -> None:
+    def show_title(self) -> None:
+        """Have the terminal's title say what goes on, and in which session."""
+        title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""
+        self.app.sub_title = f"{self.attention.sign}{title}".strip()
+
+    def apply_ui_settings(self, settings: UiSettings) -> None:
         """Look and behave as the interface's settings say."""
+        self.settings = settings
         self._app_look(settings)
         self._keymap = use_keys(self, settings.keys)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
@@ -288,7 +309,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def set_draft(self, text: str) -> None:
         """Put a text into the prompt in place of what is there."""
-        self.prompt.set_draft(text)
+        self.prompt.replace_draft(text)
 
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt to be edited, before what is written there."""
@@ -298,11 +319,12 @@ class MainScreen(Guarded, Screen[None]):
         self.prompt.focus()
 
     def restore_message(self, text: str) -> None:
-        """Put the message of an undone turn into the prompt."""
+        """Put a message that was taken back into the prompt."""
         self.prompt.restore(text)
+        self.prompt.focus()
 
     def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of what undone turns put there, only ``text``."""
+        """Leave in the prompt, of messages that were taken back, only ``text``."""
         self.prompt.withdraw(text)
 
     async def on_unmount(self) -> None:
@@ -324,7 +346,7 @@ class MainScreen(Guarded, Screen[None]):
         self.notice.clear()
 
     @work(exclusive=True, group="branch")
-    async def look_at_files(self) -> None:
+    async def watch_files(self) -> None:
         """See what the branch is now; the list of files may have changed too."""
         self._files.forget()
         self.header.branch = await self.desk.services.branch(self.desk.cwd) or ""
@@ -344,7 +366,7 @@ class MainScreen(Guarded, Screen[None]):
         """Go back to writing."""
         self.prompt.focus()
 
-    def _agent_spoke(self, event: AgentEvent) -> None:
+    def _on_agent_event(self, event: AgentEvent) -> None:
         if self.view is not None:
             self.view.inbox.put(event)
 
@@ -353,7 +375,8 @@ class MainScreen(Guarded, Screen[None]):
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
         self.unsent.changed()
-        self.desk.take_over.look_as_writing_begins(has_draft=bool(self.prompt.text))
+        self.attention.looked()
+        self.desk.take_over.check_before_typing(has_draft=bool(self.prompt.text))
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
@@ -385,7 +408,7 @@ class MainScreen(Guarded, Screen[None]):
     @on(Prompt.Changed)
     def _cache_may_be_cold(self) -> None:
         if self.view is not None:
-            self.view.look_at_cache()
+            self.view.check_cache()
 
     # -- commands ---------------------------------------------------------------------------------------------
 
@@ -397,6 +420,22 @@ class MainScreen(Guarded, Screen[None]):
         """Stop the run."""
         if self.agent is not None:
             self.agent.interrupt()
+
+    def action_rewind(self) -> None:
+        """Offer to go back to an earlier message, at the second press."""
+        now, before = self.clock(), self._escaped
+        self._escaped = now
+        if now - before <= TWICE_WITHIN:
+            self._forget_escape()
+            self.desk.begin("rewind")
+        elif self.agent is not None and self.agent.session.leaf is not None:
+            self.say(AGAIN)
+            self.set_timer(TWICE_WITHIN, self._forget_escape)
+
+    def _forget_escape(self) -> None:
+        self._escaped = float("-inf")
+        if self.notice.message == AGAIN:
+            self.notice.clear()
 
     def action_choose_how(self) -> None:
         """Ask how to go on with a session that another program took over."""
@@ -415,6 +454,8 @@ class MainScreen(Guarded, Screen[None]):
                 return agent is not None and (agent.running or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
+            case "rewind":
+                return agent is not None and not agent.running and self.prompt.has_focus and not self.prompt.text
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":

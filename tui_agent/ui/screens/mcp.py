@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
-from tui_agent.agent.mcp.records import Login, McpError, McpServerStatus, McpToolRow, ServerState
+from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.mcp_list import McpList
@@ -32,11 +32,13 @@ NONE = "No servers. Add one to config.toml as [mcp.NAME] with a command or a url
 LATER = "The model is told at the next new session or model; R tells it now, uncached."
 LOG_BYTES = 200_000
 """Bytes of a server's log that are shown, from its end."""
-MOST_NAMED = 6
+MESSAGES_SHOWN = 3
+"""Messages of a server that are shown; all are in its log."""
+MAX_NAMED = 6
 """Prompts and resources that are named."""
 
 
-class McpScreen(Page[None]):
+class McpScreen(PageScreen[None]):
     """Shows the servers of an agent; follows them while it is open. ``save`` keeps a setting in the user's file."""
 
     AUTO_FOCUS = "McpList"
@@ -158,20 +160,15 @@ class McpScreen(Page[None]):
         server = self.servers.server
         if server is None:
             return
-        if server.login is Login.WAITING:
+        if server.login is LoginState.WAITING:
             self.app.open_url(server.detail)
             self._say("The page for the login is open in your browser.")
         else:
             self._do(self._agent.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
 
     def action_log(self) -> None:
-        """Show what the server wrote to its standard error."""
-        server = self.servers.server
-        if server is None:
-            return
-        if server.log is None:
-            self._say("A server over HTTP has no log here.")
-        else:
+        """Show what the server wrote to its standard error, and the messages it sent."""
+        if (server := self.servers.server) is not None:
             self.run_worker(self._show_log(server), group="log", exclusive=True)
 
     async def _show_log(self, server: McpServerStatus) -> None:
@@ -231,13 +228,24 @@ def server_text(server: McpServerStatus) -> Content:
             lines.append(Content(visible(server.detail)))
     where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
     lines.append(Content(visible(f"{server.address}  ({where})")))
-    if server.login is Login.SIGNED_IN:
+    if server.login is LoginState.SIGNED_IN:
         lines.append(Content("Signed in; o signs out and asks again."))
     if server.prompts:
         usages = [f"/{row.command} {row.usage}".strip() for row in server.prompts]
         lines.append(Content(_named("Prompts: ", usages)))
     if server.resources:
         lines.append(Content(_named("Resources: ", [f"@{row.mention}" for row in server.resources])))
+    if server.templates:
+        lines.append(Content(_named("Resources by name: ", [f"@{row.mention}" for row in server.templates])))
+    if server.instructions:
+        lines.append(
+            Content(f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request.")
+        )
+    if server.messages:
+        lines.append(
+            Content(f"Said last ({server.log_level} and above; /mcp log {visible(server.name)} LEVEL changes that):")
+        )
+        lines += [Content(one_line(f"  {row.level}: {row.text}", 200)) for row in server.messages[-MESSAGES_SHOWN:]]
     if server.log is not None:
         lines.append(Content(f"Log: {short_path(server.log)}"))
     return Content("\n").join(lines)
@@ -249,10 +257,12 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
     about = Content(one_line(tool.description or "It says nothing about itself.", 1_000))
     rule = Content(visible(f'Allow it unasked in config.toml: [permissions.mcp] "{tool.name}" = "allow"'))
+    if tool.omitted:
+        about += Content(f" (The model is not told the last {tool.omitted:,} characters of its description.)")
     gone = [Content(f"{server.name} is {server.state.value} now.")] if server.state is not ServerState.READY else []
     return Content("\n").join([head, about, *gone, rule])
 
 
 def _named(what: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return visible(f"{what}{', '.join(names[:MOST_NAMED])}{more}")
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return visible(f"{what}{', '.join(names[:MAX_NAMED])}{more}")

@@ -14,7 +14,7 @@ from tui_agent.agent.permissions import STORED, Rule
 from tui_agent.app.format import one_line
 from tui_agent.app.services import AppServices
 from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.picker import PickerScreen, Row
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
@@ -60,15 +60,15 @@ class PermissionsScreen(PickerScreen[None]):
         kinds = max((len(_kind(rule)) for rule in self._shown.values()), default=0)
         room = max(12, self.app.size.width * 2 // 5)
         patterns = min(room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0))
-        rows = [Row(key, self._row(rule, kinds, patterns)) for key, rule in self._shown.items()]
+        rows = [PickerRow(key, self._row(rule, kinds, patterns)) for key, rule in self._shown.items()]
         self.show(rows + self._in_words(wanted))
 
-    def _in_words(self, wanted: Sequence[str]) -> list[Row]:
+    def _in_words(self, wanted: Sequence[str]) -> list[PickerRow]:
         """Return rows for what is free or asked about by itself, with where more is said."""
         told = [line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)]
         width = max((cell_len(what) for _, what, _ in told), default=0)
         rows = [
-            Row(
+            PickerRow(
                 f"words-{number}",
                 Content.assemble(
                     self.styled(f"{action:<6}", "strong"), f"{what:<{width}}  ", self.styled(when, "faint")
@@ -78,7 +78,7 @@ class PermissionsScreen(PickerScreen[None]):
         ]
         if rows:
             head = "Built in, by what a call does · docs/permissions.md"
-            rows.insert(0, Row("words", self.styled(head, "faint"), heading=True))
+            rows.insert(0, PickerRow("words", self.styled(head, "faint"), heading=True))
         return rows
 
     def action_undo(self) -> None:

@@ -12,17 +12,17 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 ResultT = TypeVar("ResultT")
 
-SHOWN = 200
+MAX_ROWS = 200
 """Rows shown at most; typing narrows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PickerRow:
     """One row. ``key`` identifies it to the screen; a heading cannot be picked."""
 
     key: str
@@ -30,7 +30,12 @@ class Row:
     heading: bool = False
 
 
-class PickerScreen(Page[ResultT | None], Generic[ResultT]):
+def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Return where words stand first in a text that has them."""
+    return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
+
+
+class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
     """Dismissed with what was picked, None when the user went back."""
 
     HEADING: ClassVar[str] = ""
@@ -75,15 +80,15 @@ class PickerScreen(Page[ResultT | None], Generic[ResultT]):
     def highlight(self, key: str | None) -> None:
         """React to the highlight moving; None: there is no row."""
 
-    def show(self, rows: Sequence[Row], *, at: str | None = None) -> None:
+    def show(self, rows: Sequence[PickerRow], *, at: str | None = None) -> None:
         """Show rows, the highlight on the one called ``at``, else on the first."""
-        self.listing.set_options(Option(row.content, id=row.key, disabled=row.heading) for row in rows[:SHOWN])
-        if len(rows) > SHOWN:
-            more = self.styled(f"{len(rows) - SHOWN} more: type to narrow", "faint")
+        self.listing.set_options(Option(row.content, id=row.key, disabled=row.heading) for row in rows[:MAX_ROWS])
+        if len(rows) > MAX_ROWS:
+            more = self.styled(f"{len(rows) - MAX_ROWS} more: type to narrow", "faint")
             self.listing.add_option(Option(more, disabled=True))
         self.listing.display = bool(rows)
         self.empty.display = not rows
-        keys = [row.key for row in rows[:SHOWN]]
+        keys = [row.key for row in rows[:MAX_ROWS]]
         if rows:
             first = next((place for place, row in enumerate(rows) if not row.heading), None)
             self.listing.highlighted = keys.index(at) if at in keys else first

@@ -19,11 +19,11 @@ from tui_agent.app.transfer_commands import ask_export
 from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
 from tui_agent.session.records import Holder, SearchHit, SessionInfo, SessionTotals
-from tui_agent.ui.screens.picker import SHOWN, PickerScreen, Row
-from tui_agent.ui.session_rows import Listing, Look, details_of, facts_of, find, name_of, rows_of
+from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen
+from tui_agent.ui.session_rows import ListContext, Listing, details_of, facts_of, find, name_of, rows_of
 from tui_agent.ui.widgets.key_line import KeyLine
 
-PAUSE = 0.12
+SEARCH_DELAY_SECONDS = 0.12
 """Seconds without a key before a search starts."""
 
 Export = Callable[[SessionInfo], None]
@@ -120,7 +120,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     @work(exclusive=True, group="sessions")
     async def _search(self, query: str) -> None:
         if query:
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(SEARCH_DELAY_SECONDS)
         only_here = self._state.only_here
         try:
             found = await asyncio.to_thread(find, self._store, query, self._cwd, only_here=only_here)
@@ -148,7 +148,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     @work(exclusive=True, group="weighing")
     async def _weigh(self) -> None:
         """Add up tokens and cost of what is listed, in a thread: a long session takes a moment."""
-        listed = [info.id for info in self._state.listing.sessions[:SHOWN]]
+        listed = [info.id for info in self._state.listing.sessions[:MAX_ROWS]]
         fresh: dict[str, SessionTotals] = {}
         for session_id in listed:
             if session_id not in self._state.totals:
@@ -167,14 +167,14 @@ class SessionPicker(PickerScreen[OpenRequest]):
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def _draw(self, at: str | None = None) -> None:
-        look = Look(self._clock(), self._cwd, self._current, self.size.width)
+        look = ListContext(self._clock(), self._cwd, self._current, self.size.width)
         rows = [
-            Row(key, self._row(info, look) if hit is None else self._hit_row(hit))
+            PickerRow(key, self._row(info, look) if hit is None else self._hit_row(hit))
             for key, info, hit in rows_of(self._state.listing)
         ]
         self.show(rows, at=at)
 
-    def _row(self, info: SessionInfo, look: Look) -> Content:
+    def _row(self, info: SessionInfo, look: ListContext) -> Content:
         marked = info.id == self._state.marked
         told = facts_of(info, look, self._state.totals.get(info.id))
         tail = Content(f"  {'d again deletes · any other key keeps' if marked else told}")

@@ -18,8 +18,8 @@ from tui_agent.app import settings_reload
 from tui_agent.app.format import one_line, short_path, visible
 from tui_agent.app.session_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
-from tui_agent.model.naming import Standing
-from tui_agent.ui.screens.picker import PickerScreen, Row
+from tui_agent.model.naming import NameStanding
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ class SettingsScreen(PickerScreen[None]):
         found = [
             row for row in self._rows.values() if all(word in f"{row.key} {row.description}".lower() for word in words)
         ]
-        self.show([Row(row.key, self._row(row)) for row in found], at=self.highlighted)
+        self.show([PickerRow(row.key, self._row(row)) for row in found], at=self.highlighted)
 
-    def _grouped(self) -> Iterator[Row]:
+    def _grouped(self) -> Iterator[PickerRow]:
         """Yield every setting under the heading of its group, the common ones first."""
         common = [self._rows[key] for key in COMMON if key in self._rows]
         others = [row for row in self._rows.values() if row.key not in COMMON]
@@ -126,8 +126,8 @@ class SettingsScreen(PickerScreen[None]):
                 groups.setdefault(row.key.partition(".")[0], []).append(row)
         for name, rows in groups.items():
             if rows:
-                yield Row(f"[{name}]", self.styled(name, "faint"), heading=True)
-                yield from (Row(row.key, self._row(row)) for row in rows)
+                yield PickerRow(f"[{name}]", self.styled(name, "faint"), heading=True)
+                yield from (PickerRow(row.key, self._row(row)) for row in rows)
 
     def _row(self, row: SettingRow) -> Content:
         wide = self.app.size.width >= 100
@@ -241,7 +241,7 @@ class SettingsScreen(PickerScreen[None]):
                 self._say(self._main.notice.message, "error")
             return
         verdict = await asyncio.to_thread(self._main.desk.services.judge_model, name)
-        if verdict is not None and verdict.standing is Standing.IMPOSSIBLE:
+        if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
             self._say(verdict.sentence, "error")
             return
         self._main.desk.services.save_setting(key, name)

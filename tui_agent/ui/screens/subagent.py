@@ -13,7 +13,7 @@ from tui_agent.agent.events import AgentEvent, PermissionAsked, PermissionSettle
 from tui_agent.app.format import one_line, plural, short_model
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
@@ -50,7 +50,7 @@ class Watched(Protocol):
         ...
 
 
-class SubagentScreen(Page[None]):
+class SubagentScreen(PageScreen[None]):
     """Shows a subagent over its parent, which goes on beneath. ``close`` lets go of a session opened for this."""
 
     AUTO_FOCUS = "Transcript"
@@ -106,7 +106,7 @@ class SubagentScreen(Page[None]):
         self.facts.update(" · ".join(filter(None, facts)))
 
     @on(AgentEvents)
-    def _subagent_spoke(self, message: AgentEvents) -> None:
+    def _on_subagent_event(self, message: AgentEvents) -> None:
         message.stop()
         for event in message.inbox.take():
             self.transcript.apply(event)

@@ -32,7 +32,7 @@ TAIL = 8
 """Lines of the growing summary that are shown."""
 
 
-class Answer(StrEnum):
+class BranchChoice(StrEnum):
     """What can be done with a branch."""
 
     NOTHING = "No summary"
@@ -77,7 +77,7 @@ class SummaryDialog(Dialog[bool]):
         self,
         question: str,
         about: str,
-        answers: tuple[Answer, ...],
+        answers: tuple[BranchChoice, ...],
         doing: Work,
         files: RestorePlan | None = None,
     ) -> None:
@@ -159,11 +159,11 @@ class SummaryDialog(Dialog[bool]):
     def action_answer(self, number: int) -> None:
         """Do what an answer says; the focus is asked for first."""
         match self._answers[number]:
-            case Answer.FOCUS:
+            case BranchChoice.FOCUS:
                 self._show(field=True, keys="enter summarise  esc back")
                 self.field.focus()
             case answer:
-                self._begin(None if answer is Answer.NOTHING else "")
+                self._begin(None if answer is BranchChoice.NOTHING else "")
 
     @on(Input.Submitted)
     def _focus_given(self, event: Input.Submitted) -> None:

@@ -2,7 +2,7 @@
 
 from textual.content import Content
 
-from tui_agent.ui.screens.picker import PickerScreen, Row
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 
 
 class ThemePicker(PickerScreen[str]):
@@ -22,7 +22,7 @@ class ThemePicker(PickerScreen[str]):
         for name in names:
             kind = "dark" if self.app.available_themes[name].dark else "light"
             text = Content.assemble(f"{name:<24}", self.styled(kind, "faint"))
-            rows.append(Row(name, text))
+            rows.append(PickerRow(name, text))
         self.show(rows, at=self.app.theme)
 
     def highlight(self, key: str | None) -> None:

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
 from tui_agent.session.entries import Entry
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -42,11 +42,11 @@ REFRESH_SECONDS = 0.2
 
 REFRESH_SHARE = 9
 """Showing them is followed by a pause of at least so many times its cost: a tenth of one core at most."""
-LONG = 20_000
+LARGE_TREE_ENTRIES = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
 
-class TreeScreen(Page[None]):
+class TreeScreen(PageScreen[None]):
     """Shows the tree of the open session. Dismissed after a move, or by Escape."""
 
     AUTO_FOCUS = "SessionTree"
@@ -119,7 +119,7 @@ class TreeScreen(Page[None]):
 
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
-        self._unsubscribe = self._agent.subscribe(self._agent_spoke)
+        self._unsubscribe = self._agent.subscribe(self._on_agent_event)
         self.reload(at=self._session.leaf if self._at is None else self._at)
         self.session_tree.centre()
         self._place()
@@ -134,9 +134,9 @@ class TreeScreen(Page[None]):
         """Show the session as it is now, the cursor on the entry ``at`` or where it was."""
         session = self._session
         headers = session.skeleton()
-        self._priced = self._priced or len(headers) < LONG
+        self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
         index = TreeIndex(headers, session.leaf, session.costs() if self._priced else {})
-        self.session_tree.show(index, session.labels(), at=at)
+        self.session_tree.show(index, session.labels(), self._agent.inspector.standings(), at=at)
         self._show_head()
         if not self._priced:
             self._priced = True
@@ -177,12 +177,12 @@ class TreeScreen(Page[None]):
 
     def _show_preview(self) -> None:
         self._preview_timer = None
-        self.preview.show(self.session_tree.outline.index, self.session_tree.line)
+        self.preview.show(self.session_tree.outline.index, self.session_tree.line, self.session_tree.standings)
 
     def _load(self, entry_id: int) -> Entry | None:
         return next(iter(self._session.entries([entry_id])), None)
 
-    def _agent_spoke(self, event: AgentEvent) -> None:
+    def _on_agent_event(self, event: AgentEvent) -> None:
         if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
             self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 

@@ -17,10 +17,10 @@ from tui_agent.app.subagent_commands import show_session
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.screens.diff import diff_screen
-from tui_agent.ui.screens.summarising import Answer, SummaryDialog
+from tui_agent.session.typed import prompt_text
+from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
 from tui_agent.ui.widgets.transcript.wording import count_text
-from tui_agent.ui.widgets.tree.facts import prompt_text
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -82,7 +82,7 @@ class TreeMoves:
                 self.arrived(plan)
 
         about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
-        dialog = SummaryDialog("Summarise what you leave?", about, tuple(Answer), carry_out, files)
+        dialog = SummaryDialog("Summarise what you leave?", about, tuple(BranchChoice), carry_out, files)
         self._screen.app.push_screen(dialog, answered)
 
     async def _carry_out(self, plan: MovePlan, files: RestorePlan | None = None) -> None:
@@ -107,9 +107,8 @@ class TreeMoves:
         self._screen.run_worker(self._show_diff(entry_id), group="tree-diff", exclusive=True)
 
     async def _show_diff(self, entry_id: int) -> None:
-        diff = await self._agent.files.diff(entry_id)
-        if diff:
-            self._screen.app.push_screen(diff_screen(f"Files from #{entry_id} to here", diff))
+        if files := await self._agent.files.diff(entry_id):
+            self._screen.app.push_screen(DiffScreen(f"Files from #{entry_id} to here", files))
         else:
             self._screen.say("No change of a file is recorded between this entry and here.")
 
@@ -126,7 +125,7 @@ class TreeMoves:
         """Go back to the conversation, with what is to be edited in the prompt."""
         self._desk.undone.clear()
         self._screen.dismiss()
-        self._desk.face.put_back(prompt_text(plan.prompt))
+        self._desk.face.restore_message(prompt_text(plan.prompt))
 
     # -- merging and forking ----------------------------------------------------------------------------------
 
@@ -144,7 +143,7 @@ class TreeMoves:
                 self._screen.reload(at=self._agent.session.leaf)
 
         about = f"A summary of what leads to #{tip} is added where you are. You do not move."
-        dialog = SummaryDialog("Merge this branch?", about, (Answer.SUMMARISE, Answer.FOCUS), merge)
+        dialog = SummaryDialog("Merge this branch?", about, (BranchChoice.SUMMARISE, BranchChoice.FOCUS), merge)
         self._screen.app.push_screen(dialog, answered)
 
     def fork(self, entry_id: int) -> None:
@@ -189,6 +188,7 @@ class TreeMoves:
         async def go() -> bool:
             leaf = await change()
             self._desk.undone.clear()
+            self._desk.face.withdraw_message("")
             self._screen.reload(at=leaf)
             return True
 

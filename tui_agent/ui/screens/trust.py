@@ -11,7 +11,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
-from tui_agent.trust import Item, Untrusted
+from tui_agent.trust import TrustItem, Untrusted
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
@@ -52,6 +52,6 @@ def _about(state: Untrusted) -> str:
     return f"It brings {plural(len(state.items), 'thing')} along that would act here. None of it is active yet."
 
 
-def _row(item: Item) -> Content:
+def _row(item: TrustItem) -> Content:
     text = f"  {one_line(item.text, 160)}" if item.text else ""
     return Content(f"{item.kind:<16} {one_line(item.name, 80)}{text}")

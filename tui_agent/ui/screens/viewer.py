@@ -8,16 +8,16 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
 from tui_agent.app.format import one_line, plural
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.text_lines import TextLines
 
-SHOWN = 5_000_000
+MAX_CHARS = 5_000_000
 """Characters shown; the rest is named at the end."""
 KEYS = "↑↓ scroll  / search  n next  y copy all  esc close"
 
 
-class ViewerScreen(Page[None]):
+class ViewerScreen(PageScreen[None]):
     """Shows a text, drawn by the line so that its length does not matter."""
 
     AUTO_FOCUS = "TextLines"
@@ -39,10 +39,10 @@ class ViewerScreen(Page[None]):
 
     def compose(self) -> ComposeResult:
         """Title, text, search, keys."""
-        more = len(self._text) - SHOWN
+        more = len(self._text) - MAX_CHARS
         tail = f"\n… and {more:,} more characters; y copies all of it" if more > 0 else ""
         yield Static(one_line(self._title), id="heading", markup=False)
-        yield TextLines(self._text[:SHOWN] + tail)
+        yield TextLines(self._text[:MAX_CHARS] + tail)
         yield Input(placeholder="Search", id="search", compact=True)
         yield KeyLine(KEYS, id="keys")
 

@@ -15,27 +15,33 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.services import AppServices, LocalServer
-from tui_agent.ui.screens.leaving import Page
+from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 KEYS_SHOWN = 6
-"""Providers listed; the rest are counted."""
+"""Keys listed; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class WelcomeChoice:
     """How the user goes on. ``model`` is set for the kind "model"."""
 
-    kind: Literal["demo", "model", "models"]
+    kind: Literal["login", "demo", "model", "models"]
     model: str = ""
 
 
-class WelcomeScreen(Page[WelcomeChoice | None]):
+class WelcomeScreen(PageScreen[WelcomeChoice | None]):
     """Dismissed with a choice, None to go on without a model."""
 
     AUTO_FOCUS = "OptionList"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"welcome--strong", "welcome--faint", "welcome--good"}
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "skip", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "skip", show=False),
+        *(
+            Binding(key, f"go('{way}')", way, show=False)
+            for key, way in (("l", "login"), ("s", "search"), ("d", "demo"))
+        ),
+    ]
 
     actions = getters.query_one(OptionList)
     news = getters.query_one("#news", Static)
@@ -54,14 +60,14 @@ class WelcomeScreen(Page[WelcomeChoice | None]):
         self._searching = False
 
     def compose(self) -> ComposeResult:
-        """What was found, what can be done, how to add a key."""
+        """What was found, what can be done, what can be done elsewhere."""
         yield Static("Welcome to tui-agent", id="heading", markup=False)
         with VerticalScroll(can_focus=False):
             yield Static(self._found())
             yield Static("", id="news", markup=False)
             yield OptionList(compact=True)
             yield Static(self._advice())
-        yield KeyLine("↑↓ move  enter choose  esc skip", id="keys")
+        yield KeyLine("↑↓ move  enter choose  d demo  esc skip", id="keys")
 
     def on_mount(self) -> None:
         """Offer the ways to go on."""
@@ -73,16 +79,13 @@ class WelcomeScreen(Page[WelcomeChoice | None]):
     # -- text -------------------------------------------------------------------------------------------------
 
     def _found(self) -> Content:
-        keys = sorted(self._services.provider_keys(), key=lambda key: not key.found)
-        found = [key for key in keys if key.found]
+        found = [key for key in self._services.provider_keys() if key.found]
         lines = [Content(f"tui-agent needs a model. {self._state(keys_found=bool(found))}")]
-        lines.append(Content(""))
-        for key in keys[:KEYS_SHOWN]:
-            mark = self._styled("✓ ", "good") if key.found else self._styled("· ", "faint")
-            where = self._styled(f"{key.variable}{' is set' if key.found else ' is not set'}", "faint")
-            lines.append(Content.assemble("  ", mark, f"{one_line(key.provider, 18):<18}", where))
-        if len(keys) > KEYS_SHOWN:
-            lines.append(self._styled(f"    and {plural(len(keys) - KEYS_SHOWN, 'other provider')}", "faint"))
+        for key in found[:KEYS_SHOWN]:
+            where = self._styled(key.variable, "faint")
+            lines.append(Content.assemble("  ", self._styled("✓ ", "good"), f"{one_line(key.provider, 18):<18}", where))
+        if len(found) > KEYS_SHOWN:
+            lines.append(self._styled(f"    and {plural(len(found) - KEYS_SHOWN, 'other provider')}", "faint"))
         return Content("\n").join(lines)
 
     def _state(self, *, keys_found: bool) -> str:
@@ -93,10 +96,10 @@ class WelcomeScreen(Page[WelcomeChoice | None]):
     def _advice(self) -> Content:
         path = short_path(self._services.config_path)
         return Content.assemble(
-            self._styled("A key of your own", "strong"),
-            "  Set the variable before you start, for example\n  export ANTHROPIC_API_KEY=…\n\n",
+            self._styled("A key in the environment", "strong"),
+            " is found by itself: export ANTHROPIC_API_KEY=… before you start.\n",
             self._styled("Any OpenAI-compatible server", "strong"),
-            f"  Put this into {path}\n",
+            f" goes into {path}\n",
             '  model = "openai/my-model"\n  [models."openai/my-model"]\n'
             '  base_url = "http://localhost:8080/v1"\n  context_window = 32768',
         )
@@ -115,25 +118,28 @@ class WelcomeScreen(Page[WelcomeChoice | None]):
         ]
         if any(key.found for key in self._services.provider_keys()):
             rows.append(("models", "Choose a model"))
-        rows.append(("search", "Look for model servers on this machine"))
-        rows.append(("demo", "Start the demo: a scripted model, no key, no network"))
-        rows.append(("skip", "Go on without a model"))
+        rows.append(("login", "l  Log in: paste a provider's key, or name the variable that holds it"))
+        rows.append(("search", "s  Look for a model server on this machine"))
+        rows.append(("demo", "d  Start the demo: a scripted model, no key, no network"))
+        rows.append(("skip", "   Go on without a model"))
         self.actions.set_options(Option(Content(text), id=key) for key, text in rows)
         self.actions.highlighted = 0
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        match (event.option_id or "").split(":", 2):
+        self.action_go(event.option_id or "")
+
+    def action_go(self, way: str) -> None:
+        """Go one of the ways there are."""
+        match way.split(":", 2):
             case ["server", number, model]:
                 chosen = self._services.use_server(self._servers[int(number)], model)
                 self.dismiss(WelcomeChoice("model", chosen))
             case ["search"]:
                 self._look()
-            case ["models"]:
-                self.dismiss(WelcomeChoice("models"))
-            case ["demo"]:
-                self.dismiss(WelcomeChoice("demo"))
+            case ["models" | "login" | "demo" as kind]:
+                self.dismiss(WelcomeChoice(kind))
             case _:
                 self.dismiss(None)
 

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.prompting.completion import Candidate, CommandName, Source, Token, merged, rank_names
+from tui_agent.ui.prompting.completion import Candidate, CommandName, CompletionSource, Token, merged, rank_names
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class CompletionPopup(Guarded, OptionList, can_focus=False):
         token: Token
         candidates: list[Candidate]
 
-    def __init__(self, commands: Callable[[], Sequence[CommandName]], sources: Sequence[Source]) -> None:
+    def __init__(self, commands: Callable[[], Sequence[CommandName]], sources: Sequence[CompletionSource]) -> None:
         super().__init__()
         self._commands = commands
         self._sources = sources

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from tui_agent.app.commands import Command
 from tui_agent.ui.edge import Guarded
 
-ENOUGH = 5
+MAX_BEGINNER_MESSAGES = 5
 """Messages after which nobody is new any more."""
 
 _TOLD = {
@@ -46,7 +46,7 @@ class FirstHints(Guarded, Widget):
 
     def offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show the hints for commands that exist, unless so many messages were written that they are known."""
-        if messages >= ENOUGH:
+        if messages >= MAX_BEGINNER_MESSAGES:
             self.withdraw()
             return
         self.title = "New here?"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import ceil
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -17,6 +18,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import money, tokens
+from tui_agent.app.standing_marks import GLYPHS as STANDING_GLYPHS
+from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
+from tui_agent.app.standing_marks import style_of
+from tui_agent.context.standing import Standing
 from tui_agent.ui.edge import Guarded
 
 if TYPE_CHECKING:
@@ -27,8 +32,18 @@ if TYPE_CHECKING:
 WARNING, ERROR = 70, 90
 """Percent of the window from which the gauge warns, and from which it is urgent."""
 
-GLYPHS = {"fixed": "█", "history": "▓", "free": "░", "reserve": "╱", "tick": "│"}
-"""One cell for each part of the bar: parts differ without colour too."""
+GLYPHS = {
+    "fixed": "▓",
+    **{style_of(standing): glyph for standing, glyph in STANDING_GLYPHS.items()},
+    "free": "─",
+    "reserve": "╱",
+    "tick": "│",
+}
+"""One cell for each part of the bar: parts differ without colour too, and history looks as in the margin."""
+
+NUMBERS_WIDTH = 24
+EXTRAS_WIDTH = 28
+"""Cells kept for the words beside the bar, so that its length does not change with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +57,23 @@ class GaugeReading:
     cache_share: float | None = None
     cost: float | None = None
     warm_until: float | None = None
+    shares: Mapping[Standing, int] = field(default_factory=dict)
+    """Tokens of the history by how the model has them; the rest of it is simply sent."""
     can_compact: bool = False
     """Whether there is a button that compacts."""
 
 
-def bar(size: ContextSize, width: int) -> list[tuple[str, int]]:
+def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
+    """Return the tokens of the history by how the model has them, in the order of the bar."""
+    order = (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED)
+    left, found = size.history, dict[Standing, int]()
+    for standing in order:
+        found[standing] = min(left, shares.get(standing, 0))
+        left -= found[standing]
+    return {**found, Standing.SENT: left}
+
+
+def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingProxyType({})) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
 
     Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on.
@@ -57,7 +84,7 @@ def bar(size: ContextSize, width: int) -> list[tuple[str, int]]:
     used = min(width, max(1, round(size.total * scale))) if size.total else 0
     fixed = min(used, max(1, round(size.fixed * scale))) if size.fixed and used else 0
     reserve = min(width - used, round(size.reserve * scale))
-    cells = ["fixed"] * fixed + ["history"] * (used - fixed)
+    cells = ["fixed"] * fixed + _history_cells(size, used - fixed, scale, shares)
     cells += ["free"] * (width - used - reserve) + ["reserve"] * reserve
     if size.threshold is not None and 0 < size.threshold < size.window:
         cells[min(width - 1, round(size.threshold * scale))] = "tick"
@@ -68,6 +95,15 @@ def bar(size: ContextSize, width: int) -> list[tuple[str, int]]:
         else:
             runs.append((part, 1))
     return runs
+
+
+def _history_cells(size: ContextSize, width: int, scale: float, shares: Mapping[Standing, int]) -> list[str]:
+    cells: list[str] = []
+    for standing, taken in parts_of(size, shares).items():
+        last = standing is Standing.SENT
+        wanted = width - len(cells) if last else max(1, round(taken * scale)) if taken else 0
+        cells += [style_of(standing)] * min(wanted, width - len(cells))
+    return cells
 
 
 def level(size: ContextSize) -> str:
@@ -86,7 +122,7 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     """Return what follows the numbers, most important first; a narrow screen drops from the end."""
     found = []
     if reading.size.total > reading.size.window:
-        found.append(_OVER.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
+        found.append(_WINDOW_NOTES.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
     if reading.cost is not None:
         found.append(money(reading.cost))
     if reading.cache_share is not None:
@@ -98,7 +134,9 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     return found
 
 
-_OVER = {"assumed": "window assumed", "learnt": "window learnt", "config": "window set smaller"}
+_SENT = style_of(Standing.SENT)
+
+_WINDOW_NOTES = {"assumed": "window assumed", "learnt": "window learnt", "config": "window set smaller"}
 """Why a size can be over its window, by where the window's number comes from."""
 
 
@@ -118,7 +156,7 @@ class Gauge(Guarded, Widget):
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "gauge--fixed",
-        "gauge--history",
+        *(f"gauge--{name}" for name in STANDING_STYLES),
         "gauge--free",
         "gauge--reserve",
         "gauge--tick",
@@ -182,20 +220,22 @@ class Gauge(Guarded, Widget):
     def _pieces(self, reading: GaugeReading, width: int) -> Sequence[tuple[str, Style] | str]:
         text = numbers(reading.size)
         button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
-        room = width - len(text) - (len(button) + 2 if button else 0)
+        room = width - (len(button) + 2 if button else 0)
+        # The bar's length depends on the width alone: equal lengths mean equal sizes.
+        cells = min(72, max(room - NUMBERS_WIDTH - EXTRAS_WIDTH, min(12, room - NUMBERS_WIDTH)))
+        room -= max(cells, 0) + 1 + len(text)
         shown: list[str] = []
         for extra in extras(reading, self._clock()):
-            if room - len(extra) - 2 < 12:
+            if room - len(extra) - 2 < 0:
                 break
             shown.append(extra)
             room -= len(extra) + 2
-        cells = min(72, room - 1)
         grade = level(reading.size)
         style = self._style("gauge--numbers" if grade == "ok" else f"gauge--{grade}")
         pieces: list[tuple[str, Style] | str] = []
         if cells >= 6:
-            for part, count in bar(reading.size, cells):
-                name = f"gauge--{grade}" if part == "history" and grade != "ok" else f"gauge--{part}"
+            for part, count in bar(reading.size, cells, reading.shares):
+                name = f"gauge--{grade}" if part == _SENT and grade != "ok" else f"gauge--{part}"
                 pieces.append((GLYPHS[part] * count, self._style(name)))
             pieces.append(" ")
         pieces.append((text, style))

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from tui_agent.ui.edge import Guarded
 
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
-_LEAST: Final = 16
+_MIN_WIDTH: Final = 16
 """Cells that a second column needs; with fewer, text goes on a little in from the left."""
 
 
@@ -29,7 +29,7 @@ def _wrapped(line: Content, width: int) -> list[Content]:
     column = _COLUMN.match(line.plain)
     start = column.end(1) if column else len(line.plain) - len(line.plain.lstrip())
     indent = cell_len(line.plain[:start])
-    if width - indent < _LEAST:
+    if width - indent < _MIN_WIDTH:
         indent, start = 0, 0
     offsets = compute_wrap_offsets(line.plain[start:], width - indent, 4)
     first, *others = line.divide([start + offset for offset in offsets])

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
 
-LEAST = Size(30, 8)
+MIN_TERMINAL_SIZE = Size(30, 8)
 """The smallest terminal in which everything can be told apart."""
 
 
@@ -46,7 +46,7 @@ class SessionHeader(Guarded, Widget):
         width = self.size.width
         if self.cramped:
             return Content.styled(
-                f"▲ needs {LEAST.width}×{LEAST.height}",
+                f"▲ needs {MIN_TERMINAL_SIZE.width}×{MIN_TERMINAL_SIZE.height}",
                 self.get_visual_style("session-header--cramped", partial=True),
             )
         title = one_line(self.title) or "New session"

@@ -14,13 +14,17 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
 
-Run: TypeAlias = tuple[str, str]
+StyledSpan: TypeAlias = tuple[str, str]
 """Harmless text and the names of its styles, separated by spaces (see ``STYLES``)."""
 
-STYLES = ("text", "strong", "faint", "accent", "good", "warning", "error", "bar", "match", "cursor", "heading")
+STYLES = (
+    "text", "strong", "faint", "accent", "good", "warning", "error", "bar", "match", "cursor", "heading",
+    *STANDING_STYLES,
+)  # fmt: skip
 """Names a style may have; each is a component class ``line-list--NAME``."""
 
 
@@ -76,11 +80,11 @@ class LineList(Guarded, ScrollView, can_focus=True):
 
     # -- what a subclass says
 
-    def row(self, index: int, width: int) -> Sequence[Run]:
+    def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         """Return a row; what does not fit is cut."""
         raise NotImplementedError
 
-    def heading(self, width: int) -> Sequence[Run]:  # noqa: ARG002 - for subclasses
+    def heading(self, width: int) -> Sequence[StyledSpan]:  # noqa: ARG002 - for subclasses
         """Return the line over the rows."""
         return ()
 
@@ -194,7 +198,7 @@ class LineList(Guarded, ScrollView, can_focus=True):
             return Strip.blank(width, self.style_of("text"))
         return self._strip(self.row(index, width), width, cursor=self.shows_cursor and index == self.cursor)
 
-    def _strip(self, runs: Sequence[Run], width: int, *, cursor: bool = False) -> Strip:
+    def _strip(self, runs: Sequence[StyledSpan], width: int, *, cursor: bool = False) -> Strip:
         shown = crop_runs(list(runs), width)
         segments = [Segment(text, self.style_of(style, cursor=cursor)) for text, style in shown]
         used = sum(cells(text) for text, _ in shown)
@@ -202,7 +206,7 @@ class LineList(Guarded, ScrollView, can_focus=True):
         return Strip(segments, max(used, width)).adjust_cell_length(width)
 
 
-def spread(left: Sequence[Run], right: Sequence[Run], width: int) -> list[Run]:
+def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) -> list[StyledSpan]:
     """Return runs with ``right`` at the right edge; the left part is cut when there is no room for both."""
     wanted = sum(cells(text) for text, _ in right)
     if not wanted:

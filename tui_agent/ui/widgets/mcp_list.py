@@ -5,9 +5,9 @@ from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 
-from tui_agent.agent.mcp.records import Login, McpServerStatus, McpToolRow, ServerState
+from tui_agent.agent.mcp.records import LoginState, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, tokens
-from tui_agent.ui.widgets.line_list import LineList, Run, spread
+from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 
 _LOOKS: Final = {
     ServerState.READY: ("●", "good", "ready"),
@@ -19,7 +19,7 @@ _LOOKS: Final = {
 }
 
 _NAME_CELLS: Final = 20
-_ALL_FACTS_FROM: Final = 70
+_MIN_WIDTH_FOR_FACTS: Final = 70
 """Cells from which prompts and resources are counted too."""
 
 
@@ -88,21 +88,21 @@ class McpList(LineList):
 
     # -- rows
 
-    def row(self, index: int, width: int) -> Sequence[Run]:
+    def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         """Return a server's or a tool's row."""
         server, tool = self._rows[index]
         return self._server_row(server, width) if tool is None else _tool_row(server, tool, width)
 
-    def _server_row(self, server: McpServerStatus, width: int) -> Sequence[Run]:
+    def _server_row(self, server: McpServerStatus, width: int) -> Sequence[StyledSpan]:
         icon, style, word = _LOOKS[server.state]
         mark = " " if not server.tools else "▾" if server.name in self._open else "▸"
-        left: list[Run] = [
+        left: list[StyledSpan] = [
             (f"{mark} ", "faint"),
             (f"{icon} ", style),
             (f"{one_line(server.name, _NAME_CELLS):<{self._name_cells}}  ", "strong"),
             (word, style),
         ]
-        if server.login is Login.SIGNED_IN:
+        if server.login is LoginState.SIGNED_IN:
             left.append((" · signed in", "faint"))
         if server.restarts and server.state is not ServerState.FAILED:
             left.append((f" · {plural(server.restarts, 'restart')}", "warning"))
@@ -111,21 +111,21 @@ class McpList(LineList):
         return spread(left, _facts(server, width), width)
 
 
-def _facts(server: McpServerStatus, width: int) -> list[Run]:
+def _facts(server: McpServerStatus, width: int) -> list[StyledSpan]:
     if not (server.tools or server.prompts or server.resources):
         return []
     on = sum(tool.on for tool in server.tools)
     count = plural(on, "tool") if on == len(server.tools) else f"{on} of {len(server.tools)} tools"
     more = [(server.prompts, "prompt"), (server.resources, "resource")]
     rest = [plural(len(found), noun) for found, noun in more if found]
-    parts = [count, *(rest if width >= _ALL_FACTS_FROM else [])]
+    parts = [count, *(rest if width >= _MIN_WIDTH_FOR_FACTS else [])]
     return [(f"{' · '.join(parts)}  ", "faint"), (f"{tokens(server.tokens):>6}", "text")]
 
 
-def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence[Run]:
+def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence[StyledSpan]:
     gone = server.state is not ServerState.READY
     style = "text" if tool.on and not gone else "faint"
-    left: list[Run] = [
+    left: list[StyledSpan] = [
         ("     ", "text"),
         ("✓ " if tool.on else "✗ ", "good" if tool.on and not gone else "faint"),
         (f"{one_line(tool.own, 32):<22} ", style),

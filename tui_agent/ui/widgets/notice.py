@@ -14,7 +14,7 @@ from tui_agent.ui.edge import Guarded
 Severity = Literal["information", "warning", "error"]
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 
-MOST = 3
+MAX_WARNINGS = 3
 """Warnings that are shown together."""
 
 
@@ -56,7 +56,7 @@ class NoticeLine(Guarded, Widget):
             return
         self.remedy = remedy or self.remedy
         self.warnings += 1
-        self.message = "\n".join([*self.message.split("\n"), message][-MOST:])
+        self.message = "\n".join([*self.message.split("\n"), message][-MAX_WARNINGS:])
 
     def say_briefly(self, message: str) -> None:
         """Show a message for some seconds, unless another takes its place."""

@@ -48,6 +48,9 @@ class Prompt(Guarded, TextArea):
         Binding("escape", "close_completion", "close list", show=False),
         Binding("ctrl+e", "edit_outside", "editor", show=False),
         Binding("ctrl+d", "delete_or_quit", "delete or quit", show=False),
+        # A text area undoes with it; a program in a shell stops.
+        Binding("ctrl+z", "app.suspend_process", "suspend", show=False),
+        Binding("ctrl+underscore,ctrl+slash", "undo", "undo writing", show=False),
         # A text area selects a line with it.
         Binding("f6", "screen.command('redo')", "redo", show=False),
         Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
@@ -132,18 +135,29 @@ class Prompt(Guarded, TextArea):
         self.load_text(shown)
         self.move_cursor(self.document.end)
 
-    def restore(self, text: str) -> None:
-        """Put back a text that was sent before; a command typed while it is untouched takes its place."""
+    def replace_draft(self, text: str) -> None:
+        """Put a text in place of what is written, which is found in the history (up) from then on."""
+        if self.full_text.strip() and not self._is_recalled:
+            self._walk.add(self.full_text)
         self.set_draft(text)
-        self._restored = self.text
+
+    def restore(self, text: str) -> None:
+        """Put back a text that was sent before, in place of one that nobody touched; what was written stays after it.
+
+        A command typed while it is untouched takes its place.
+        """
+        draft = "" if self.text == self._restored else self.full_text
+        self.set_draft(f"{text}\n{draft}" if text and draft.strip() else text or draft)
+        self._restored = "" if draft.strip() else self.text
 
     def withdraw(self, earlier: str = "") -> None:
         """Take a restored text out again, unless the user went on with it; one restored ``earlier`` comes back."""
         untouched = self.text in ("", self._restored)
-        self._restored = ""
         if untouched and earlier:
             self.restore(earlier)
-        elif untouched:
+            return
+        self._restored = ""
+        if untouched:
             self.reset()
 
     def go_on(self, text: str) -> None:

@@ -8,7 +8,7 @@ from tui_agent.agent.events import QueueChanged
 from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
 
-SHOWN = 4
+MAX_MESSAGES = 4
 """Messages shown; more are counted."""
 
 
@@ -28,8 +28,8 @@ class QueueList(Guarded, Widget):
         width = max(20, self.size.width - 12)
         lines = [f"↳ next   {one_line(text, width)}" for text in self.queue.steer]
         lines += [f"↳ later  {one_line(text, width)}" for text in self.queue.follow_up]
-        if len(lines) > SHOWN:
-            lines = [*lines[: SHOWN - 1], f"  and {len(lines) - SHOWN + 1} more"]
+        if len(lines) > MAX_MESSAGES:
+            lines = [*lines[: MAX_MESSAGES - 1], f"  and {len(lines) - MAX_MESSAGES + 1} more"]
         if lines:
             lines[-1] += "   alt+up takes back" if len(lines[-1]) + 20 <= self.size.width else ""
         return Content("\n".join(lines))

@@ -12,21 +12,22 @@ from textual.message import Message
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
-from tui_agent.app.cold_cache import ColdCache, tell_missed
+from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.format import plural
-from tui_agent.app.run_state import RunState
+from tui_agent.app.run_state import RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.widgets.first_hints import ENOUGH, FirstHints
+from tui_agent.ui.widgets.find_bar import FindBar
+from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.prompt import PLACEHOLDER
 from tui_agent.ui.widgets.question_chip import show_question
 from tui_agent.ui.widgets.queue import QueueList
-from tui_agent.ui.widgets.side_panel import AUTO_FROM, SidePanel
+from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class SessionView(Guarded, Container):
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
     hints = getters.query_one(FirstHints)
+    find_bar = getters.query_one(FindBar)
 
     class Opened(Message):
         """A session was opened and is shown."""
@@ -59,9 +61,11 @@ class SessionView(Guarded, Container):
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
         settings, prompt = self._services.settings, self._main.prompt
-        yield Transcript()
+        transcript = Transcript()
+        yield transcript
         yield NewChip()
         yield FirstHints()
+        yield FindBar(self._desk, transcript)
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
@@ -89,12 +93,13 @@ class SessionView(Guarded, Container):
         self.panel.open(agent)
         self._greet(agent)
         self._main.status.state = RunState()
+        self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
         self._cold_cache.forget()
-        self.look_at_cache()
-        self._tell_damage(agent)
+        self.check_cache()
+        self._report_damage(agent)
         self.post_message(self.Opened())
 
     def shows(self, request: OpenRequest) -> bool:
@@ -120,12 +125,12 @@ class SessionView(Guarded, Container):
             return
         self._main.prompt.placeholder = PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
-            written = len(self._services.store.prompt_history(ENOUGH))
+            written = len(self._services.store.prompt_history(MAX_BEGINNER_MESSAGES))
             self.hints.offer(self._desk.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
 
-    def _tell_damage(self, agent: Agent) -> None:
+    def _report_damage(self, agent: Agent) -> None:
         """Say how much of a session whose file was damaged is there; what is not read yet is not looked at."""
         if lost := agent.session.damaged:
             stored = agent.session.info.entry_count
@@ -136,14 +141,14 @@ class SessionView(Guarded, Container):
                 "warning",
             )
 
-    def look_at_cache(self) -> None:
+    def check_cache(self) -> None:
         """Say when the next request is going to be read anew."""
         self._cold_cache.look()
 
     # -- what the agent says ----------------------------------------------------------------------------------
 
     @on(AgentEvents)
-    def _agent_spoke(self, message: AgentEvents) -> None:
+    def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
         for event in message.inbox.take():
             apply(self._main, self, event)
@@ -156,10 +161,20 @@ class SessionView(Guarded, Container):
             self.hints.withdraw()
             self._main.prompt.placeholder = PLACEHOLDER
         elif isinstance(event, CacheMissed):
-            tell_missed(self._desk, event)
+            warn_of_missed_cache(self._desk, event)
+
+    def show_activity(self, state: RunState) -> None:
+        """Say at the end of the conversation what goes on."""
+        clock = self._main.clock
+        told = (lambda written: describe_run(state, clock(), written)) if state.active else None
+        self.transcript.show_activity(told)
+
+    def _following_changed(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
+        self._main.status.told_elsewhere = following
 
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
+        self.watch(self.transcript, "following", self._following_changed)
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
         self.watch(self.app, "app_focus", self._focus_changed, init=False)
 
@@ -168,17 +183,17 @@ class SessionView(Guarded, Container):
             self._desk.take_over.look()
 
     def _screen_changed(self, _screen: object) -> None:
-        self.call_later(self.tell_of_question)
+        self.call_later(self.announce_question)
         if self.app.screen is self._main:
             self.question.come_back()
 
-    def tell_of_question(self) -> None:
+    def announce_question(self) -> None:
         """Have a screen over the conversation say that a question waits under it."""
         show_question(self._main, self.question.request)
 
     def leave_question(self) -> None:
         """Go back to the prompt when no question is left."""
-        self.tell_of_question()
+        self.announce_question()
         if self.question.request is None and self.question.has_focus_within:
             self._main.prompt.focus()
         self._main.refresh_bindings()
@@ -199,7 +214,7 @@ class SessionView(Guarded, Container):
 
     def on_resize(self) -> None:
         """Show the side panel where there is room for it, unless the user said otherwise."""
-        wanted = self.size.width >= AUTO_FROM if self._wants_panel is None else self._wants_panel
+        wanted = self.size.width >= MIN_WIDTH_FOR_PANEL if self._wants_panel is None else self._wants_panel
         self.panel.show(shown=wanted)
 
     def toggle_panel(self) -> None:
@@ -242,6 +257,10 @@ class SessionView(Guarded, Container):
     @on(messages.NewBelow)
     def _new_below(self, message: messages.NewBelow) -> None:
         self.new_chip.display = message.has_new
+
+    @on(FindBar.Ended)
+    def _find_ended(self) -> None:
+        self._main.prompt.focus()
 
     @on(NewChip.Pressed)
     def _chip_pressed(self) -> None:

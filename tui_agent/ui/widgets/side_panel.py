@@ -12,16 +12,16 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, EntryAppended, JobsChanged, LeafMoved
 from tui_agent.app.reports import TODO_MARKS
 from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running
-from tui_agent.ui.widgets.line_list import LineList, Run, spread
+from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 from tui_agent.ui.widgets.transcript import sanitize
 
 WIDTHS = ((260, 64), (180, 48), (0, 36))
 """From how many columns of the terminal on, and how wide the panel is then."""
-AUTO_FROM = 140
+MIN_WIDTH_FOR_PANEL = 140
 """Columns from which the panel is there without being asked for."""
 
 _MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
-LEAST_TREE = 6
+MIN_TREE_ROWS = 6
 """Rows of the tree that are shown however much else there is."""
 
 
@@ -29,8 +29,8 @@ LEAST_TREE = 6
 class _Line:
     """A line of the panel; ``entry`` is where choosing it goes."""
 
-    runs: tuple[Run, ...]
-    tail: tuple[Run, ...] = ()
+    runs: tuple[StyledSpan, ...]
+    tail: tuple[StyledSpan, ...] = ()
     entry: int | None = None
     on_path: bool = True
 
@@ -115,7 +115,7 @@ class SidePanel(LineList):
 
     def _lay_out(self) -> None:
         below = [*self._todos(), *self._files(), *self._jobs()]
-        room = max(LEAST_TREE, self.size.height - len(below) - 2)
+        room = max(MIN_TREE_ROWS, self.size.height - len(below) - 2)
         lines = [*self._tree(room), *below]
         if lines != self._lines:
             self._lines = lines
@@ -191,7 +191,7 @@ class SidePanel(LineList):
 
     # -- painting
 
-    def row(self, index: int, width: int) -> Sequence[Run]:
+    def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         """Return a line."""
         line = self._lines[index]
         return spread(line.runs, line.tail, width - (0 if line.tail else 1))
@@ -220,11 +220,11 @@ def _heading(name: str, note: str) -> _Line:
 def _tree_line(row: OutlineRow) -> _Line:
     indent = "  " * min(row.depth, 4)
     mark = "├" if row.is_branch else "•"
-    runs: list[Run] = [
+    runs: list[StyledSpan] = [
         (f" {indent}{mark} ", "accent" if row.is_leaf else "faint"),
         (sanitize.line(row.text), "strong" if row.is_leaf else "text" if row.on_path else "faint"),
     ]
-    tail: list[Run] = []
+    tail: list[StyledSpan] = []
     if row.label:
         tail.append((f"[{sanitize.line(row.label)[:12]}] ", "accent"))
     elif row.is_branch:

@@ -86,6 +86,8 @@ class StatusLine(Guarded, Widget):
     """Warnings that are no longer on the screen and not read; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
     """What goes on."""
+    told_elsewhere: reactive[bool] = reactive(default=False)
+    """Whether the conversation says what goes on, at its end that one sees."""
     hints: reactive[tuple[KeyHint, ...]] = reactive(())
     """Keys that work now, most important first."""
 
@@ -103,8 +105,10 @@ class StatusLine(Guarded, Widget):
         if screen.is_attached and screen is self.screen:
             self.hints = hints_of([item.binding for item in screen.active_bindings.values() if item.enabled])
 
-    def watch_state(self, state: RunState) -> None:
-        """Run the timer exactly while something goes on."""
+    def watch_state(self, old: RunState, state: RunState) -> None:
+        """Run the timer exactly while something goes on, and offer the key that stops it."""
+        if old.active != state.active and self.is_mounted:
+            self.screen.refresh_bindings()
         if not state.active and self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -120,7 +124,7 @@ class StatusLine(Guarded, Widget):
         return Content.assemble(left, " " * gap, right)
 
     def _left(self) -> Content:
-        now = describe(self.state, self._clock())
+        now = "" if self.told_elsewhere else describe(self.state, self._clock())
         model = f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
         facts = [one_line(self.mode, 12), model]
         if self.leaf is not None and self.size.width >= 70:

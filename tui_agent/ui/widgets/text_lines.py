@@ -8,7 +8,7 @@ from typing import ClassVar
 from rich.style import Style as RichStyle
 from textual.binding import Binding, BindingType
 
-from tui_agent.ui.widgets.line_list import LineList, Run
+from tui_agent.ui.widgets.line_list import LineList, StyledSpan
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import wrap
 
@@ -130,11 +130,11 @@ class TextLines(LineList):
 
     # -- painting
 
-    def row(self, index: int, width: int) -> Sequence[Run]:  # noqa: ARG002 - wrapped before
+    def row(self, index: int, width: int) -> Sequence[StyledSpan]:  # noqa: ARG002 - wrapped before
         """Return a row with what was searched marked."""
         row = self._rows[index]
         line = self.lines[row.line]
-        runs: list[Run] = []
+        runs: list[StyledSpan] = []
         position = row.start
         for start, end in self._marks(row, line):
             runs += [(line[position:start], "text"), (line[start:end], "match")]

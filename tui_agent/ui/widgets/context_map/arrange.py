@@ -4,10 +4,10 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tui_agent.context.context_map import Block
+from tui_agent.context.context_map import ContextBlock
 
 
-class Order(StrEnum):
+class SortOrder(StrEnum):
     """What blocks are sorted by, in the order the key goes through."""
 
     REQUEST = "request order"
@@ -48,7 +48,7 @@ HEAD = "prompt and tools"
 
 
 def arrange(
-    blocks: Sequence[Block], order: Order, grouping: Grouping, folded: Container[str] = frozenset()
+    blocks: Sequence[ContextBlock], order: SortOrder, grouping: Grouping, folded: Container[str] = frozenset()
 ) -> list[Listed]:
     """Return the rows for an order and a grouping; the blocks of groups named in ``folded`` are left out."""
     places = _sorted(blocks, order)
@@ -59,7 +59,7 @@ def arrange(
     for place in places:
         groups.setdefault(name_of(blocks[place]), []).append(place)
     weights = {name: sum(blocks[place].tokens for place in found) for name, found in groups.items()}
-    names = sorted(groups, key=lambda name: -weights[name]) if order is Order.SIZE else list(groups)
+    names = sorted(groups, key=lambda name: -weights[name]) if order is SortOrder.SIZE else list(groups)
     rows: list[Listed] = []
     for name in names:
         rows.append(ListedGroup(name, tuple(groups[name]), weights[name], name in folded))
@@ -68,7 +68,9 @@ def arrange(
     return rows
 
 
-def _ungrouped(blocks: Sequence[Block], places: Sequence[int], order: Order, folded: Container[str]) -> list[Listed]:
+def _ungrouped(
+    blocks: Sequence[ContextBlock], places: Sequence[int], order: SortOrder, folded: Container[str]
+) -> list[Listed]:
     """Return all blocks one under the other, the head's under a heading that stands where the head belongs."""
     rows: list[Listed] = [ListedBlock(place) for place in places if not blocks[place].is_head]
     head = tuple(place for place in places if blocks[place].is_head)
@@ -79,31 +81,31 @@ def _ungrouped(blocks: Sequence[Block], places: Sequence[int], order: Order, fol
     if HEAD not in folded:
         heading.extend(ListedBlock(place) for place in head)
     smaller = next((at for at, row in enumerate(rows) if _is_smaller(row, blocks, weight)), len(rows))
-    at = {Order.REQUEST: 0, Order.AGE: len(rows), Order.SIZE: smaller}[order]
+    at = {SortOrder.REQUEST: 0, SortOrder.AGE: len(rows), SortOrder.SIZE: smaller}[order]
     return rows[:at] + heading + rows[at:]
 
 
-def _is_smaller(row: Listed, blocks: Sequence[Block], weight: int) -> bool:
+def _is_smaller(row: Listed, blocks: Sequence[ContextBlock], weight: int) -> bool:
     return isinstance(row, ListedBlock) and blocks[row.place].tokens < weight
 
 
-def _sorted(blocks: Sequence[Block], order: Order) -> list[int]:
+def _sorted(blocks: Sequence[ContextBlock], order: SortOrder) -> list[int]:
     places = range(len(blocks))
     match order:
-        case Order.REQUEST:
+        case SortOrder.REQUEST:
             return list(places)
-        case Order.SIZE:
+        case SortOrder.SIZE:
             return sorted(places, key=lambda place: -blocks[place].tokens)
-        case Order.AGE:
+        case SortOrder.AGE:
             return sorted(places, key=lambda place: (blocks[place].is_head, blocks[place].age_entries, -place))
 
 
-def kind_name(block: Block) -> str:
+def kind_name(block: ContextBlock) -> str:
     """Return a block's kind in words."""
     return {"system": "prompt", "tool_schema": "tool"}.get(block.kind, block.kind.replace("_", " "))
 
 
-_NAMES: dict[Grouping, Callable[[Block], str]] = {
+_NAMES: dict[Grouping, Callable[[ContextBlock], str]] = {
     Grouping.KIND: kind_name,
     Grouping.TOOL: lambda block: (block.tool or "no tool") if not block.is_head else HEAD,
     Grouping.FILE: lambda block: block.path or "no file",

@@ -1,27 +1,28 @@
 """The list of the blocks of the next request, drawn by the line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.context.context_map import Block, ContextMap
+from tui_agent.app.standing_marks import GLYPHS, style_of
+from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.ui.widgets.context_map.arrange import (
     HEAD,
     Grouping,
     Listed,
     ListedBlock,
     ListedGroup,
-    Order,
+    SortOrder,
     arrange,
     kind_name,
 )
-from tui_agent.ui.widgets.line_list import LineList, Run, spread
+from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 from tui_agent.ui.widgets.transcript import sanitize
 
-AGE_FROM = 64
+MIN_WIDTH_FOR_AGE = 64
 """Cells from which there is a column for the age: answers of the model since."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -48,21 +49,28 @@ class BlockList(LineList):
         super().__init__(id="blocks")
         self.shown: ContextMap | None = None
         """What is listed."""
-        self.order = Order.REQUEST
+        self.order = SortOrder.REQUEST
         self.grouping = Grouping.NONE
         self._folded: set[str] = {HEAD}
         self._rows: list[Listed] = []
+        self._came: frozenset[tuple[str, tuple[int, ...], str]] = frozenset()
         self._largest = 1
+        """Tokens that a whole bar stands for: the largest row's, whether a block's or a group's."""
 
-    def show(self, shown: ContextMap) -> None:
-        """List a map; the cursor stays on its block if that is still there, and begins on the newest one."""
+    def show(self, shown: ContextMap, came: Iterable[ContextBlock] = ()) -> None:
+        """List a map; the cursor stays on its block if that is still there, and begins on the newest one.
+
+        ``came`` are blocks to be marked as new; the cursor goes to the first of them.
+        """
+        self._came = frozenset(block.address for block in came)
         kept = self._address()
         begins = self.shown is None and any(not block.is_head for block in shown.blocks)
         self.shown = shown
-        self._largest = max((block.tokens for block in shown.blocks), default=1) or 1
-        self._arrange(self._address_of(len(shown.blocks) - 1) if begins else kept)
+        newest = next((place for place, block in enumerate(shown.blocks) if block.address in self._came), None)
+        newest = len(shown.blocks) - 1 if newest is None and begins else newest
+        self._arrange(kept if newest is None else self._address_of(newest))
 
-    def sort_by(self, order: Order) -> None:
+    def sort_by(self, order: SortOrder) -> None:
         """Use another order."""
         self.order = order
         self._arrange(self._address())
@@ -92,7 +100,7 @@ class BlockList(LineList):
         return (row.place,) if isinstance(row, ListedBlock) else row.places if row is not None else ()
 
     @property
-    def block(self) -> Block | None:
+    def block(self) -> ContextBlock | None:
         """The block under the cursor."""
         row = self._at(self.cursor)
         return self.shown.blocks[row.place] if self.shown and isinstance(row, ListedBlock) else None
@@ -115,8 +123,7 @@ class BlockList(LineList):
     def _address_of(self, place: int) -> tuple[str, tuple[int, ...], str] | None:
         if self.shown is None:
             return None
-        block = self.shown.blocks[place]
-        return block.kind, block.origin, block.label
+        return self.shown.blocks[place].address
 
     def _arranged(self) -> list[Listed]:
         blocks = self.shown.blocks if self.shown is not None else ()
@@ -125,6 +132,9 @@ class BlockList(LineList):
 
     def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:
         self._rows = self._arranged()
+        weights = [block.tokens for block in self.shown.blocks] if self.shown is not None else []
+        weights += [row.tokens for row in self._rows if isinstance(row, ListedGroup)]
+        self._largest = max(weights, default=0) or 1
         cursor = next((at for at, row in enumerate(self._rows) if kept is not None and self._is(row, kept)), None)
         self.set_count(len(self._rows), cursor=cursor if cursor is not None else min(self.cursor, len(self._rows)))
 
@@ -133,12 +143,12 @@ class BlockList(LineList):
 
     # -- painting
 
-    def heading(self, width: int) -> Sequence[Run]:
+    def heading(self, width: int) -> Sequence[StyledSpan]:
         """Return the names of the columns."""
-        age = "  age" if width >= AGE_FROM else ""
-        return [(f" {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
+        age = "  age" if width >= MIN_WIDTH_FOR_AGE else ""
+        return [(f"  {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
 
-    def row(self, index: int, width: int) -> Sequence[Run]:
+    def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         """Return a block, or the heading over a group."""
         row = self._at(index)
         if isinstance(row, ListedGroup):
@@ -147,27 +157,28 @@ class BlockList(LineList):
 
     @staticmethod
     def _bar_width(width: int) -> int:
-        return 14 if width >= 120 else 8 if width >= AGE_FROM else 5
+        return 14 if width >= 120 else 8 if width >= MIN_WIDTH_FOR_AGE else 5
 
-    def _group_row(self, group: ListedGroup, width: int) -> list[Run]:
+    def _group_row(self, group: ListedGroup, width: int) -> list[StyledSpan]:
         total = self.shown.estimate if self.shown else 1
         mark = "▸" if group.folded else "▾"
-        left: list[Run] = [
-            (f" {tokens(group.tokens):>7}  ", "strong"),
-            (bar(group.tokens / max(1, total), self._bar_width(width)), "bar"),
+        left: list[StyledSpan] = [
+            (f"  {tokens(group.tokens):>7}  ", "strong"),
+            (bar(group.tokens / self._largest, self._bar_width(width)), "bar"),
             (f"  {mark} {sanitize.line(group.name)}", "strong"),
             (f"  {plural(len(group.places), 'block')}", "faint"),
         ]
         return spread(left, [(f"{group.tokens / max(1, total):.0%} ", "faint")], width)
 
-    def _block_row(self, block: Block, width: int) -> list[Run]:
+    def _block_row(self, block: ContextBlock, width: int) -> list[StyledSpan]:
         address = f"#{block.origin[0]}" if block.kind not in {"system", "tool_schema"} and block.origin else "·"
         quiet = block.state in {"masked", "dropped", "pruned"}
-        left: list[Run] = [
+        left: list[StyledSpan] = [
+            (GLYPHS[block.standing], style_of(block.standing)),
             (f" {tokens(block.tokens):>7}  ", "faint" if quiet else "text"),
             (bar(block.tokens / self._largest, self._bar_width(width)), "bar"),
         ]
-        if width >= AGE_FROM:
+        if width >= MIN_WIDTH_FOR_AGE:
             left.append((f" {_age(block):>4}", "faint"))
         left += [
             ("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"),
@@ -175,18 +186,19 @@ class BlockList(LineList):
             (f"{_what(block)} ", "faint" if quiet else "strong"),
             (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),
         ]
-        return spread(left, _state(block), width)
+        came: list[StyledSpan] = [("new ", "good")] if block.address in self._came else []
+        return spread(left, [*_state(block), *came], width)
 
 
-def _age(block: Block) -> str:
+def _age(block: ContextBlock) -> str:
     return str(block.age_steps) if block.age_entries or block.age_steps else ""
 
 
-def _what(block: Block) -> str:
+def _what(block: ContextBlock) -> str:
     return sanitize.line(block.tool) if block.tool and block.kind == "tool_result" else kind_name(block)
 
 
-def _label(block: Block) -> str:
+def _label(block: ContextBlock) -> str:
     """Return what a block says in a line, without its tool's name before it."""
     label = block.label
     if block.tool:
@@ -195,7 +207,7 @@ def _label(block: Block) -> str:
     return label
 
 
-def _state(block: Block) -> list[Run]:
+def _state(block: ContextBlock) -> list[StyledSpan]:
     if block.state == "live":
         return []
     hidden = f" · {tokens(block.hidden)} hidden" if block.hidden else ""

@@ -19,7 +19,7 @@ ANSWER_KEYS = {
     "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
     "5": "project", "p": "project", "6": "rule", "r": "rule", "s": "stop",
 }  # fmt: skip
-HOLD = 0.2
+KEY_HOLD_SECONDS = 0.2
 """Seconds an answer's key waits for another one."""
 
 
@@ -158,6 +158,12 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
             ("rule", f"6 change the {'rule' if len(request.rules) == 1 else 'rules'} first", False),
         ]
     return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
+
+
+def first_answer(request: PermissionRequest) -> int:
+    """Return the answer that is highlighted at first: the first, and of a loop the one that ends the run."""
+    names = [option.id for option in options_of(request)]
+    return names.index("stop") if request.loop else 0
 
 
 class PermissionPattern(Guarded, Input):

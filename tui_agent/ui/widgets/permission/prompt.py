@@ -16,10 +16,11 @@ from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.permission.choices import (
-    HOLD,
+    KEY_HOLD_SECONDS,
     PermissionChoices,
     PermissionNote,
     PermissionPattern,
+    first_answer,
     options_of,
 )
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
@@ -73,7 +74,7 @@ class PermissionPrompt(Guarded, VerticalGroup):
         self._details = PermissionDetails()
         self._title = Static("", classes="permission-title", markup=False)
         self._scroll = VerticalScroll(self._details, can_focus=False)
-        self._choices = PermissionChoices(hold=min(HOLD, grace), has_draft=has_draft)
+        self._choices = PermissionChoices(hold=min(KEY_HOLD_SECONDS, grace), has_draft=has_draft)
         self._note = PermissionNote(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
@@ -89,7 +90,7 @@ class PermissionPrompt(Guarded, VerticalGroup):
     def wait_for(self, *, grace: float, typing_pause: float) -> None:
         """Wait so many seconds from the next question on before keys are taken."""
         self._grace, self._typing_pause = grace, typing_pause
-        self._choices.hold = min(HOLD, grace)
+        self._choices.hold = min(KEY_HOLD_SECONDS, grace)
 
     def compose(self) -> ComposeResult:
         """Title, details, answers, note, rule."""
@@ -146,7 +147,7 @@ class PermissionPrompt(Guarded, VerticalGroup):
         self._details.ask(request)
         self._scroll.scroll_home(animate=False)
         self._choices.set_options(options_of(request))
-        self._choices.highlighted = 0
+        self._choices.highlighted = first_answer(request)
         self._choices.touched = False
         self._note.value = ""
         self._write_in(None)

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import Footer
 
+from tui_agent.context.standing import Standing, Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
@@ -22,7 +23,7 @@ from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, Lis
 class TranscriptDemo(App[None]):
     """One transcript and a footer."""
 
-    CSS_PATH = style_path("transcript.tcss")
+    CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stream", "Stream"),
         Binding("c", "call", "Call"),
@@ -46,7 +47,7 @@ class TranscriptDemo(App[None]):
         """Show the entries."""
         transcript = self.query_one(Transcript)
         transcript.set_entries(self._entries)
-        transcript.set_states({3: "pruned"})
+        transcript.set_standings(Standings(known={3: Standing.CLEARED}, edited=frozenset({3})))
         transcript.focus()
 
     def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:

@@ -1,27 +1,47 @@
 """The blocks of the transcript: what can be focused, folded, copied and acted on, one after another."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import ClassVar, Final, Literal
 
+from tui_agent.context.standing import Standing
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
-from tui_agent.ui.widgets.transcript.flows import MOST_TEXT_WIDTH
-from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, crop_runs, runs_width, wrap
+from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
+from tui_agent.ui.widgets.transcript.lines import (
+    Line,
+    StyledSpan,
+    StyledSpans,
+    cells,
+    crop,
+    crop_runs,
+    runs_width,
+    wrap,
+)
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter"]
+ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit"]
 """What a block can ask the app to do."""
 
-_LABELS: Final = {"retry": "ctrl+r retry"}
+_LABELS: Final = {"retry": "f8 retry"}
 """What an action is called where it is not simply its name: a failed answer needs no focus to be retried."""
+
+_READ: Final = "read"
+_CLOSE: Final = "close"
+_RULE_START: Final = "── "
+
+SPINNER: Final = ("◐", "◓", "◑", "◒")
+"""One turn of the icon of what goes on."""
 
 OPEN: Final = "▾"
 CLOSED: Final = "▸"
 
+_YOU: Final = "You  "
+"""Stands before a message of the user."""
+
 _LONG_MESSAGE: Final = 40
-_SHOWN_OF_LONG: Final = 24
+_PREVIEW_ROWS: Final = 24
 
 
 class Fold(IntEnum):
@@ -53,11 +73,40 @@ class Block:
     actions: tuple[ActionName, ...] = ()
     """What it can ask the app to do, the most important first."""
 
+    entry: tuple[int, str] | None = None
+    """Id and kind of the entry it tells of, None where that is the one of its item."""
+
+    focusable: ClassVar[bool] = True
+    """Whether keys may act on it."""
+
+    is_told: bool = True
+    """Whether it is what its entry says, so that the model may have it; other blocks are the program's words."""
+
     def __init__(self, key: str) -> None:
         self.key = key
         self.fold = Fold.FULL
+        self._standing: Standing | None = None
+        self._restores = False
         self._lines: Sequence[Line] = ()
         self._laid_out: tuple[int, Fold] | None = None
+
+    @property
+    def standing(self) -> Standing | None:
+        """How the model has it, None for what is no entry."""
+        return self._standing
+
+    def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
+        """Take how the model has it now, and return whether its lines are others now.
+
+        ``edited`` says that an edit or a prune brought it about, which can be taken back.
+        """
+        self._standing = standing
+        offered = self._restores
+        self._restores = edited and standing is not Standing.PINNED
+        if self._restores is not offered:
+            kept = tuple(action for action in self.actions if action != "restore")
+            self.actions = (*kept, "restore") if self._restores else kept
+        return False
 
     def lines(self, width: int) -> Sequence[Line]:
         """Return the block as lines of at most ``width`` cells."""
@@ -92,7 +141,7 @@ class UserBlock(Block):
         self._text = sanitize.text(text)
         self._attachments = attachments
         self._note = note
-        self._body = TextBody(self._text, "user")
+        self._body = TextBody(self._text, "user", " " * len(_YOU))
         self._sent = TextBody(sanitize.text(sent), "muted") if sent else None
         self.foldable = sent != "" or len(self._body) > _LONG_MESSAGE
         self.fold = Fold.PART if self.foldable else Fold.FULL
@@ -106,11 +155,11 @@ class UserBlock(Block):
         return self._text
 
     def _layout(self, width: int) -> Sequence[Line]:
-        note = ((f" · {self._note}", "muted"),) if self._note else ()
-        lines = [Line(prefix=(("▌ ", "user-bar"), ("You", "user-bar strong"), *note))]
-        rows = _SHOWN_OF_LONG if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
-        text_width = min(width, MOST_TEXT_WIDTH)
-        lines.extend(body_lines(self._body, text_width, Window(rows)))
+        note = ((f"{self._note} · ", "muted"),) if self._note else ()
+        rows = _PREVIEW_ROWS if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
+        text_width = min(width, MAX_TEXT_WIDTH)
+        lines = list(body_lines(self._body, text_width, Window(rows))) or [Line()]
+        lines[0].prefix = ((_YOU, "user-bar strong"), *note)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
             what = f"{icon} what was sent for it · {count_text(len(self._sent), 'line')}"
@@ -134,12 +183,20 @@ class AnswerBlock(Block):
         super().__init__(key)
         self.document = document
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether it is one short line and no more comes."""
+        text = self.document.source.strip()
+        return self.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
+
     def copy_text(self) -> str:
         """Return the Markdown source."""
         return sanitize.text(self.document.source)
 
     def _layout(self, width: int) -> Sequence[Line]:
-        return self.document.lines(width)
+        if self.within is None:
+            return self.document.lines(width)
+        return list(indented(self.document.lines(max(width - len(INDENT), 1))))
 
 
 class FoldingBlock(Block):
@@ -193,7 +250,10 @@ class ReasoningBlock(FoldingBlock):
 
 
 class MarkerBlock(FoldingBlock):
-    """Something that happened, in one calm line; some can be opened, some can be acted on."""
+    """Something that happened, in one calm line; some can be opened, some can be acted on.
+
+    With ``rule``, a style, it is a rule across the conversation, what it offers at its end.
+    """
 
     kind = "marker"
     tight = True
@@ -205,6 +265,7 @@ class MarkerBlock(FoldingBlock):
         *,
         icon: str = "",
         style: str = "marker",
+        rule: str = "",
         actions: Sequence[ActionName] = (),
         body: Callable[[int], Iterable[Line]] | None = None,
         copied: str = "",
@@ -213,6 +274,7 @@ class MarkerBlock(FoldingBlock):
         self._text = sanitize.line(text)
         self._icon = icon
         self._style = style
+        self._rule = rule
         self.actions = tuple(actions)
         self._make_body = body
         self._copied = copied
@@ -231,17 +293,65 @@ class MarkerBlock(FoldingBlock):
         return offered
 
     def _head(self, width: int) -> Iterable[Line]:
-        icon = self._icon or (self.chevron if self.foldable else "·")
         toggle = " act:toggle" if self.foldable else ""
-        runs: list[Run] = [(self._text, f"{self._style}{toggle}")]
+        if self._rule:
+            yield from self._rule_lines(width, toggle)
+            return
+        icon = self._icon or (self.chevron if self.foldable else "·")
+        runs: list[StyledSpan] = [(self._text, f"{self._style}{toggle}")]
         for action in self.actions:
             runs += [(" · ", "muted"), (_LABELS.get(action, action), f"action act:{action}")]
         for number, (swallowed, part) in enumerate(wrap(runs, max(width - 2, 1))):
-            first: Runs = ((f"{icon} ", f"{self._style}{toggle}"),)
+            first: StyledSpans = ((f"{icon} ", f"{self._style}{toggle}"),)
             yield Line(part, prefix=((INDENT, "text"),) if number else first, join=swallowed if number else "\n")
+
+    def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
+        """Yield the rule; where it is too narrow, what it offers stands below its words."""
+        room = min(width, MAX_TEXT_WIDTH)
+        offers: list[StyledSpan] = (
+            [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")] if toggle else []
+        )
+        offers += [(_LABELS.get(action, action), f"action act:{action}") for action in self.actions]
+        told: list[StyledSpan] = [part for offer in offers for part in ((" · ", "muted"), offer)][1:]
+        start: StyledSpans = ((_RULE_START, self._rule + toggle),)
+        taken = cells(_RULE_START) + cells(self._text) + runs_width(told)
+        fill = room - taken - (4 if told else 1)
+        if fill >= cells(_RULE_START):
+            line: list[StyledSpan] = [(f" {'─' * (fill - 1)}", self._rule)]
+            end: list[StyledSpan] = [(" ", self._rule), *told, (" ──", self._rule)] if told else []
+            yield Line([(self._text, self._rule + toggle)], prefix=start, tail=(*line, *end), extent=room)
+            return
+        for number, (swallowed, part) in enumerate(wrap([(self._text, self._rule + toggle)], max(room - 3, 1))):
+            first = start if not number else (("   ", "text"),)
+            yield Line(part, prefix=first, join=swallowed if number else "\n")
+        if told:
+            yield Line(prefix=(("   ", "text"), *crop_runs(told, max(room - 3, 1))))
 
     def _body(self, width: int) -> Iterable[Line]:
         return self._make_body(width) if self._make_body is not None else ()
+
+
+class ActivityBlock(Block):
+    """The last line while something goes on: the sign of life, where the user looks."""
+
+    kind = "activity"
+    focusable = False
+    running = True
+
+    def __init__(self, tell: Callable[[], str]) -> None:
+        super().__init__("activity")
+        self._tell = tell
+        self._frame = 0
+
+    def tick(self, now: float, *, moving: bool) -> None:  # noqa: ARG002 - it has a clock of its own
+        """Say what is true now, and turn the icon if things may move."""
+        self._frame += moving
+        self.changed()
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        icon = SPINNER[self._frame % len(SPINNER)]
+        text = crop(sanitize.line(self._tell()), max(min(width, MAX_TEXT_WIDTH) - 2, 1))
+        return [Line(prefix=((f"{icon} ", "status-running"), (text, "muted")))]
 
 
 def indented(lines: Iterable[Line]) -> Iterable[Line]:
@@ -257,23 +367,29 @@ class ShiftedLine(Line):
 
     def __init__(self, line: Line) -> None:
         super().__init__(
-            prefix=((INDENT, "text"), *line.prefix), tail=line.tail, join=line.join, lead=line.lead, fill=line.fill
+            prefix=((INDENT, "text"), *line.prefix),
+            tail=line.tail,
+            join=line.join,
+            lead=line.lead,
+            fill=line.fill,
+            extent=line.extent + len(INDENT) if line.extent else 0,
         )
         self._line = line
 
-    def content(self) -> Sequence[Run]:
+    def content(self) -> Sequence[StyledSpan]:
         """Return the other line's text."""
         return self._line.content()
 
 
-def head_line(left: Sequence[Run], facts: Sequence[Run], end: Runs, width: int) -> Line:
-    """Return a line with ``left``, an icon and text, at the left and facts at the right edge before ``end``.
+def head_line(left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int) -> Line:
+    """Return a line with ``left``, an icon and text, at the left and facts before ``end``, no further than text goes.
 
     When there is no room the first facts go, then the text is cut.
     """
+    width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]
     while True:
-        tail: list[Run] = []
+        tail: list[StyledSpan] = []
         for fact in shown:
             tail += [(" · ", "muted"), fact] if tail else [fact]
         needed = runs_width(tail) + runs_width(end) + 2
@@ -282,4 +398,4 @@ def head_line(left: Sequence[Run], facts: Sequence[Run], end: Runs, width: int) 
         shown.pop(0)
     room = max(width - needed, 1)
     icon, *text = crop_runs(left, room)
-    return Line(text, prefix=(icon,), tail=(*tail, *end))
+    return Line(text, prefix=(icon,), tail=(*tail, *end), extent=width)

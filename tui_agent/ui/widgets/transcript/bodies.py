@@ -7,9 +7,9 @@ from typing import Final, Literal, Protocol
 
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts, language_of_path
-from tui_agent.ui.widgets.transcript.lines import Line, Runs, cells, wrap
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap
 
-MOST_ROWS: Final = 2_000
+MAX_ROWS: Final = 2_000
 """Rows a block shows inside the transcript; beyond that it offers to open the whole text."""
 
 _WRAPPED_ROWS: Final = 4
@@ -45,13 +45,13 @@ class Window:
     @property
     def most(self) -> int:
         """Rows shown at most: one more than asked for, rather than hidden behind a line of its own."""
-        return (MOST_ROWS if self.rows is None else self.rows) + 1
+        return (MAX_ROWS if self.rows is None else self.rows) + 1
 
 
 def body_lines(body: Body, width: int, window: Window) -> Iterator[Line]:
     """Yield the lines of a part of a body, with a line that tells how much is missing."""
     total = len(body)
-    limit = MOST_ROWS if window.rows is None else window.rows
+    limit = MAX_ROWS if window.rows is None else window.rows
     action = "open" if window.rows is None else "more"
     shown = total if total <= window.most else limit
     hidden = total - shown
@@ -80,7 +80,7 @@ class TextBody:
     def __init__(self, text: str, style: str = "output", indent: str = INDENT) -> None:
         self._rows = text.rstrip("\n").split("\n") if text.strip("\n") else []
         self._style = style
-        self._prefix: Runs = ((indent, "text"),)
+        self._prefix: StyledSpans = ((indent, "text"),)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tui_agent.app import format as wording
+from tui_agent.app.standing_marks import style_of
 from tui_agent.context.rendering import line_count
+from tui_agent.context.standing import Standing
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -46,7 +48,12 @@ from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-_TRIGGERS = {"manual": "by hand", "threshold": "threshold", "overflow": "overflow", "model_switch": "model switch"}
+_TRIGGERS = {
+    "manual": "by hand",
+    "threshold": "at the threshold",
+    "overflow": "after an overflow",
+    "model_switch": "for another model",
+}
 _FINISHES = {
     "length": "The answer was cut at the model's output limit",
     "content_filter": "The provider's content filter stopped the answer",
@@ -54,22 +61,21 @@ _FINISHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BuildContext:
     """What a block tells of other entries.
 
-    ``results`` are the results of an assistant entry's calls by call id, ``states`` what the model sees of an entry
-    (by id), ``turns`` counts the user messages a compaction stands for, ``live`` says that calls without a
-    result may still get one, ``newest`` that no message or answer came after.
+    ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
+    compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
+    answer came after.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
-    states: Mapping[int, str] = field(default_factory=dict)
-    turns: Callable[[CompactionEntry], int] = lambda _entry: 0
+    summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     live: bool = False
     newest: bool = True
 
 
-def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
+def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
     """Return the blocks an entry is shown as; none for entries that only matter to the program."""
     match entry:
         case UserEntry():
@@ -77,25 +83,26 @@ def blocks_of(entry: Entry, around: Surroundings) -> list[Block]:  # noqa: C901,
         case AssistantEntry():
             return list(_assistant(entry, around))
         case ToolResultEntry():
-            return [_orphan(entry, around)]
+            return [_orphan(entry)]
         case ShellEntry():
             return [ShellBlock(entry)]
         case CompactionEntry():
-            return [_compaction(entry, around.turns(entry))]
+            return [_compaction(entry, around)]
         case BranchSummaryEntry():
             text = f"Summary of the branch left at #{entry.from_id}"
-            return [_summary("branch_summary", text, entry.summary, entry.details, ("jump",))]
+            return [_summary("branch_summary", text, entry, ("jump",))]
         case PruneEntry():
             return [_prune(entry)]
         case ContextEditEntry():
             done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
-            return [MarkerBlock("context_edit", f"{done} #{entry.target} in the context", actions=("undo", "jump"))]
+            text = f"{done} #{entry.target} in the context"
+            return [MarkerBlock("context_edit", text, rule="marker", actions=("undo", "jump"))]
         case ModelChangeEntry():
-            return [MarkerBlock("model_change", f"Model: {entry.model}")]
+            return [MarkerBlock("model_change", f"Model: {entry.model}", rule="marker")]
         case EffortChangeEntry():
-            return [MarkerBlock("effort_change", f"Effort: {entry.level}")]
+            return [MarkerBlock("effort_change", f"Effort: {entry.level}", rule="marker")]
         case ModeChangeEntry():
-            return [MarkerBlock("mode_change", f"Mode: {entry.mode}")]
+            return [MarkerBlock("mode_change", f"Mode: {entry.mode}", rule="marker")]
         case SystemEntry() | CheckpointEntry():
             return []
 
@@ -123,7 +130,7 @@ def _user(entry: UserEntry) -> Block:
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
 
 
-def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     for index, part in enumerate(entry.parts):
         match part:
             case ReasoningPart() if part.text.strip():
@@ -138,55 +145,66 @@ def _assistant(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
     yield from _endings(entry, around)
 
 
-def card_of(call: ToolCallPart, around: Surroundings) -> CardBlock:
+def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
     """Return the card of a call; without a result it waits for one, or nothing will come of it."""
     card = CardBlock(call, around.results.get(call.call_id))
-    if card.result_id:
-        card.set_state(around.states.get(card.result_id, ""))
-    elif not around.live:
+    if not card.result_id and not around.live:
         card.stop()
     return card
 
 
-def _endings(entry: AssistantEntry, around: Surroundings) -> Iterator[Block]:
+def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
-        yield MarkerBlock("ending", "Interrupted", icon="■", style="status-warning")
+        yield _ending("Interrupted", icon="■", style="status-warning")
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
         actions: tuple[ActionName, ...] = ("retry",) if around.newest else ()
-        yield MarkerBlock("ending", text, icon="✗", style="status-error", actions=actions)
+        yield _ending(text, icon="✗", style="status-error", actions=actions)
     elif entry.finish in _FINISHES:
-        yield MarkerBlock("ending", _FINISHES[entry.finish], icon="■", style="status-warning")
+        yield _ending(_FINISHES[entry.finish], icon="■", style="status-warning")
 
 
-def _orphan(entry: ToolResultEntry, around: Surroundings) -> Block:
+def _ending(text: str, *, icon: str, style: str, actions: Sequence[ActionName] = ()) -> MarkerBlock:
+    marker = MarkerBlock("ending", text, icon=icon, style=style, actions=actions)
+    marker.is_told = False
+    return marker
+
+
+def _orphan(entry: ToolResultEntry) -> Block:
     call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
-    card = CardBlock(call, entry)
-    card.set_state(around.states.get(entry.id, ""))
-    return card
+    return CardBlock(call, entry)
 
 
-def _compaction(entry: CompactionEntry, turns: int) -> Block:
+def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
+    """Return the rule where a summary ends and what was kept begins."""
     before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
-    what = f"Compacted {count_text(turns, 'turn')}" if turns else "Compacted"
-    trigger = _TRIGGERS[entry.trigger]
-    text = f"{what} · {before} → {after} tokens · {trigger}"
-    return _summary("compaction", text, entry.summary, entry.details, ("undo",))
+    count = around.summarised(entry)
+    what = f"summarised above: {wording.plural(count, 'entry')}, " if count else "summarised above: "
+    cost = f" · {wording.money(entry.cost)}" if entry.cost else ""
+    text = f"{what}{before} → {after}{cost}"
+    return _summary(f"compaction:{entry.id}", text, entry, ("edit", "undo"))
 
 
-def _summary(key: str, text: str, summary: str, details: SummaryDetails, actions: Sequence[ActionName]) -> MarkerBlock:
-    document = MarkdownDocument(summary, finished=True)
+def _summary(
+    key: str, text: str, entry: CompactionEntry | BranchSummaryEntry, actions: Sequence[ActionName]
+) -> MarkerBlock:
+    document = MarkdownDocument(entry.summary, finished=True)
 
     def body(width: int) -> Iterator[Line]:
         yield from indented(document.lines(max(width - len(INDENT), 1)))
-        yield from _detail_lines(details, width)
+        yield from _detail_lines(entry, width)
 
-    return MarkerBlock(key, text, actions=actions, body=body, copied=summary)
+    rule = style_of(Standing.SUMMARISED)
+    block = MarkerBlock(key, text, rule=rule, actions=actions, body=body, copied=entry.summary)
+    block.entry = (entry.id, entry.kind)
+    return block
 
 
-def _detail_lines(details: SummaryDetails, width: int) -> Iterator[Line]:
+def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> Iterator[Line]:
+    details = entry.details
     rows = [
+        ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Carried", _carried(details)),
@@ -222,7 +240,8 @@ def _prune(entry: PruneEntry) -> Block:
         rows = [" ".join(rows)]
     told = "\n".join([f"{left} Here they can still be read.", *rows])
     text = f"Pruned {what} · {freed} tokens freed · {entry.reason}"
-    return MarkerBlock("prune", text, actions=("restore",), body=_text_body(told), copied=told)
+    rule = style_of(Standing.CLEARED)
+    return MarkerBlock("prune", text, rule=rule, actions=("restore",), body=_text_body(told), copied=told)
 
 
 def _text_body(text: str) -> Callable[[int], Iterable[Line]]:

@@ -7,11 +7,12 @@ from typing import Final
 
 from tui_agent.agent.permissions.notes import note_of
 from tui_agent.app import format as wording
+from tui_agent.context.standing import Standing
 from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line, indented
+from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, head_line, indented
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     Body,
@@ -22,11 +23,8 @@ from tui_agent.ui.widgets.transcript.bodies import (
     body_lines,
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
-from tui_agent.ui.widgets.transcript.lines import Line, Run
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text, elapsed_text
-
-SPINNER: Final = ("◐", "◓", "◑", "◒")
-"""One turn of the icon of a running call."""
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -38,7 +36,7 @@ _LIVE_CHARS: Final = 20_000
 _DIFF_ROWS: Final = 20
 _OUTPUT_ROWS: Final = 6
 
-_ICONS: Final = {
+ICONS: Final = {
     WAITING: ("○", "status-idle"),
     RUNNING: (SPINNER[0], "status-running"),
     ToolStatus.COMPLETED: ("●", "status-ok"),
@@ -46,20 +44,13 @@ _ICONS: Final = {
     ToolStatus.DENIED: ("⊘", "status-warning"),
     ToolStatus.INTERRUPTED: ("◌", "status-warning"),
 }
+"""The icon of a call in each state, and its style."""
 
 _OWN_COMMAND: Final = "$"
 """Stands in a tool's place on the card of a command of the user's own."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
 _TITLE_VALUE: Final = re.compile(r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)')
 _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
-
-_STATES: Final = {
-    "pruned": "not in context",
-    "masked": "masked",
-    "dropped": "not in context",
-    "pinned": "pinned",
-}
-"""What the user is told of an entry's state in the model's view."""
 
 
 class CardBlock(FoldingBlock):
@@ -77,7 +68,6 @@ class CardBlock(FoldingBlock):
         self.frame = 0
         """Which picture of the spinner is shown."""
 
-        self.result_id = 0
         self.arguments = call.arguments
         self._title = ""
         self._live = ""
@@ -86,13 +76,18 @@ class CardBlock(FoldingBlock):
         self._seconds = 0.0
         self._began = 0.0
         self._elapsed = 0.0
-        self._state = ""
+        self._edited = False
         self._content: Body | None = None
         self._chosen = False
         self._width = 0
         if result is not None:
             self.set_result(result)
         self._default_fold()
+
+    @property
+    def result_id(self) -> int:
+        """The entry of the result, 0 before there is one."""
+        return self.entry[0] if self.entry is not None else 0
 
     @property
     def running(self) -> bool:
@@ -105,10 +100,20 @@ class CardBlock(FoldingBlock):
         return bool(self.traits.counts) and self.status in {WAITING, RUNNING, ToolStatus.COMPLETED}
 
     @property
-    def icon(self) -> Run:
+    def icon(self) -> StyledSpan:
         """The icon of its state, in its colour."""
-        icon, style = _ICONS.get(self.status, ("●", "status-ok"))
+        icon, style = ICONS.get(self.status, ("●", "status-ok"))
         return f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ", f"{style} act:toggle"
+
+    @property
+    def count(self) -> int | None:
+        """What the tool counted."""
+        return self._metadata.count
+
+    @property
+    def tokens(self) -> int:
+        """What the result weighs in the model's view while it is whole, 0 before there is one."""
+        return self._result.tokens if self._result is not None else 0
 
     @property
     def elapsed(self) -> str:
@@ -161,7 +166,7 @@ class CardBlock(FoldingBlock):
 
     def set_result(self, result: ToolResultEntry) -> None:
         """Show the stored result."""
-        self._result, self.result_id = result, result.id
+        self._result, self.entry = result, (result.id, result.kind)
         self.status, self._metadata = result.status, result.metadata
         self._title = result.title or self._title
         if result.ended_at > result.started_at > 0:
@@ -173,16 +178,18 @@ class CardBlock(FoldingBlock):
 
     def _offer(self) -> None:
         """Offer what can be done with the call: bring its output back, go into its subagent's session."""
-        hidden = _STATES.get(self._state, "pinned") != "pinned"
+        hidden = self._edited and self.standing is not Standing.PINNED
         entered = self._metadata.session is not None or (self.traits.starts_agents and self.running)
         self.actions = (*(("restore",) if hidden else ()), *(("enter",) if entered else ()))
 
-    def set_state(self, state: str) -> None:
-        """Show what the model sees of the result: live, pruned, masked, dropped or pinned."""
-        if state != self._state:
-            self._state = state
-            self._offer()
-            self._changed()
+    def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
+        """Show how the model has the result; what was taken from it can be restored."""
+        if (standing, edited) == (self._standing, self._edited):
+            return False
+        self._standing, self._edited = standing, edited
+        self._offer()
+        self._changed()
+        return True
 
     # -- folding
 
@@ -243,21 +250,21 @@ class CardBlock(FoldingBlock):
         return sanitize.line(_COUNT_IN_TITLE.sub("", title))
 
     def _head(self, width: int) -> Iterable[Line]:
-        left: list[Run] = [
+        left: list[StyledSpan] = [
             self.icon,
             (self.tool, "tool act:toggle"),
             (f" {self.title}", "title act:toggle"),
         ]
         yield head_line(left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width)
 
-    def _facts(self, width: int) -> Sequence[Run]:
+    def _facts(self, width: int) -> Sequence[StyledSpan]:
         metadata = self._metadata
-        facts: list[Run] = [(self.elapsed, "muted")] if self.elapsed else []
+        facts: list[StyledSpan] = [(self.elapsed, "muted")] if self.elapsed else []
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
             said = sanitize.line(note_of(self._result.output)) if self._result and self.status == "denied" else ""
             room = max(12, width // 2 - len(self.status) - 6)
             words = f": {said[: room - 1]}…" if len(said) > room else f": {said}" if said else ""
-            facts.append((f"{self.status}{words}", _ICONS[self.status][1]))
+            facts.append((f"{self.status}{words}", ICONS[self.status][1]))
         if metadata.exit_code:
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if metadata.additions or metadata.deletions:
@@ -268,11 +275,11 @@ class CardBlock(FoldingBlock):
             facts.append((f"{metadata.truncation.kept_lines:,} of {metadata.truncation.total_lines:,} shown", "muted"))
         if self.status in {ToolStatus.COMPLETED, ToolStatus.ERROR} and self._seconds >= 0.05:
             facts.append((duration_text(self._seconds), "muted"))
-        if self._state in _STATES:
-            tokens = self._result.tokens if self._result else 0
-            size = f" ({wording.tokens(tokens)} tokens)" if tokens and self._state != "pinned" else ""
-            facts.append((f"{_STATES[self._state]}{size}", "status-warning"))
+        if self._edited and self.standing is not None:
+            facts.append((self.standing.value, "standing-told"))
             if "restore" in self.actions:
+                if self.tokens:
+                    facts.append((f"{wording.tokens(self.tokens)} tokens", "standing-told"))
                 facts.append(("restore", "action act:restore"))
         if "enter" in self.actions:
             facts.append(("enter", "action act:enter"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, cells
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells
 
 CHUNK: Final = 50
 """Lines lexed at a time."""
@@ -37,7 +37,7 @@ class Code:
         self.language = language
         self.base = base
         self.lines: list[str] = []
-        self._chunks: dict[int, list[Runs]] = {}
+        self._chunks: dict[int, list[StyledSpans]] = {}
         self._states: dict[int, tuple[str, ...]] = {}
 
     def replace(self, start: int, lines: Iterable[str]) -> None:
@@ -50,7 +50,7 @@ class Code:
         for chunk in [chunk for chunk in self._states if chunk > first]:
             del self._states[chunk]
 
-    def runs(self, index: int) -> Runs:
+    def runs(self, index: int) -> StyledSpans:
         """Return the coloured text of a line."""
         chunk = index // CHUNK
         rows = self._chunks.get(chunk)
@@ -59,7 +59,7 @@ class Code:
         place = index - chunk * CHUNK
         return rows[place] if place < len(rows) else ()
 
-    def _colour(self, chunk: int) -> list[Runs]:
+    def _colour(self, chunk: int) -> list[StyledSpans]:
         lines = self.lines[chunk * CHUNK : (chunk + 1) * CHUNK]
         if self.language in PLAIN or any(len(line) > LONG_LINE for line in lines):
             return [((line, self.base),) if line else () for line in lines]
@@ -82,14 +82,16 @@ class CodeLine(Line):
 
     __slots__ = ("_code", "_end", "_index", "_start")
 
-    def __init__(self, code: Code, index: int, start: int, end: int, *, prefix: Runs = (), lead: str = "") -> None:
+    def __init__(
+        self, code: Code, index: int, start: int, end: int, *, prefix: StyledSpans = (), lead: str = ""
+    ) -> None:
         super().__init__(prefix=prefix, join="" if start else "\n", lead="" if start else lead, fill=code.base)
         self._code = code
         self._index = index
         self._start = start
         self._end = end
 
-    def content(self) -> Sequence[Run]:
+    def content(self) -> Sequence[StyledSpan]:
         """Return the text with its colours."""
         runs = self._code.runs(self._index)
         if not self._start and self._end >= len(self._code.lines[self._index]):
@@ -118,9 +120,9 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
     yield start, len(line)
 
 
-def part_of(runs: Runs, start: int, end: int) -> Runs:
+def part_of(runs: StyledSpans, start: int, end: int) -> StyledSpans:
     """Return the runs of some characters."""
-    found: list[Run] = []
+    found: list[StyledSpan] = []
     offset = 0
     for text, style in runs:
         part = text[max(start - offset, 0) : max(end - offset, 0)]

@@ -9,14 +9,14 @@ from typing import Final
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, Body, TextBody
 from tui_agent.ui.widgets.transcript.code import code_cuts, part_of
-from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, runs_width
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, runs_width
 from tui_agent.ui.widgets.transcript.reading_diffs import DiffRow, Spans, read_diff, side_by_side
 
-SPLIT_FROM: Final = 120
+MIN_SPLIT_WIDTH: Final = 120
 """Cells from which on old and new stand side by side."""
 
 _SIGNS: Final = {"removed": "-", "added": "+"}
-_DIVIDER: Final[Run] = (" │ ", "rule")
+_DIVIDER: Final[StyledSpan] = (" │ ", "rule")
 
 
 def diff_body(diff: str, width: int) -> Body:
@@ -41,7 +41,7 @@ class DiffBody:
     def fitting(self, width: int) -> Body:
         """Return the rows for lines of a width."""
         changed = any(row.partner is not None for row in self._rows)
-        if width < SPLIT_FROM or not changed:
+        if width < MIN_SPLIT_WIDTH or not changed:
             return self
         if self._split is None:
             self._split = SplitBody(self._rows, self._gutter)
@@ -102,13 +102,13 @@ class DiffLine(Line):
     __slots__ = ("_cut", "_row")
 
     def __init__(
-        self, row: DiffRow, cut: tuple[int, int], *, prefix: Runs = (), fill: str = "", tail: Runs = ()
+        self, row: DiffRow, cut: tuple[int, int], *, prefix: StyledSpans = (), fill: str = "", tail: StyledSpans = ()
     ) -> None:
         super().__init__(prefix=prefix, tail=tail, join="" if cut[0] else "\n", fill=fill)
         self._row = row
         self._cut = cut
 
-    def content(self) -> Sequence[Run]:
+    def content(self) -> Sequence[StyledSpan]:
         """Return the text with the colours of its language and of what changed."""
         return _coloured(self._row, self._cut)
 
@@ -141,9 +141,9 @@ class SplitLine(Line):
         self._half, self._gutter = half, gutter
 
     @property
-    def prefix(self) -> Runs:
+    def prefix(self) -> StyledSpans:
         """The old line and the new one's number."""
-        runs: list[Run] = []
+        runs: list[StyledSpan] = []
         if self._left is not None and self._left_cut is not None:
             runs += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
             runs += _coloured(self._left, self._left_cut)
@@ -155,10 +155,10 @@ class SplitLine(Line):
         return ((INDENT, "text"), *runs)
 
     @prefix.setter
-    def prefix(self, value: Runs) -> None:
+    def prefix(self, value: StyledSpans) -> None:
         """Ignore what the base class sets: it is made when it is drawn."""
 
-    def content(self) -> Sequence[Run]:
+    def content(self) -> Sequence[StyledSpan]:
         """Return the new text with its colours."""
         return () if self._right is None or self._right_cut is None else _coloured(self._right, self._right_cut)
 
@@ -179,7 +179,7 @@ def _style_of(row: DiffRow) -> str:
     return row.kind if row.kind in _SIGNS else "output"
 
 
-def _gutter(row: DiffRow, number: int, size: int) -> tuple[Runs, Runs]:
+def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
     """Return number and sign for the first line of a row, and what stands in their place on the others."""
     style = _style_of(row)
     if row.kind not in _SIGNS:
@@ -188,14 +188,14 @@ def _gutter(row: DiffRow, number: int, size: int) -> tuple[Runs, Runs]:
     return ((f"{number:>{size}}", f"line-number {style}"), sign), ((" " * (size + 3), style),)
 
 
-def _coloured(row: DiffRow, cut: tuple[int, int]) -> Runs:
+def _coloured(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
     runs = row.code.runs(row.index)
     if row.kind in _SIGNS:
         runs = tuple(_marked(runs, row.kind, row.marks()))
     return part_of(runs, *cut)
 
 
-def _marked(runs: Runs, style: str, spans: Spans) -> Iterator[Run]:
+def _marked(runs: StyledSpans, style: str, spans: Spans) -> Iterator[StyledSpan]:
     """Yield runs in the style of a changed line, with some parts of it marked."""
     offset = 0
     for text, name in runs:

@@ -1,7 +1,7 @@
 """From the agent's events to the transcript, and the agent's session as a source of entries."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from tui_agent.agent.events import (
     AgentEvent,
@@ -18,8 +18,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.context.view import resolve
-from tui_agent.session.entries import Entry, kinds
+from tui_agent.session.entries import Entry
 from tui_agent.session.records import Outlines
 
 if TYPE_CHECKING:
@@ -73,16 +72,6 @@ class SessionSource:
         return self._session.entries(ids)
 
 
-_EDITING: Final = frozenset(kinds(lambda kind: kind.edits_view))
-
-
-def states_of(session: SessionPort, headers: Outlines) -> Mapping[int, str]:
-    """Return what the model sees of entries that are not simply live, by id; asks only when something changed it."""
-    if _EDITING.isdisjoint(headers.kinds):
-        return {}
-    return resolve(session.active_path()).states
-
-
 def show_live(transcript: "Transcript", live: LiveAnswer | None) -> None:
     """Show what has been streamed before the transcript looked."""
     if live is None:
@@ -95,11 +84,11 @@ def show_live(transcript: "Transcript", live: LiveAnswer | None) -> None:
         transcript.live_tool_call(call.call_id, call.tool, call.arguments)
 
 
-def apply_event(transcript: "Transcript", event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
+def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
     """Show an event; those that are no matter of the conversation are left to others."""
     match event:
         case RunStarted():
-            transcript.model.running = True
+            transcript.begin_run()
         case RequestStarted():
             transcript.discard_live()
         case AnswerDelta(text=text):
@@ -116,8 +105,7 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:  # noqa: C
             transcript.tool_finished(event.call_id, event.status, event.metadata, event.seconds)
         case EntryAppended(entry=entry):
             transcript.append_entry(entry)
-            if entry.edits_view:
-                transcript.look_at_states()
+            transcript.refresh_standings()
         case LeafMoved():
             transcript.reopen()
         case RunEnded():

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts
-from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, last_cut, runs_width, wrap
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, last_cut, runs_width, wrap
 from tui_agent.ui.widgets.transcript.tables import TableData, table_lines
 
 MIN_TEXT_WIDTH = 8
 """Cells that text gets at least: deeper nesting loses its decoration instead of its words."""
-MOST_TEXT_WIDTH = 120
+MAX_TEXT_WIDTH = 100
 """Cells of a line of prose: longer ones are hard to follow. Code, tables and diffs take all there is."""
 
 
@@ -17,11 +17,11 @@ MOST_TEXT_WIDTH = 120
 class Frame:
     """What surrounds a flow: decoration of its first and its other lines, and what copying puts before them."""
 
-    first: Runs = ()
-    rest: Runs = ()
+    first: StyledSpans = ()
+    rest: StyledSpans = ()
     first_lead: str = ""
     rest_lead: str = ""
-    outer: Runs = ()
+    outer: StyledSpans = ()
     """Decoration that goes through the gap before the flow."""
 
 
@@ -29,7 +29,7 @@ class Frame:
 class TextFlow:
     """A paragraph or heading: rows that wrap. ``joins`` says that the first row goes on where the last flow ended."""
 
-    rows: list[list[Run]]
+    rows: list[list[StyledSpan]]
     frame: Frame = field(default_factory=Frame)
     gap: bool = False
     joins: bool = False
@@ -73,10 +73,10 @@ class LineBuilder:
     def __init__(self, width: int) -> None:
         self.width = max(width, 1)
         self.lines: list[Line] = []
-        self._open_row: Runs = ()
+        self._open_row: StyledSpans = ()
         """The runs behind the last line, trailing spaces included: where a joining row goes on."""
 
-        self._mark: tuple[int, Line | None, Runs] = (0, None, ())
+        self._mark: tuple[int, Line | None, StyledSpans] = (0, None, ())
 
     def mark(self) -> None:
         """Remember this state."""
@@ -115,7 +115,7 @@ class LineBuilder:
     def _feed_text(self, flow: TextFlow, frame: Frame, *, joins: bool) -> None:
         prefix, lead = frame.first, frame.first_lead
         for index, row in enumerate(flow.rows):
-            runs: Sequence[Run] = row
+            runs: Sequence[StyledSpan] = row
             join = "\n"
             if joins and not index:
                 runs = [*self._open_row, *row]
@@ -124,8 +124,10 @@ class LineBuilder:
             self._feed_row(runs, (prefix, frame.rest), (lead, frame.rest_lead), join)
             prefix, lead = frame.rest, frame.rest_lead
 
-    def _feed_row(self, runs: Sequence[Run], prefixes: tuple[Runs, Runs], leads: tuple[str, str], join: str) -> None:
-        width = min(self.width, MOST_TEXT_WIDTH) - max(map(runs_width, prefixes))
+    def _feed_row(
+        self, runs: Sequence[StyledSpan], prefixes: tuple[StyledSpans, StyledSpans], leads: tuple[str, str], join: str
+    ) -> None:
+        width = min(self.width, MAX_TEXT_WIDTH) - max(map(runs_width, prefixes))
         first = True
         for swallowed, part in wrap(runs, width):
             if first:
@@ -136,7 +138,7 @@ class LineBuilder:
         self._open_row = last_cut(runs, width)
 
     def _feed_code(self, flow: CodeFlow, frame: Frame) -> None:
-        pad: Run = (" ", flow.code.base)
+        pad: StyledSpan = (" ", flow.code.base)
         rest = (*frame.rest, pad)
         width = max(self.width - runs_width(rest) - 1, 1)
         prefix, lead = (*frame.first, pad), frame.first_lead

@@ -9,7 +9,7 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # type: i
 from pygments.token import Token, Whitespace  # type: ignore[import-untyped]  # Pygments has no types
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # Pygments has no types
 
-from tui_agent.ui.widgets.transcript.lines import Run, Runs
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
 
 _STYLES: Final = {
     Token.Comment: "syntax-comment",
@@ -56,7 +56,7 @@ def _lexer(language: str) -> Lexer | None:
 
 def coloured(
     language: str, lines: Sequence[str], state: tuple[str, ...], base: str
-) -> tuple[list[Runs], tuple[str, ...]]:
+) -> tuple[list[StyledSpans], tuple[str, ...]]:
     """Return lines of a language, or of a file of some name, as runs, and the lexer's state behind them."""
     lexer = _lexer(language)
     if lexer is None:
@@ -65,9 +65,9 @@ def coloured(
     return _split_rows(tokens, base, len(lines)), state
 
 
-def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> list[Runs]:
-    rows: list[Runs] = []
-    row: list[Run] = []
+def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> list[StyledSpans]:
+    rows: list[StyledSpans] = []
+    row: list[StyledSpan] = []
     for kind, value in tokens:
         name = _style_of(kind)
         style = f"{base} {name}" if name else base
@@ -82,9 +82,9 @@ def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> lis
     return rows[:count]
 
 
-def _merged(row: list[Run]) -> Runs:
+def _merged(row: list[StyledSpan]) -> StyledSpans:
     """Join neighbours of one style: lexers split text into more pieces than there are colours."""
-    merged: list[Run] = []
+    merged: list[StyledSpan] = []
     for text, style in row:
         if merged and merged[-1][1] == style:
             merged[-1] = (merged[-1][0] + text, style)

@@ -10,10 +10,10 @@ from typing import Final
 
 from rich.cells import cell_len, get_character_cell_size
 
-Run = tuple[str, str]
+StyledSpan = tuple[str, str]
 """Text and its style key."""
 
-Runs = tuple[Run, ...]
+StyledSpans = tuple[StyledSpan, ...]
 
 _NOT_FIRST: Final = frozenset("、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%")
 """Characters that don't begin a line of Chinese or Japanese text."""
@@ -26,31 +26,33 @@ class Line:
     """One line on screen, without its margin.
 
     ``prefix`` is decoration that is neither selected nor copied (indent, quote bar, line number). ``runs`` is the
-    text. ``tail`` stands at the right edge. ``join`` is what the logical text has between the line before and this
-    one: a newline, or what a wrap swallowed. ``lead`` is what copying puts before a new logical line. ``fill`` is
-    the style of the rest of the row.
+    text. ``tail`` stands at the right edge, or ends at the cell ``extent``. ``join`` is what the logical text has
+    between the line before and this one: a newline, or what a wrap swallowed. ``lead`` is what copying puts before a
+    new logical line. ``fill`` is the style of the rest of the row.
     """
 
-    __slots__ = ("fill", "join", "lead", "prefix", "runs", "tail")
+    __slots__ = ("extent", "fill", "join", "lead", "prefix", "runs", "tail")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a line is made once, all of it
         self,
-        runs: Sequence[Run] = (),
+        runs: Sequence[StyledSpan] = (),
         *,
-        prefix: Runs = (),
-        tail: Runs = (),
+        prefix: StyledSpans = (),
+        tail: StyledSpans = (),
         join: str = "\n",
         lead: str = "",
         fill: str = "",
+        extent: int = 0,
     ) -> None:
         self.runs = runs
+        self.extent = extent
         self.prefix = prefix
         self.tail = tail
         self.join = join
         self.lead = lead
         self.fill = fill
 
-    def content(self) -> Sequence[Run]:
+    def content(self) -> Sequence[StyledSpan]:
         """Return the text of the line; lines of code compute their colours only when asked."""
         return self.runs
 
@@ -69,7 +71,7 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def runs_width(runs: Iterable[Run]) -> int:
+def runs_width(runs: Iterable[StyledSpan]) -> int:
     """Return the width of runs in terminal cells."""
     return sum(cells(text) for text, _ in runs)
 
@@ -93,11 +95,11 @@ def crop(text: str, width: int) -> str:
     return text
 
 
-def crop_runs(runs: Sequence[Run], width: int) -> Runs:
+def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
     """Return the runs that fit ``width`` cells, the last one ending in an ellipsis when something is missing."""
     if runs_width(runs) <= width:
         return tuple(runs)
-    kept: list[Run] = []
+    kept: list[StyledSpan] = []
     for text, style in runs:
         size = cells(text)
         if size >= width:
@@ -108,7 +110,7 @@ def crop_runs(runs: Sequence[Run], width: int) -> Runs:
     return tuple(kept)
 
 
-def wrap(runs: Sequence[Run], width: int) -> Iterator[tuple[str, Runs]]:
+def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap runs into lines of at most ``width`` cells, breaking at spaces and between wide characters.
 
     Yields for each line what was swallowed before it and its runs. A line's break never depends on anything behind
@@ -126,7 +128,7 @@ def wrap(runs: Sequence[Run], width: int) -> Iterator[tuple[str, Runs]]:
         previous_end = end
 
 
-def last_cut(runs: Sequence[Run], width: int) -> Runs:
+def last_cut(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
     """Return the runs from the start of the last wrapped line on, trailing spaces included."""
     text = "".join(part for part, _ in runs)
     if len(text) <= width and text.isascii():
@@ -140,14 +142,14 @@ def last_cut(runs: Sequence[Run], width: int) -> Runs:
 class _Slicer:
     """Cuts runs at ascending character positions in one pass."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[StyledSpan]) -> None:
         self._runs = runs
         self._index = 0
         self._start = 0
 
-    def slice(self, start: int, end: int) -> Runs:
+    def slice(self, start: int, end: int) -> StyledSpans:
         runs = self._runs
-        found: list[Run] = []
+        found: list[StyledSpan] = []
         while self._index < len(runs):
             text, style = runs[self._index]
             stop = self._start + len(text)

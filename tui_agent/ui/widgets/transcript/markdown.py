@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code
 from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, Frame, RuleFlow, TableFlow, TextFlow
-from tui_agent.ui.widgets.transcript.lines import Run
+from tui_agent.ui.widgets.transcript.lines import StyledSpan
 from tui_agent.ui.widgets.transcript.tables import Alignment, TableData
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEGMENT: Final = 1_500
 """Characters of a paragraph after which it is cut at the next good place, to be parsed in pieces."""
 
-LONGEST_SEGMENT: Final = 6_000
+MAX_SEGMENT_CHARS: Final = 6_000
 """Characters after which it is cut at the next space even inside emphasis."""
 
 BULLETS: Final = ("•", "◦", "▪")
@@ -93,7 +93,7 @@ def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
 
 def _cut(content: str, start: int) -> int | None:
     position = start + SEGMENT
-    limit = start + LONGEST_SEGMENT
+    limit = start + MAX_SEGMENT_CHARS
     while position < len(content):
         if content[position] in " \n" and content[position - 1] not in " \n\\":
             if position >= limit or _balanced(content[start:position]):
@@ -115,9 +115,9 @@ def _balanced(text: str) -> bool:
     )
 
 
-def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[Run]]:
+def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[list[StyledSpan]]:
     """Parse inline Markdown into rows of runs; each newline starts a row."""
-    rows: list[list[Run]] = [[]]
+    rows: list[list[StyledSpan]] = [[]]
     children: list[Token] = []
     _parser().inline.parse(content, _parser(), references, children)
     styles = [base]
@@ -157,7 +157,7 @@ def _shown_address(href: str) -> str:
     return f"({sanitize.line(href)})" if href else ""
 
 
-def _add_address(rows: list[list[Run]], link: tuple[str, int, int], style: str) -> None:
+def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
     """Put a link's address behind its text unless the text says it already."""
     href, row, place = link
     shown = "".join(text for text, _ in rows[row - 1][place:]) if row == len(rows) else ""
@@ -166,7 +166,7 @@ def _add_address(rows: list[list[Run]], link: tuple[str, int, int], style: str) 
         _add(rows, f" {_shown_address(address)}", f"{style} url")
 
 
-def _add(rows: list[list[Run]], value: str, style: str) -> None:
+def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
     """Append text to the last row; entities can produce any character, so it is made harmless again."""
     value = sanitize.line(value)
     if not value:
@@ -247,7 +247,7 @@ class FlowMaker:
                 return end + 1
             case "blockquote_open":
                 gap = self.gap("quote", line)
-                bar: Run = ("▏ ", "quote-bar")
+                bar: StyledSpan = ("▏ ", "quote-bar")
                 self._containers.append(_Container(Frame((bar,), (bar,), "> ", "> "), line))
                 self._open_quote(gap=gap)
             case "blockquote_close":
@@ -349,7 +349,7 @@ class FlowMaker:
         self.flows.append(CodeFlow(code, 0, len(code.lines), self._frame(), gap=gap))
 
     def _table(self, tokens: "Sequence[Token]", line: int) -> None:
-        rows: list[list[list[Run]]] = []
+        rows: list[list[list[StyledSpan]]] = []
         alignments: list[Alignment] = []
         for index, token in enumerate(tokens):
             if token.type == "tr_open":
@@ -370,7 +370,7 @@ def is_blank(line: str) -> bool:
     return _BLANK.match(line) is not None
 
 
-def _is_space(runs: Sequence[Run]) -> bool:
+def _is_space(runs: Sequence[StyledSpan]) -> bool:
     return all(text.isspace() for text, _ in runs)
 
 

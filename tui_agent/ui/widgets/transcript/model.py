@@ -2,27 +2,33 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tui_agent.context.standing import Standing, Standings
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, MarkerBlock
-from tui_agent.ui.widgets.transcript.build import Surroundings, blocks_of, notice_block
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
 from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
-from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, EntrySource, estimate
+from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimate
 
-_AHEAD: Final = 12
+_LOAD_AHEAD: Final = 12
 """Items loaded together on either side of one that is needed."""
 
 _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 
-_SPAN: Final = 512
+_MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
+
+_BESIDE: Final = HIDDEN | {"tool_result"}
+"""Kinds of items that show nothing themselves."""
+
+_MAX_RESULT_DISTANCE: Final = 512
 """Entries between an assistant entry and a result of its calls, at most."""
 
 
@@ -51,7 +57,8 @@ class TranscriptModel:
     def __init__(self, width: int = 80) -> None:
         self.width = width
         self.heights = HeightIndex()
-        self.states: Mapping[int, str] = {}
+        self.standings: Standings | None = None
+        """How the model has each entry, None where that is not shown."""
         self.ids = array("q")
         self.kinds: list[str] = []
         self._sizes = array("q")
@@ -62,6 +69,8 @@ class TranscriptModel:
         """Whether calls without a result may still get one."""
 
         self._source: EntrySource | None = None
+        self._rules: dict[int, list[CompactionEntry]] = {}
+        """The compactions whose rule stands before what an item shows, by the item's place."""
         self._regrouped: set[int] = set()
 
     def __len__(self) -> int:
@@ -83,6 +92,40 @@ class TranscriptModel:
         self._sizes = array("q", headers.sizes)
         self._cache.clear()
         self._estimate()
+        self._rules.clear()
+        if source is not None and (compactions := headers.of_kind("compaction")):
+            for entry in source.load(compactions):
+                if isinstance(entry, CompactionEntry):
+                    self._rules.setdefault(self._rule_place(entry), []).append(entry)
+
+    def add_rule(self, entry: CompactionEntry) -> int:
+        """Draw the rule of a compaction that was appended before what it leaves as it is; return that place."""
+        place = self._rule_place(entry)
+        self._rules.setdefault(place, []).append(entry)
+        if (item := self._cache.get(place)) is not None:
+            own = [block for block in item.blocks if block.entry is None or block.entry[1] != entry.kind]
+            item.blocks[:] = [*self._rules_at(place), *own]
+        return place
+
+    def _rule_place(self, entry: CompactionEntry) -> int:
+        """Return the first item of what a compaction leaves as it is that shows something, else its own."""
+        own = bisect_left(self.ids, entry.id)
+        start = own if entry.first_kept_id is None else bisect_left(self.ids, entry.first_kept_id)
+        if start >= len(self.ids) or self.ids[start] != entry.first_kept_id:
+            return own
+        if start and self.kinds[start - 1] == "compaction":
+            # An edited summary takes the place of the one before it, which had left nothing.
+            start -= 1
+        return next((at for at in range(start, own) if self.kinds[at] not in _BESIDE), own)
+
+    def rule_of(self, entry_id: int) -> int | None:
+        """Return the place of the item before which a compaction has its rule."""
+        return next((at for at, rules in self._rules.items() if any(one.id == entry_id for one in rules)), None)
+
+    def _rules_at(self, place: int) -> list[Block]:
+        """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
+        around = BuildContext(summarised=self.summarised_by)
+        return [block for entry in self._rules.get(place, ())[-1:] for block in blocks_of(entry, around)]
 
     def resize(self, width: int) -> None:
         """Lay out for another width; heights are estimates again until their items are looked at."""
@@ -145,7 +188,7 @@ class TranscriptModel:
 
     def owner_of(self, index: int) -> int | None:
         """Return the place of the assistant entry a tool result belongs to."""
-        for place in range(index - 1, max(index - _SPAN, -1), -1):
+        for place in range(index - 1, max(index - _MAX_RESULT_DISTANCE, -1), -1):
             if self.kinds[place] == "assistant":
                 return place
         return None
@@ -165,7 +208,7 @@ class TranscriptModel:
         return self._cache.loaded()
 
     def _load(self, index: int) -> None:
-        start, end = max(index - _AHEAD, 0), min(index + _AHEAD + 1, len(self.ids))
+        start, end = max(index - _LOAD_AHEAD, 0), min(index + _LOAD_AHEAD + 1, len(self.ids))
         wanted = [place for place in range(start, end) if self._needs_loading(place)]
         if index not in wanted:
             return
@@ -197,7 +240,7 @@ class TranscriptModel:
 
     def _results_of(self, index: int) -> list[int]:
         found: list[int] = []
-        for place in range(index + 1, min(index + _SPAN, len(self.ids))):
+        for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
                 break
             if self.kinds[place] == "tool_result":
@@ -206,9 +249,12 @@ class TranscriptModel:
 
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
-        waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _SPAN]
-        around = Surroundings(by_call, self.states, self.turns_before, live=waiting, newest=self._is_newest(index))
-        item = Item(entry.id, entry.kind, blocks_of(entry, around), self._results_of(index) if by_call else ())
+        waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE]
+        around = BuildContext(by_call, self.summarised_by, live=waiting, newest=self._is_newest(index))
+        # The rule of a compaction stands where what it keeps begins.
+        own = [] if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
+        blocks = [*self._rules_at(index), *own]
+        item = Item(entry.id, entry.kind, blocks, self._results_of(index) if by_call else ())
         self._apply_folds(item)
         self._cache.put(index, item)
 
@@ -224,12 +270,10 @@ class TranscriptModel:
             return None
         return place
 
-    def turns_before(self, entry: CompactionEntry) -> int:
-        """Return how many user messages a compaction took out of the model's view."""
-        end = len(self.ids) if entry.first_kept_id is None else bisect_left(self.ids, entry.first_kept_id)
-        place = min(bisect_left(self.ids, entry.id), end)
-        start = next((index for index in range(place - 1, -1, -1) if self.kinds[index] == "compaction"), 0)
-        return self.kinds[start:place].count("user")
+    def summarised_by(self, entry: CompactionEntry) -> int:
+        """Return how many messages a compaction's summary stands for."""
+        end = bisect_left(self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id)
+        return sum(kind in _MESSAGES for kind in self.kinds[: min(end, bisect_left(self.ids, entry.id))])
 
     # -- folding and states
 
@@ -251,17 +295,26 @@ class TranscriptModel:
             else:
                 block.fold = fold
 
-    def set_states(self, states: Mapping[int, str]) -> list[int]:
-        """Take what the model sees of each entry and return the places of loaded items that look different now."""
-        self.states = dict(states)
-        changed: list[int] = []
-        for index, item in self._cache.loaded():
-            for block in item.blocks:
-                if isinstance(block, CardBlock) and block.result_id:
-                    before = block.actions
-                    block.set_state(self.states.get(block.result_id, ""))
-                    if block.actions != before:
-                        changed.append(index)
+    def set_standings(self, standings: Standings | None) -> list[int]:
+        """Take how the model has each entry and return the places of loaded items whose lines are others now."""
+        if standings is self.standings:
+            return []
+        self.standings = standings
+        return [index for index, item in sorted(self._cache.loaded()) if self._stand(item)]
+
+    def _stand(self, item: Item) -> bool:
+        """Tell the blocks of an item how the model has them; returns whether their lines are others now."""
+        found, changed = self.standings, False
+        for block in item.blocks:
+            entry_id, kind = block.entry or (item.id, item.kind)
+            standing: Standing | None = None
+            if found is not None and not block.is_told:
+                standing = Standing.UNSENT
+            elif found is not None and kind != LIVE:
+                standing = found.of(entry_id, kind)
+            elif found is not None and entry_id == LIVE_ID:
+                standing = Standing.SENT
+            changed |= block.stand(standing, edited=found is not None and entry_id in found.edited)
         return changed
 
     # -- heights
@@ -274,6 +327,7 @@ class TranscriptModel:
         """Lay an item out, note its height, and return it."""
         item = self.item(index)
         self._regrouped |= arrange(self, index)
+        self._stand(item)
         for block in item.blocks:
             if isinstance(block, GroupBlock) and (fold := self._folds.get((item.id, block.key))) is not None:
                 block.fold = fold

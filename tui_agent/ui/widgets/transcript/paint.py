@@ -11,11 +11,13 @@ from textual.screen import Screen
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui_agent.ui.widgets.transcript.lines import Line, Run, cells
+from tui_agent.app.standing_marks import GLYPHS, style_of
+from tui_agent.context.standing import Standing
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells
 from tui_agent.ui.widgets.transcript.palette import Palette, action_of, link_of
 
-MARGIN: Final = 1
-"""Cells left of the text; the focused block's bar stands there."""
+MARGIN: Final = 2
+"""Cells left of the text: how the model has it, and the focused block's bar."""
 
 _RIGHT: Final = 1
 _FOCUS_BAR: Final = "▎"
@@ -24,6 +26,11 @@ _FOCUS_BAR: Final = "▎"
 def text_width(width: int) -> int:
     """Return the cells of a line in a widget of some width."""
     return max(width - MARGIN - _RIGHT, 1)
+
+
+def tail_end(line: Line, width: int) -> int:
+    """Return the cell at which a line's tail ends in a widget of some width."""
+    return min(MARGIN + line.extent, width - _RIGHT) if line.extent else width - _RIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,18 @@ class Highlight:
 
 
 def paint(
-    line: Line, width: int, palette: Palette, *, focused: bool = False, highlights: Sequence[Highlight] = ()
+    line: Line,
+    width: int,
+    palette: Palette,
+    *,
+    standing: Standing | None = None,
+    focused: bool = False,
+    highlights: Sequence[Highlight] = (),
 ) -> Strip:
-    """Return a line as a strip of ``width`` cells."""
+    """Return a line as a strip of ``width`` cells, ``standing`` in its margin."""
     base = palette["text"]
-    segments = [Segment(_FOCUS_BAR, palette["focus"]) if focused else Segment(" ", base)]
+    rail = Segment(" ", base) if standing is None else Segment(GLYPHS[standing], palette[style_of(standing)])
+    segments = [rail, Segment(_FOCUS_BAR, palette["focus"]) if focused else Segment(" ", base)]
     used = MARGIN
     for text, style in line.prefix:
         segments.append(Segment(text, palette[style]))
@@ -51,7 +65,7 @@ def paint(
         used += cells(segment.text)
     filling = palette[line.fill] if line.fill else base
     tail_width = sum(cells(text) for text, _ in line.tail)
-    space = width - used - tail_width - _RIGHT
+    space = tail_end(line, width) - used - tail_width
     if space > 0:
         segments.append(Segment(" " * space, filling))
         used += space
@@ -91,7 +105,7 @@ def action_at(line: Line, x: int, width: int) -> str | None:
         if position <= x < position + cells(text):
             return action_of(style)
         position += cells(text)
-    position = width - _RIGHT - sum(cells(text) for text, _ in line.tail)
+    position = tail_end(line, width) - sum(cells(text) for text, _ in line.tail)
     for text, style in line.tail:
         if position <= x < position + cells(text):
             return action_of(style)
@@ -139,12 +153,12 @@ def selection_style(screen: Screen[object]) -> Style:
     return Style(bgcolor=style.bgcolor) if transparent else style
 
 
-def _plain(runs: Sequence[Run], palette: Palette) -> Iterator[Segment]:
+def _plain(runs: Sequence[StyledSpan], palette: Palette) -> Iterator[Segment]:
     for text, style in runs:
         yield Segment(text, palette[style])
 
 
-def _highlighted(runs: Sequence[Run], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:
+def _highlighted(runs: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:
     offset = 0
     for text, key in runs:
         end = offset + len(text)

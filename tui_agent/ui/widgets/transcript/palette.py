@@ -6,6 +6,8 @@ from typing import Final
 from rich.style import Style as RichStyle
 from textual.style import Style
 
+from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
+
 PREFIX: Final = "transcript--"
 
 STYLES: Final = frozenset(
@@ -24,6 +26,7 @@ STYLES: Final = frozenset(
         "status-running", "status-ok", "status-error", "status-warning", "status-idle",
         # states of a line
         "match", "match-current",
+        "standing-told", *STANDING_STYLES,
     }
 )  # fmt: skip
 """Names a style key may hold."""

@@ -43,6 +43,7 @@ class BlockPane(Viewport):
         Binding("b", "request('restore')", "bring back", id="transcript.restore"),
         Binding("g", "request('jump')", "go to", id="transcript.jump"),
         Binding("e", "request('enter')", "enter session", id="transcript.enter"),
+        Binding("e", "request('edit')", "edit", id="transcript.edit"),
     ]
 
     CopyRequested: TypeAlias = messages.CopyRequested
@@ -70,7 +71,7 @@ class BlockPane(Viewport):
 
     def action_focus_block(self, step: int) -> None:
         """Focus the next or previous block."""
-        target = self._neighbour(step, lambda _block: True)
+        target = self._neighbour(step, lambda block: block.focusable)
         if target is not None:
             self._focus(*target)
 
@@ -116,7 +117,8 @@ class BlockPane(Viewport):
         """Return the focused block; without one, the last block on screen."""
         target = self._focused_on_screen()
         if target is None:
-            row = next((row for row in reversed(self.visible_rows()) if row.block is not None), None)
+            rows = reversed(self.visible_rows())
+            row = next((row for row in rows if row.block is not None and row.block.focusable), None)
             if row is not None and row.block is not None:
                 self._focus(row.index, row.block, scroll=False)
                 target = row.index, row.block
@@ -131,7 +133,7 @@ class BlockPane(Viewport):
     def _neighbour(self, step: int, accept: Callable[[Block], bool]) -> tuple[int, Block] | None:
         current = self._focused_on_screen()
         if current is None:
-            rows = [row for row in self.visible_rows() if row.block is not None]
+            rows = [row for row in self.visible_rows() if row.block is not None and accept(row.block)]
             if not rows:
                 return None
             row = rows[0] if step > 0 else rows[-1]
@@ -218,10 +220,8 @@ class BlockPane(Viewport):
             self.scroll_to_position(self.top)
 
     def _request(self, index: int, block: Block, action: str) -> None:
-        entry_id = self.model.ids[index]
-        call_id = ""
-        if isinstance(block, CardBlock):
-            entry_id, call_id = block.result_id or entry_id, block.call_id
+        entry_id = block.entry[0] if block.entry is not None else self.model.ids[index]
+        call_id = block.call_id if isinstance(block, CardBlock) else ""
         self.post_message(self.ActionRequested(self, action, entry_id, call_id))
 
     # -- mouse
@@ -243,7 +243,7 @@ class BlockPane(Viewport):
         return selection is not None and selection.start != selection.end
 
     def _click(self, row: Row, offset: Offset) -> None:
-        if row.block is None:
+        if row.block is None or not row.block.focusable:
             return
         self._focus(row.index, row.block, scroll=False)
         width = self.scrollable_content_region.width

@@ -10,17 +10,17 @@ from typing import Final, Literal
 
 from tui_agent.ui.widgets.transcript.code import Code, language_of_path
 
-Kind = Literal["context", "removed", "added", "gap", "file", "note"]
+DiffRowKind = Literal["context", "removed", "added", "gap", "file", "note"]
 Spans = tuple[tuple[int, int], ...]
 """Parts of a line: characters, ``end`` exclusive."""
 
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PIECE: Final = re.compile(r"\w+|\s+|.")
 
-_ALIKE: Final = 0.5
+_MIN_SIMILARITY: Final = 0.5
 """How alike two lines have to be for their difference to be marked; otherwise all of it is one."""
 
-_LONGEST: Final = 400
+_MAX_COMPARED_CHARS: Final = 400
 """Characters up to which two lines are compared word by word."""
 
 _NEAR: Final = 2
@@ -35,7 +35,7 @@ class DiffRow:
     beside a changed one.
     """
 
-    kind: Kind
+    kind: DiffRowKind
     old: int = 0
     new: int = 0
     code: Code = field(default_factory=lambda: Code(""))
@@ -82,7 +82,7 @@ class _Reader:
             self._note(text)
             return
         removed, added = sign == "-", sign == "+"
-        kind: Kind = "removed" if removed else "added" if added else "context"
+        kind: DiffRowKind = "removed" if removed else "added" if added else "context"
         side = "old" if removed else "new"
         row = DiffRow(kind, 0 if added else self._old, 0 if removed else self._new, self._codes[side])
         row.index = len(self._lines[side])
@@ -181,12 +181,12 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
     """Return what two lines do not have in common, in each of them; nothing when that would be most of them."""
-    if max(len(old), len(new)) > _LONGEST:
+    if max(len(old), len(new)) > _MAX_COMPARED_CHARS:
         return (), ()
     before, after = _PIECE.findall(old), _PIECE.findall(new)
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     same = sum(len("".join(before[block.a : block.a + block.size]).strip()) for block in matcher.get_matching_blocks())
-    if same < _ALIKE * min(len(old.strip()), len(new.strip())):
+    if same < _MIN_SIMILARITY * min(len(old.strip()), len(new.strip())):
         return (), ()
     codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     return (

@@ -11,7 +11,7 @@ from tui_agent.ui.widgets.transcript.model import Row, TranscriptModel
 ROW_SPAN: Final = 1_000_000
 """Rows of one item at most. A row's number stays the same when items above it change their height."""
 
-_MOST_ROWS: Final = 50_000
+_MAX_ROWS: Final = 50_000
 _WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
 
 
@@ -44,7 +44,7 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 def _rows_between(model: TranscriptModel, first: int, last: int) -> list[Row]:
     rows: list[Row] = []
     index, line = divmod(first, ROW_SPAN)
-    while index < len(model) and row_id(index, line) <= last and len(rows) < _MOST_ROWS:
+    while index < len(model) and row_id(index, line) <= last and len(rows) < _MAX_ROWS:
         height = model.ensure(index)
         while line < height and row_id(index, line) <= last:
             rows.append(model.row(index, line))

@@ -6,7 +6,7 @@ from tui_agent.session.entries import ShellEntry
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.bodies import TextBody, Window, body_lines
-from tui_agent.ui.widgets.transcript.lines import Line, Run
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 
 _ROWS = 12
 
@@ -37,8 +37,8 @@ class ShellBlock(FoldingBlock):
 
     def _head(self, width: int) -> Iterable[Line]:
         entry = self._entry
-        left: list[Run] = [("$ ", "user-bar act:toggle"), (sanitize.line(entry.command), "title act:toggle")]
-        facts: list[Run] = []
+        left: list[StyledSpan] = [("$ ", "user-bar act:toggle"), (sanitize.line(entry.command), "title act:toggle")]
+        facts: list[StyledSpan] = []
         if entry.exit_code:
             facts.append((f"exit {entry.exit_code}", "status-warning"))
         if entry.excluded:

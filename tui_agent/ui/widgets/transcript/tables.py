@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tui_agent.ui.widgets.transcript.lines import Line, Run, Runs, runs_width, wrap
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, runs_width, wrap
 
 Alignment = Literal["left", "center", "right"]
 
 _GAP = 2
-_NARROWEST = 6
+_MIN_COLUMN_WIDTH = 6
 """Cells below which a column is not worth reading, unless its content is that short."""
 
 
@@ -17,7 +17,7 @@ _NARROWEST = 6
 class TableData:
     """Cells as runs; the first row is the head."""
 
-    rows: list[list[list[Run]]]
+    rows: list[list[list[StyledSpan]]]
     alignments: list[Alignment]
 
 
@@ -51,7 +51,7 @@ def _share(natural: list[int], room: int) -> list[int] | None:
         if satisfied:
             open_columns -= satisfied
             continue
-        if fair < _NARROWEST:
+        if fair < _MIN_COLUMN_WIDTH:
             return None
         extra = rest - fair * len(open_columns)
         for place, column in enumerate(sorted(open_columns)):
@@ -60,13 +60,13 @@ def _share(natural: list[int], room: int) -> list[int] | None:
     return widths if sum(widths) <= room else None
 
 
-def _row_lines(row: list[list[Run]], widths: list[int], alignments: list[Alignment]) -> Iterator[Line]:
+def _row_lines(row: list[list[StyledSpan]], widths: list[int], alignments: list[Alignment]) -> Iterator[Line]:
     columns = [
         [part for _, part in wrap(row[column] if column < len(row) else [], width)]
         for column, width in enumerate(widths)
     ]
     for index in range(max(map(len, columns), default=1)):
-        runs: list[Run] = []
+        runs: list[StyledSpan] = []
         for column, parts in enumerate(columns):
             last = column == len(columns) - 1
             part = parts[index] if index < len(parts) else ()
@@ -76,7 +76,7 @@ def _row_lines(row: list[list[Run]], widths: list[int], alignments: list[Alignme
         yield Line(runs)
 
 
-def _aligned(part: Runs, width: int, alignment: Alignment, *, last: bool) -> Iterator[Run]:
+def _aligned(part: StyledSpans, width: int, alignment: Alignment, *, last: bool) -> Iterator[StyledSpan]:
     room = max(width - runs_width(part), 0)
     before = {"left": 0, "center": room // 2, "right": room}[alignment]
     if before:

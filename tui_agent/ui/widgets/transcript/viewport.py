@@ -11,6 +11,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_agent.context.standing import Standing
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
@@ -51,7 +52,7 @@ class Viewport(Guarded, ScrollView):
         self.focused_block: Focus | None = None
         self.query_text = ""
         self._palette = Palette(self.get_visual_style)
-        self._strips: LRUCache[tuple[Line, bool], Strip] = LRUCache(_KEPT_STRIPS)
+        self._strips: LRUCache[tuple[Line, bool, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._bar_extent = Size(0, 0)
         self._settling = False
@@ -227,12 +228,13 @@ class Viewport(Guarded, ScrollView):
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
         highlights = self._highlights(row)
         focused = self.has_focus and row.block is not None and self._is_focused(row)
+        standing = row.block.standing if row.block is not None else None
         if highlights:
-            return paint(row.line, width, self._palette, focused=focused, highlights=highlights)
-        key = (row.line, focused)
+            return paint(row.line, width, self._palette, standing=standing, focused=focused, highlights=highlights)
+        key = (row.line, focused, standing)
         strip = self._strips.get(key)
         if strip is None or strip.cell_length != width:
-            strip = self._strips[key] = paint(row.line, width, self._palette, focused=focused)
+            strip = self._strips[key] = paint(row.line, width, self._palette, standing=standing, focused=focused)
         return strip
 
     def _is_focused(self, row: Row) -> bool:

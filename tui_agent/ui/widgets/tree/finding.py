@@ -7,7 +7,7 @@ from itertools import compress
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.segments import Segment
 
-_FEW = 1_000
+_MAX_SINGLE_LOOKUPS = 1_000
 """Hits that are looked up one by one."""
 
 
@@ -21,7 +21,7 @@ class Hits:
         self.ids = frozenset(ids)
         self.hidden = 0
         """Hits the filter hides."""
-        found = self._few(outline) if len(self.ids) < _FEW else self._many(outline)
+        found = self._few(outline) if len(self.ids) < _MAX_SINGLE_LOOKUPS else self._many(outline)
         self._order: dict[int, int] = {}
         self._segments: list[Segment] = []
         self._rows: list[list[int]] = []

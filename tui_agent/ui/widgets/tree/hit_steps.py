@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tui_agent.ui.widgets.tree.finding import Hits
-from tui_agent.ui.widgets.tree.outline import Outline, View
+from tui_agent.ui.widgets.tree.outline import Outline, TreeOptions
 
 
 @dataclass(slots=True)
@@ -12,7 +12,7 @@ class SearchBegun:
 
     cursor: int
     entry: int | None
-    view: View
+    view: TreeOptions
 
 
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:

@@ -10,18 +10,18 @@ from enum import Enum
 from operator import is_
 from typing import NamedTuple
 
-from tui_agent.ui.widgets.tree.rows import Filter, Row, Rows, rows_of
+from tui_agent.ui.widgets.tree.rows import Filter, Rows, RowSpan, rows_of
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
-DEEPEST = 12
+MAX_DEPTH = 12
 """Levels of indentation shown; of deeper ones the last."""
 
-_FOLDED_FROM = 3
+_MIN_FOLDED_ROWS = 3
 """Branches off the path with at least so many rows are folded at first."""
 
 
 @dataclass(frozen=True)
-class View:
+class TreeOptions:
     """What the user chose to see. ``folds`` holds branches, by first entry, that are not as they are at first."""
 
     filter: Filter = Filter.DEFAULT
@@ -30,16 +30,16 @@ class View:
     opened: frozenset[int] = frozenset()
     """First entries of the runs of tool calls shown call by call."""
 
-    def folded(self, key: int, *, folded: bool) -> "View":
+    def folded(self, key: int, *, folded: bool) -> "TreeOptions":
         """Return the view with a branch folded or not."""
         return replace(self, folds={**self.folds, key: folded})
 
-    def toggled(self, run: int) -> "View":
+    def toggled(self, run: int) -> "TreeOptions":
         """Return the view with a run opened or closed."""
         return replace(self, opened=self.opened ^ {run})
 
 
-class What(Enum):
+class LineKind(Enum):
     """What a line shows."""
 
     ENTRY = "entry"
@@ -47,12 +47,12 @@ class What(Enum):
     FOLD = "fold"
 
 
-class Line(NamedTuple):
+class TreeLine(NamedTuple):
     """One line. ``guide`` is what is drawn left of it; ``entry`` is the entry keys act on."""
 
-    what: What
+    what: LineKind
     segment: Segment
-    row: Row
+    row: RowSpan
     guide: str
     entry: int
     is_head: bool
@@ -69,7 +69,7 @@ class Line(NamedTuple):
     @property
     def active(self) -> bool:
         """Whether it is on the path to the leaf."""
-        return self.what is not What.FOLD and self.row.first < self.segment.active
+        return self.what is not LineKind.FOLD and self.row.first < self.segment.active
 
 
 class _Placed(NamedTuple):
@@ -93,7 +93,7 @@ class _Placed(NamedTuple):
 class Outline:
     """The lines of an index in a view. Making one costs a look at every entry, asking it next to nothing."""
 
-    def __init__(self, index: TreeIndex, view: View, base: "Outline | None" = None) -> None:
+    def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
         """``base`` is an earlier outline of the same index, whose rows are taken over where they are the same."""
         self.index = index
         self.view = view
@@ -171,11 +171,11 @@ class Outline:
         chosen = self.view.folds.get(segment.key)
         if chosen is not None:
             return chosen
-        return not segment.active and self._below[segment.number] >= _FOLDED_FROM and len(self.index.segments) > 1
+        return not segment.active and self._below[segment.number] >= _MIN_FOLDED_ROWS and len(self.index.segments) > 1
 
     # -- asking
 
-    def line(self, y: int) -> Line | None:
+    def line(self, y: int) -> TreeLine | None:
         """Return a line, None where there is none."""
         if not 0 <= y < self.total:
             return None
@@ -184,10 +184,10 @@ class Outline:
         guide = placed.lead if at == 0 else placed.rest
         if placed.is_folded and at == 1:
             row = placed.rows[0]
-            return Line(What.FOLD, placed.segment, row, guide, placed.segment.last, False, True, True)  # noqa: FBT003 - fields
+            return TreeLine(LineKind.FOLD, placed.segment, row, guide, placed.segment.last, False, True, True)  # noqa: FBT003 - fields
         row = placed.rows[at]
-        return Line(
-            What.RUN if row.is_run else What.ENTRY,
+        return TreeLine(
+            LineKind.RUN if row.is_run else LineKind.ENTRY,
             placed.segment,
             row,
             guide,
@@ -244,7 +244,7 @@ class Outline:
         last = placed.start + placed.height - 1
         return last if y < last else min(last + 1, self.total - 1)
 
-    def revealing(self, entry_id: int) -> View:
+    def revealing(self, entry_id: int) -> TreeOptions:
         """Return the view in which no fold hides an entry."""
         view, found = self.view, self.index.locate(entry_id)
         segment = found[0] if found is not None else None
@@ -291,5 +291,5 @@ class Outline:
 
 def _cropped(guide: str) -> str:
     """Return the last levels of a guide that would be too deep."""
-    limit = 2 * DEEPEST
+    limit = 2 * MAX_DEPTH
     return guide if len(guide) <= limit else "‥" + guide[-limit + 1 :]

@@ -9,16 +9,17 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from tui_agent.app import format as wording
+from tui_agent.context.standing import Standings
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.ui.widgets.transcript import Transcript
 from tui_agent.ui.widgets.transcript.blocks import Fold
 from tui_agent.ui.widgets.tree.facts import facts_of, files_of
-from tui_agent.ui.widgets.tree.outline import Line, What
+from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.wording import moment
 
-SHOWN = 40
+MAX_ENTRIES = 40
 """Entries of a run of calls that are shown, and looked through for files."""
 
 _OPENED = 2
@@ -76,11 +77,12 @@ class EntryPreview(Vertical):
         yield Static(id="preview-facts", markup=False)
         yield Transcript()
 
-    def show(self, index: TreeIndex, line: Line | None) -> None:
-        """Show the entries of a line of the tree; nothing for None."""
+    def show(self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None) -> None:
+        """Show the entries of a line of the tree, with how the model has them on the path; nothing for None."""
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
         self.transcript.set_entries(_Source(self._session, headers))
+        self.transcript.set_standings(standings if line is not None and line.active else None)
         if line is not None and len(headers) <= _OPENED and self.transcript.page:
             self._unfold()
         self.transcript.action_top()
@@ -94,12 +96,12 @@ class EntryPreview(Vertical):
                     block.cycle()
             model.remeasure(index)
 
-    def _facts(self, headers: Sequence[EntryHeader], line: Line | None) -> str:
+    def _facts(self, headers: Sequence[EntryHeader], line: TreeLine | None) -> str:
         entries = list(self._session.entries([header.id for header in headers]))
         if line is None or not entries:
             return ""
         when = moment(entries[-1].created_at, self._clock())
-        if line.what is What.RUN and len(entries) > 2:
+        if line.what is LineKind.RUN and len(entries) > 2:
             results = [entry for entry in entries if isinstance(entry, ToolResultEntry)]
             total = sum(header.tokens for header in headers)
             facts = [f"#{entries[0].id}–#{entries[-1].id}", wording.plural(len(results), "call"), when.strip()]
@@ -107,30 +109,30 @@ class EntryPreview(Vertical):
         else:
             entry = entries[0]
             text = facts_of(entry, cost=self._session.costs().get(entry.id), when=when)
-        if line.is_head or line.what is What.FOLD:
+        if line.is_head or line.what is LineKind.FOLD:
             text += f"\nbranch: {_branch(line)}"
         files = files_of([*entries, *self._following(line)])
         return f"{text}\n{files}" if files else text
 
-    def _following(self, line: Line) -> Sequence[Entry]:
+    def _following(self, line: TreeLine) -> Sequence[Entry]:
         """Return what tells the files that a row changed: for a message of the user the results of its turn.
 
         For calls and commands it is the checkpoint that follows them.
         """
         headers = line.segment.headers
-        whole_turn = line.what is What.ENTRY and headers[line.row.last].kind == "user"
-        if line.what is What.FOLD:
+        whole_turn = line.what is LineKind.ENTRY and headers[line.row.last].kind == "user"
+        if line.what is LineKind.FOLD:
             return ()
         found: list[int] = []
         for header in headers[line.row.last + 1 :]:
-            if header.kind == "user" or len(found) == SHOWN or not (whole_turn or header.kind in _AFTER_CALLS):
+            if header.kind == "user" or len(found) == MAX_ENTRIES or not (whole_turn or header.kind in _AFTER_CALLS):
                 break
             if header.kind == "checkpoint" or (whole_turn and header.kind == "tool_result"):
                 found.append(header.id)
         return self._session.entries(found)
 
 
-def _branch(line: Line) -> str:
+def _branch(line: TreeLine) -> str:
     segment = line.segment
     facts = [wording.plural(segment.count, "entry"), f"{wording.tokens(segment.tokens)} tokens"]
     if segment.cost:
@@ -138,16 +140,16 @@ def _branch(line: Line) -> str:
     return " · ".join(facts)
 
 
-def headers_of(index: TreeIndex, line: Line | None) -> Sequence[EntryHeader]:
+def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
     """Return the entries a line stands for: a run of calls, an answer with its results, or the tip of a fold."""
     if line is None:
         return ()
     headers, row = line.segment.headers, line.row
-    if line.what is What.FOLD:
+    if line.what is LineKind.FOLD:
         tip = index.header(line.entry)
         return () if tip is None else (tip,)
     last = row.last
     if headers[row.first].kind == "assistant":
         while last + 1 < len(headers) and headers[last + 1].kind == "tool_result":
             last += 1
-    return headers[row.first : min(last + 1, row.first + SHOWN)]
+    return headers[row.first : min(last + 1, row.first + MAX_ENTRIES)]

@@ -20,7 +20,7 @@ class Filter(StrEnum):
     EVERYTHING = "everything"
 
 
-class Row(NamedTuple):
+class RowSpan(NamedTuple):
     """Offsets of the first and last entry of a row in its segment."""
 
     first: int
@@ -44,12 +44,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self.firsts)
 
-    def __getitem__(self, number: int) -> Row:
+    def __getitem__(self, number: int) -> RowSpan:
         first = self.firsts[number]
         last = self.calls.get(first)
-        return Row(first, first, False) if last is None else Row(first, last, True)  # noqa: FBT003 - a field
+        return RowSpan(first, first, False) if last is None else RowSpan(first, last, True)  # noqa: FBT003 - a field
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[RowSpan]:
         return map(self.__getitem__, range(len(self.firsts)))
 
     def at_or_above(self, offset: int) -> int:

@@ -13,20 +13,26 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui_agent.app.standing_marks import GLYPHS, style_of
+from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
+from tui_agent.context.standing import Standing, Standings, together
 from tui_agent.session.entries import AssistantEntry, Entry, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.widgets.transcript.lines import Run, cells
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells
 from tui_agent.ui.widgets.tree.finding import Hits
-from tui_agent.ui.widgets.tree.outline import Line, Outline, View, What
+from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.segments import TreeIndex
-from tui_agent.ui.widgets.tree.wording import Words, pieces
+from tui_agent.ui.widgets.tree.wording import RowTexts, pieces
 
 _PREFIX: Final = "session-tree--"
 _STYLES: Final = (
-    "text", "faint", "guide", "mark", "user", "assistant", "tool", "aside", "label", "here", "match", "cursor",
+    "text", "faint", "guide", "mark", "user", "assistant", "aside", "label", "here", "match", "cursor",
+    "status-ok", "status-error", "status-warning", *STANDING_STYLES,
 )  # fmt: skip
+NONE_KNOWN: Final = Standings()
+"""The standings of a tree that nothing is known of."""
 _MARK: Final = "• "
 _STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
@@ -84,37 +90,47 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         self._load = load
         self._clock = clock
         self._styles: dict[tuple[str, ...], Style] = {}
-        self.outline = Outline(TreeIndex(Headers.of(()), None), View())
+        self.outline = Outline(TreeIndex(Headers.of(()), None), TreeOptions())
         """What is shown."""
         self.cursor = 0
         """The line keys act on."""
         self.hits: Hits | None = None
         """What a search found."""
+        self.standings = Standings()
+        """How the model has the entries of the path."""
         self._query: tuple[str, ...] = ()
-        self._words = Words(self.outline.index, {}, load, clock())
+        self._words = RowTexts(self.outline.index, {}, load, clock())
 
     # -- what is shown
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeOptions:
         """What the user chose to see."""
         return self.outline.view
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> TreeLine | None:
         """The line under the cursor, None in an empty tree."""
         return self.outline.line(self.cursor)
 
-    def show(self, index: TreeIndex, labels: Mapping[int, str], *, at: int | None = None) -> None:
+    def show(
+        self,
+        index: TreeIndex,
+        labels: Mapping[int, str],
+        standings: Standings = NONE_KNOWN,
+        *,
+        at: int | None = None,
+    ) -> None:
         """Show an index; the cursor goes to the entry ``at``, else it stays where it is."""
+        self.standings = standings
         line = self.line
         entry = at if at is not None or line is None else line.entry
-        was_fold = at is None and line is not None and line.what is What.FOLD
+        was_fold = at is None and line is not None and line.what is LineKind.FOLD
         view = replace(self.view, labels=dict(labels))
-        self._words = Words(index, dict(labels), self._load, self._clock())
+        self._words = RowTexts(index, dict(labels), self._load, self._clock())
         self._apply(Outline(index, view), entry, on_fold=was_fold)
 
-    def see(self, view: View, *, at: int | None = None) -> None:
+    def see(self, view: TreeOptions, *, at: int | None = None) -> None:
         """Show the same entries in another way."""
         line = self.line
         entry = at if at is not None or line is None else line.entry
@@ -127,7 +143,7 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
             self.hits = Hits(outline, self.hits.ids)
         y = outline.find(entry)
         line = outline.line(y)
-        if on_fold and line is not None and line.is_folded and line.what is not What.FOLD:
+        if on_fold and line is not None and line.is_folded and line.what is not LineKind.FOLD:
             y += 1
         self.virtual_size = Size(self.scrollable_content_region.width, outline.total)
         self.cursor = min(y, max(outline.total - 1, 0))
@@ -208,7 +224,7 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
             return
         if opened is not None:
             self.see(self.view.toggled(opened), at=opened)
-        elif line.what is What.FOLD:
+        elif line.what is LineKind.FOLD:
             self.move_to(self.cursor - 1)
         elif line.can_fold and not line.is_folded:
             self.see(self.view.folded(line.segment.key, folded=True))
@@ -224,7 +240,7 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         if line.is_folded:
             first = line.segment.headers.ids[line.row.first]
             self.see(self.view.folded(line.segment.key, folded=False), at=first)
-        elif line.what is What.RUN and line.row.last > line.row.first + 1 and self._opened_run() is None:
+        elif line.what is LineKind.RUN and line.row.last > line.row.first + 1 and self._opened_run() is None:
             run, last = line.segment.headers.ids[line.row.first], line.segment.headers.ids[line.row.first + 1]
             self.see(self.view.toggled(run), at=last)
         else:
@@ -241,7 +257,7 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
     def _opened_run(self) -> int | None:
         """Return the first entry of the open run the cursor is in."""
         line = self.line
-        if line is None or line.what is not What.RUN or not self.view.opened:
+        if line is None or line.what is not LineKind.RUN or not self.view.opened:
             return None
         headers = line.segment.headers
         for offset in range(line.row.first, -1, -1):
@@ -277,8 +293,8 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         if line is None:
             return
         self.move_to(y)
-        if event.chain == 2 or (event.chain == 1 and line.what is What.FOLD):
-            if line.what is What.FOLD:
+        if event.chain == 2 or (event.chain == 1 and line.what is LineKind.FOLD):
+            if line.what is LineKind.FOLD:
                 self.action_open()
             else:
                 self.action_choose()
@@ -312,15 +328,20 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
             return Strip.blank(width, self._style())
         return self._draw(line, width, at)
 
-    def _draw(self, line: Line, width: int, at: int) -> Strip:
+    def _draw(self, line: TreeLine, width: int, at: int) -> Strip:
         over = ("cursor",) if at == self.cursor else ()
         tail = self._words.tail(line, width, is_here=at == self.outline.here)
-        used = 1 + cells(line.guide) + len(_MARK)
+        used = 2 + cells(line.guide) + len(_MARK)
         tail_width = sum(cells(text) for text, _ in tail)
         if tail_width > width - used - 8:
             tail, tail_width = tail[-1:], sum(cells(text) for text, _ in tail[-1:])
         room = width - used - tail_width - (2 if tail else 0) - 1
-        runs: list[Run] = [(" ", "text"), (line.guide, "guide"), (_MARK if line.active else "  ", "mark")]
+        standing = standing_of(line, self.standings)
+        runs: list[StyledSpan] = [
+            (GLYPHS[standing], style_of(standing)),
+            (line.guide, "guide"),
+            (_MARK if line.active else "  ", "mark"),
+        ]
         text = self._words.text(line, max(room, 0))
         if not line.active:
             text = [(part, "aside" if style == "text" else style) for part, style in text]
@@ -332,12 +353,12 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         strip = Strip([Piece(part, self._style(style, *over)) for part, style in runs if part])
         return strip.adjust_cell_length(width, self._style(*over))
 
-    def _is_hit(self, line: Line) -> bool:
-        if self.hits is None or line.what is What.FOLD:
+    def _is_hit(self, line: TreeLine) -> bool:
+        if self.hits is None or line.what is LineKind.FOLD:
             return False
         return self.hits.within(line.segment.headers.ids[line.row.first : line.row.last + 1])
 
-    def _marked(self, runs: list[Run]) -> list[Run]:
+    def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
         """Return the runs with the words searched for marked; without any of them in sight, all of it is."""
         found = [(piece, is_word, style) for text, style in runs for piece, is_word in pieces(text, self._query)]
         if any(is_word for _, is_word, _ in found):
@@ -353,3 +374,15 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
             classes = [f"{_PREFIX}{part}" for name in names for part in name.split()]
             style = self._styles[names] = self.get_visual_style(*classes).rich_style
         return style
+
+
+def standing_of(line: TreeLine, standings: Standings) -> Standing:
+    """Return how the model has what a line shows; nothing of it beside the path."""
+    if not line.active:
+        return Standing.UNSENT
+    last = min(line.row.last, line.segment.active - 1)
+    headers = line.segment.headers[line.row.first : last + 1]
+    if line.what is not LineKind.RUN:
+        return standings.of(headers.ids[-1], headers.kind(len(headers) - 1))
+    results = headers.of_kinds(["tool_result"])
+    return together(standings.of(headers.ids[at], headers.kind(at)) for at in results or range(len(headers)))

@@ -2,20 +2,21 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from tui_agent.app import format as wording
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import Run, cells, crop
-from tui_agent.ui.widgets.tree.outline import Line, What
+from tui_agent.ui.widgets.transcript.cards import ICONS
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop
+from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
-HERE = "◀ here"
+HERE_MARK = "◀ here"
 """Stands at the session's leaf."""
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
@@ -23,55 +24,56 @@ _PATH = re.compile(r"^\S*/(\S+)$")
 
 
 @dataclass(slots=True)
-class Words:
+class RowTexts:
     """Makes the text of rows.
 
-    ``load`` returns an entry's body, None when it can't be read; it is asked for markers on screen only. ``now`` is
-    seconds since the epoch.
+    ``load`` returns an entry's body, None when it can't be read; it is asked for markers and results on screen only.
+    ``now`` is seconds since the epoch.
     """
 
     index: TreeIndex
     labels: dict[int, str]
     load: Callable[[int], Entry | None]
     now: float
+    _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
-    def text(self, line: Line, room: int) -> list[Run]:
+    def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
         """Return what stands on the left of a row, as much as fits."""
-        if line.what is What.FOLD:
+        if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
-        if line.what is What.RUN:
+        if line.what is LineKind.RUN:
             return self._calls(line.segment.headers[line.row.first : line.row.last + 1], room)
         name, style, text = self._entry(header)
-        runs: list[Run] = [(name, style)] if name else []
+        runs: list[StyledSpan] = [(name, style)] if name else []
         room -= cells(name)
         return [*runs, (crop(text, room), "faint" if style == "faint" else "text")] if room > 0 else runs
 
-    def tail(self, line: Line, width: int, *, is_here: bool) -> list[Run]:
+    def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
         """Return what stands at the right edge: label, what a branch costs, time, and whether one is here."""
         room = max(width // 4, 6)
-        runs: list[Run] = [(f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)]
+        runs: list[StyledSpan] = [(f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)]
         if line.is_head and width >= 50:
             runs.append((f"{wording.tokens(line.segment.tokens):>6}", "faint"))
             if line.segment.cost and width >= 60:
                 runs.append((f"{wording.money(line.segment.cost):>6}", "faint"))
         header = line.segment.headers[line.row.last]
-        if width >= 70 and line.what is not What.FOLD and (line.is_head or header.kind == "user"):
+        if width >= 70 and line.what is not LineKind.FOLD and (line.is_head or header.kind == "user"):
             runs.append((moment(header.created_at, self.now), "faint"))
         if is_here:
-            runs.append((HERE, "here"))
+            runs.append((HERE_MARK, "here"))
         return [run for position, run in enumerate(runs) for run in ((("  ", "text"), run) if position else (run,))]
 
-    def _labels(self, line: Line) -> list[str]:
+    def _labels(self, line: TreeLine) -> list[str]:
         if not self.labels:
             return []
-        if line.what is What.FOLD:
+        if line.what is LineKind.FOLD:
             shown = line.segment.headers.ids[line.row.last]
             return [text for entry_id, text in self.labels.items() if entry_id > shown and self._is_in(entry_id, line)]
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
-    def _is_in(self, entry_id: int, line: Line) -> bool:
+    def _is_in(self, entry_id: int, line: TreeLine) -> bool:
         """Whether an entry is below the first one of a folded branch."""
         found = self.index.locate(entry_id)
         segment = found[0] if found is not None else None
@@ -88,7 +90,8 @@ class Words:
             case "assistant":
                 return "Assistant: ", "assistant", plain_preview(header.kind, text) or "(empty)"
             case "tool_result":
-                return "● ", "tool", _call(text)
+                icon, style = self._icon(header.id)
+                return f"{icon} ", style, _call(text)
             case "shell":
                 return "$ ", "user", text.removeprefix("!")
             case "compaction":
@@ -101,6 +104,15 @@ class Words:
                 return "", "faint", f"[system prompt · {text}]"
             case kind:
                 return "", "faint", f"[{kind.replace('_', ' ')} · {text}]"
+
+    def _icon(self, entry_id: int) -> StyledSpan:
+        """Return the icon of a result, as in the conversation."""
+        found = self._icons.get(entry_id)
+        if found is None:
+            entry = self.load(entry_id)
+            status = entry.status if isinstance(entry, ToolResultEntry) else ToolStatus.COMPLETED
+            found = self._icons[entry_id] = ICONS[status]
+        return found
 
     def _compaction(self, header: EntryHeader) -> str:
         entry = self.load(header.id)
@@ -115,7 +127,7 @@ class Words:
         freed = wording.tokens(entry.tokens_freed)
         return f"pruned {wording.plural(len(entry.targets), 'tool output')} · {freed} tokens freed"
 
-    def _fold(self, line: Line) -> str:
+    def _fold(self, line: TreeLine) -> str:
         segment = line.segment
         hidden = segment.count - (line.row.last - line.row.first + 1)
         facts = [wording.plural(hidden, "entry")]
@@ -126,12 +138,12 @@ class Words:
             facts.append(wording.plural(ends, "end"))
         return f"⊞ {' · '.join(facts)}"
 
-    def _calls(self, headers: Headers, room: int) -> list[Run]:
+    def _calls(self, headers: Headers, room: int) -> list[StyledSpan]:
         """Return a run of calls: as many as fit, and how many more there are."""
         results = headers.of_kinds(["tool_result"])
-        runs: list[Run] = []
+        runs: list[StyledSpan] = []
         for position, at in enumerate(results):
-            between: list[Run] = [(" · ", "faint")] if runs else []
+            between: list[StyledSpan] = [(" · ", "faint")] if runs else []
             sign = " · ● " if runs else "● "
             text = _call(sanitize.line(headers[at].preview))
             left = len(results) - position
@@ -140,7 +152,8 @@ class Words:
             if runs and need > room:
                 runs.append((crop(more, room), "faint"))
                 break
-            runs += [*between, ("● ", "tool"), (crop(text, max(room - cells(sign), 0)), "aside")]
+            icon, style = self._icon(headers.ids[at])
+            runs += [*between, (f"{icon} ", style), (crop(text, max(room - cells(sign), 0)), "aside")]
             room -= cells(sign) + cells(text)
         return runs
 

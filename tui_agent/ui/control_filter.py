@@ -10,7 +10,7 @@ from textual.filter import LineFilter
 from tui_agent.safe_text import ACTING
 
 
-class Harmless(LineFilter):
+class ControlCharacterFilter(LineFilter):
     """Drops control characters and marks that reorder a line. They have no width, so the line keeps its own."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited

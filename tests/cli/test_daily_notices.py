@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tui_agent.cli.daily_notices import DAY, DailyNotices
 from tui_agent.cli.main import run
-from tui_agent.cli.told_today import DAY, ToldToday
 
 
 def test_a_text_is_news_once_a_day_for_the_same_settings(tmp_path: Path) -> None:
@@ -13,7 +13,7 @@ def test_a_text_is_news_once_a_day_for_the_same_settings(tmp_path: Path) -> None
     path = tmp_path / "told.json"
 
     def is_news(text: str, about: str = "settings") -> bool:
-        return ToldToday(path, about, clock=lambda: now).is_news(text)
+        return DailyNotices(path, about, clock=lambda: now).is_news(text)
 
     assert [is_news("gone"), is_news("gone"), is_news("other"), is_news("gone", "changed")] == [True, False, True, True]
     now += DAY

@@ -13,7 +13,7 @@ DAY = 24 * 3600
 """Seconds after which something is told again."""
 
 
-class ToldToday:
+class DailyNotices:
     """Remembers in a file what was told and when. ``about`` is what it depends on, such as the servers' settings."""
 
     def __init__(self, path: Path, about: str, clock: Callable[[], float] = time.time) -> None:

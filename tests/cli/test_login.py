@@ -1,0 +1,124 @@
+"""``tui-agent login`` and ``logout``: keys from a pipe, tried at a local server."""
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.list_server import ListServer
+from tests.support.model_server import refused_url
+from tui_agent.cli.main import run
+from tui_agent.paths import config_dir, data_dir
+
+KEY = "sk-entered-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    # No test touches the keyring of whoever runs it.
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ListServer]:
+    with ListServer({"/v1/models": {"data": []}}, ("authorization", f"Bearer {KEY}")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        yield server
+
+
+def entered(monkeypatch: pytest.MonkeyPatch, text: str, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    return run([*arguments])
+
+
+def everything_written(tmp_path: Path) -> str:
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "credentials.json"]
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+
+def test_a_key_is_tried_kept_shown_by_doctor_and_removed(
+    tmp_path: Path, server: ListServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert entered(monkeypatch, f"{KEY}\n", "login", "openai") == 0
+    told = capsys.readouterr().out
+    assert "OpenAI accepts the key" in told
+    assert KEY not in told
+    kept = config_dir() / "credentials.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert json.loads(kept.read_text()) == {"openai": {"key": KEY}}
+
+    run(["doctor"])
+    doctor = capsys.readouterr().out
+    assert "openai from tui-agent login" in doctor
+    assert "config.toml counts before the environment" in doctor
+    assert KEY not in doctor
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-another")
+    run(["doctor"])
+    assert "openai from OPENAI_API_KEY; the one of tui-agent login comes after it" in capsys.readouterr().out
+
+    assert entered(monkeypatch, "", "logout", "openai") == 0
+    assert "OPENAI_API_KEY still gives one" in capsys.readouterr().out
+    assert json.loads(kept.read_text()) == {}
+    assert KEY not in everything_written(tmp_path)
+    assert data_dir().exists()
+
+
+def test_a_refused_key_is_not_kept(
+    server: ListServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert entered(monkeypatch, "sk-wrong-abcdefghijklmnop\n", "login", "OpenAI", "--force") == 1
+    told = capsys.readouterr().err
+    assert "OpenAI refuses the key" in told
+    assert "abcdefghij" not in told
+    assert not (config_dir() / "credentials.json").exists()
+
+
+def test_a_key_that_cannot_be_tried_is_kept_only_with_force(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", refused_url())
+    assert entered(monkeypatch, f"{KEY}\n", "login", "openai") == 1
+    assert "--force keeps it" in capsys.readouterr().err
+    assert entered(monkeypatch, f"{KEY}\n", "login", "openai", "--force") == 0
+    assert KEY in (config_dir() / "credentials.json").read_text()
+
+
+def test_a_variable_is_named(
+    server: ListServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["login", "openai", "--env", "WORK_KEY"]) == 1
+    assert "WORK_KEY is not set" in capsys.readouterr().err
+    monkeypatch.setenv("WORK_KEY", KEY)
+    assert run(["login", "openai", "--env", "WORK_KEY"]) == 0
+    assert 'api_key_env = "WORK_KEY"' in (config_dir() / "config.toml").read_text()
+    assert not (config_dir() / "credentials.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("login", "grok"), 2, "There is no provider “grok”"),
+        (("login",), 2, "Name a provider: anthropic, openai"),
+        (("login", "openai"), 2, "There is no key"),
+        (("login", "azure"), 1, "Azure OpenAI needs AZURE_API_BASE"),
+        (("logout",), 1, "No key was entered"),
+        (("logins",), 2, "did you mean login?"),
+    ],
+)
+def test_mistakes_are_sentences(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: int,
+    words: str,
+) -> None:
+    assert entered(monkeypatch, "", *arguments) == code
+    assert words in capsys.readouterr().err

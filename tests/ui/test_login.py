@@ -1,0 +1,215 @@
+"""Entering a key: from the welcome, by command, and out again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ui_app import Stage, make_stage, screen_text, until, write
+from tui_agent.app.services import FirstView, LoginRow, OpenRequest
+from tui_agent.model.key_trial import Trial
+from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.line import LineScreen
+from tui_agent.ui.screens.providers import ProviderPicker
+from tui_agent.ui.screens.welcome import WelcomeScreen
+
+KEY = "sk-entered-0123456789abcdef"
+GOOD = Trial("accepted", "Groq accepts the key.")
+
+
+class FakeLogins:
+    """Keys in memory; ``trials`` are the answers of the next trials."""
+
+    def __init__(self, *trials: Trial) -> None:
+        self.kept: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
+        self.tried: list[str] = []
+        self.trials = list(trials)
+
+    def rows(self) -> Sequence[LoginRow]:
+        return [
+            LoginRow("openai", "OpenAI", "OPENAI_API_KEY", source="OPENAI_API_KEY"),
+            LoginRow("groq", "Groq", "GROQ_API_KEY", "https://console.groq.com/keys", is_kept="groq" in self.kept),
+            LoginRow("azure", "Azure OpenAI", "AZURE_API_KEY", missing=("AZURE_API_BASE",)),
+        ]
+
+    def where(self) -> str:
+        return "the system's keyring"
+
+    async def try_key(self, provider: str, key: str) -> Trial:
+        self.tried.append(key)
+        return self.trials.pop(0)
+
+    async def try_variable(self, provider: str, variable: str) -> Trial:
+        return await self.try_key(provider, variable)
+
+    def keep_key(self, provider: str, key: str) -> str:
+        self.kept[provider] = key
+        return "It is kept in the system's keyring."
+
+    def keep_variable(self, provider: str, variable: str) -> str:
+        self.variables[provider] = variable
+        return "Its name is kept in config.toml."
+
+    def forget(self, provider: str) -> str:
+        del self.kept[provider]
+        return "The key of Groq is removed."
+
+    def first_model(self) -> str:
+        return "groq/llama"
+
+
+def staged(tmp_path: Path, logins: FakeLogins, **arguments: Any) -> Stage:
+    return make_stage(tmp_path, logins=logins, **arguments)
+
+
+async def shown(stage: Stage, pilot: Any, kind: type[Any]) -> str:
+    await until(lambda: isinstance(stage.app.screen, kind), pilot)
+    await pilot.pause()
+    return screen_text(stage)
+
+
+async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
+    logins = FakeLogins(GOOD)
+    stage = staged(tmp_path, logins)
+    async with stage.run() as pilot:
+        await stage.main.desk.run("login")
+        assert "key from OPENAI_API_KEY" in await shown(stage, pilot, ProviderPicker)
+        await write(pilot, "gro")
+        await pilot.press("enter")
+        text = await shown(stage, pilot, ChoiceScreen)
+        assert "https://console.groq.com/keys" in text
+        assert "kept in the system's keyring" in text
+        await pilot.press("enter")
+        await shown(stage, pilot, LineScreen)
+        await write(pilot, KEY)
+        assert KEY not in screen_text(stage)
+        await pilot.press("enter")
+        await until(lambda: logins.kept, pilot)
+        await pilot.pause()
+        assert logins.kept == {"groq": KEY}
+        assert stage.main.notice.message == "Groq accepts the key. It is kept in the system's keyring."
+        assert stage.agent.model == "anthropic/claude-sonnet-4-5", "there was a model"
+    assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.glob("sessions.db*") if path.is_file())
+
+
+async def test_a_refused_key_is_not_kept_and_asked_for_again(tmp_path: Path) -> None:
+    logins = FakeLogins(Trial("refused", "Groq refuses the key: it is wrong."), GOOD)
+    stage = staged(tmp_path, logins)
+    async with stage.run() as pilot:
+        await stage.main.desk.run("login", "groq")
+        for key in ("sk-wrong", KEY):
+            await shown(stage, pilot, ChoiceScreen)
+            await pilot.press("enter")
+            await shown(stage, pilot, LineScreen)
+            await write(pilot, key)
+            await pilot.press("enter")
+            if key != KEY:
+                text = await shown(stage, pilot, ChoiceScreen)
+                assert "Groq refuses the key" in text
+                assert "Keep it" not in text
+                await pilot.press("enter")
+        await until(lambda: logins.kept, pilot)
+        assert logins.tried == ["sk-wrong", KEY]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+async def test_a_key_that_could_not_be_tried_is_kept_when_the_user_says_so(tmp_path: Path, *, keep: bool) -> None:
+    logins = FakeLogins(Trial("unknown", "Groq can't be reached."))
+    stage = staged(tmp_path, logins)
+    async with stage.run() as pilot:
+        task = stage.main.desk.begin("login", "groq")
+        await shown(stage, pilot, ChoiceScreen)
+        await pilot.press("enter")
+        await shown(stage, pilot, LineScreen)
+        await write(pilot, KEY)
+        await pilot.press("enter")
+        await until(lambda: "Keep it all the same" in screen_text(stage), pilot)
+        await pilot.press(*(["enter"] if keep else ["down", "enter"]))
+        if not keep:
+            await until(lambda: "Log in to Groq" in screen_text(stage), pilot)
+            await pilot.press("escape")
+        await until(task.done, pilot)
+        assert bool(logins.kept) is keep
+
+
+async def test_a_variable_is_named_instead(tmp_path: Path) -> None:
+    logins = FakeLogins(GOOD)
+    stage = staged(tmp_path, logins)
+    async with stage.run() as pilot:
+        await stage.main.desk.run("login", "groq")
+        await shown(stage, pilot, ChoiceScreen)
+        await pilot.press("down", "enter")
+        assert "GROQ_API_KEY" in await shown(stage, pilot, LineScreen)
+        await pilot.press("ctrl+u")
+        await write(pilot, "WORK_KEY")
+        await pilot.press("enter")
+        await until(lambda: logins.variables == {"groq": "WORK_KEY"}, pilot)
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        (f"groq {KEY}", "write /login groq alone"),
+        ("grok", "There is no provider grok"),
+        ("azure", "Azure OpenAI needs AZURE_API_BASE too"),
+    ],
+)
+async def test_what_cannot_be_is_a_sentence(tmp_path: Path, argument: str, words: str) -> None:
+    logins = FakeLogins()
+    stage = staged(tmp_path, logins)
+    async with stage.run():
+        await stage.main.desk.run("login", argument)
+        assert words in stage.main.notice.message
+        assert KEY not in stage.main.notice.message
+        assert logins.tried == []
+
+
+async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None:
+    logins = FakeLogins()
+    stage = staged(tmp_path, logins)
+    async with stage.run() as pilot:
+        await stage.main.desk.run("logout")
+        assert "No key was entered" in stage.main.notice.message
+        logins.kept["groq"] = KEY
+        await stage.main.desk.run("logout", "openai")
+        assert "There is no provider openai" in stage.main.notice.message
+        await stage.main.desk.run("logout")
+        assert "OpenAI" not in await shown(stage, pilot, ProviderPicker)
+        await pilot.press("enter")
+        await until(lambda: not logins.kept, pilot)
+        await until(lambda: stage.main.notice.message == "The key of Groq is removed.", pilot)
+
+
+async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path) -> None:
+    logins = FakeLogins(GOOD)
+    stage = staged(tmp_path, logins, start=FirstView(screen="welcome"))
+    async with stage.run((80, 24)) as pilot:
+        await shown(stage, pilot, WelcomeScreen)
+        stage.agent.change_model("")
+        await pilot.press("l")
+        await shown(stage, pilot, ProviderPicker)
+        await pilot.press("escape")
+        await shown(stage, pilot, WelcomeScreen)
+        await pilot.press("enter")
+        await shown(stage, pilot, ProviderPicker)
+        await write(pilot, "groq")
+        await pilot.press("enter")
+        await shown(stage, pilot, ChoiceScreen)
+        await pilot.press("enter")
+        await shown(stage, pilot, LineScreen)
+        await write(pilot, KEY)
+        await pilot.press("enter")
+        await until(lambda: stage.agent.model == "groq/llama", pilot)
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        assert stage.saved["model"] == "groq/llama"
+        assert "The model is groq/llama" in stage.main.notice.message
+
+
+async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
+    stage = staged(tmp_path, FakeLogins(), start=FirstView(screen="welcome"))
+    async with stage.run() as pilot:
+        await shown(stage, pilot, WelcomeScreen)
+        await pilot.press("d")
+        await until(lambda: stage.requests[-1] == OpenRequest(demo=True), pilot)

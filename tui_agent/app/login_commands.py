@@ -1,0 +1,141 @@
+"""What /login and /logout do: take a provider's key, try it at once, keep it, remove it again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Choice, ModelChoice, ProviderChoice, TextLine
+from tui_agent.app.format import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_agent.app.desk import Desk
+    from tui_agent.app.services import LoginPort, LoginRow
+    from tui_agent.model.key_trial import Trial
+
+NOT_HERE = "Keys are entered where the program was started: tui-agent login."
+
+
+async def login(desk: Desk, argument: str) -> None:
+    """Take a key of a provider, and begin with one of its models where none can be used yet."""
+    port, (name, rest) = desk.services.logins, _words(argument)
+    if port is None:
+        desk.say(NOT_HERE, "warning")
+        return
+    if rest:
+        desk.say(f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.", "warning")
+        return
+    row = await _provider(desk, await asyncio.to_thread(port.rows), name)
+    if row is None:
+        return
+    kept = await _take_key(desk, port, row)
+    if not kept:
+        return
+    desk.say(kept)
+    if desk.agent is not None and not desk.agent.model:
+        await _begin_with_model(desk, port, kept)
+
+
+async def logout(desk: Desk, argument: str) -> None:
+    """Remove a key that was entered."""
+    port, (name, _rest) = desk.services.logins, _words(argument)
+    if port is None:
+        desk.say(NOT_HERE, "warning")
+        return
+    rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
+    if not rows:
+        desk.say("No key was entered with /login; those of the environment and of config.toml are removed there.")
+        return
+    row = await _provider(desk, rows, name)
+    if row is not None:
+        desk.say(await asyncio.to_thread(port.forget, row.id))
+
+
+def _words(argument: str) -> tuple[str, str]:
+    name, _space, rest = argument.strip().partition(" ")
+    return name.lower(), rest
+
+
+async def _provider(desk: Desk, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
+    """Return the provider of a name, or the one the user picks."""
+    by_name = {key: row for row in rows for key in (row.name.lower(), row.id)}
+    if name and name not in by_name:
+        known = ", ".join(row.id for row in rows[:6])
+        desk.say(f"There is no provider {one_line(name, 40)} here. Some are {known}; /login lists them all.", "warning")
+        return None
+    chosen = name or await desk.ask(ProviderChoice(rows))
+    row = by_name.get(chosen) if chosen else None
+    if row is not None and row.missing:
+        desk.say(f"{row.name} needs {' and '.join(row.missing)} too: set that before you start tui-agent.", "warning")
+        return None
+    return row
+
+
+async def _take_key(desk: Desk, port: LoginPort, row: LoginRow) -> str:
+    """Ask for a key until one is kept; return a sentence about it, "" when the user went back."""
+    where = await asyncio.to_thread(port.where)
+    while True:
+        made = f"Keys are made at {row.page}\n" if row.page else ""
+        now = f"Its key comes from {row.source} now." if row.source else "It has no key yet."
+        answers = [
+            ("paste", f"Paste the key: it is kept in {where}"),
+            ("variable", "Name the environment variable that holds it"),
+        ]
+        how = await desk.ask(Choice(f"Log in to {row.name}", answers, made + now))
+        sentence = await (_paste(desk, port, row) if how == "paste" else _name_variable(desk, port, row)) if how else ""
+        if sentence is not None:
+            return sentence
+
+
+async def _paste(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
+    question = TextLine(
+        f"Key of {row.name}", confirm="try it", details="It is not shown, logged or sent elsewhere.", hidden=True
+    )
+    key = await desk.ask(question)
+    if not key:
+        return None
+    desk.face.announce(f"Trying the key at {row.name} …")
+    trial = await port.try_key(row.id, key)
+    if not await _is_wanted(desk, trial):
+        return None
+    return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, key)}"
+
+
+async def _name_variable(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
+    variable = await desk.ask(TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it"))
+    if not variable:
+        return None
+    desk.face.announce(f"Trying the key at {row.name} …")
+    trial = await port.try_variable(row.id, variable)
+    if not await _is_wanted(desk, trial):
+        return None
+    return f"{trial.sentence} {await asyncio.to_thread(port.keep_variable, row.id, variable)}"
+
+
+async def _is_wanted(desk: Desk, trial: Trial) -> bool:
+    """Whether to keep a key after its trial; the user says so where that did not show that it is good."""
+    desk.face.clear_notice()
+    if trial.verdict == "accepted":
+        return True
+    keep = [("keep", "Keep it all the same")] if trial.verdict == "unknown" else []
+    return (
+        await desk.ask(
+            Choice(
+                "The key was not accepted" if not keep else "The key could not be tried",
+                [*keep, ("again", "Enter another")],
+                trial.sentence,
+            )
+        )
+        == "keep"
+    )
+
+
+async def _begin_with_model(desk: Desk, port: LoginPort, kept: str) -> None:
+    """Use a model of the provider: until now there was none."""
+    from tui_agent.app.model_switch import use_model
+
+    model = await asyncio.to_thread(port.first_model) or await desk.ask(ModelChoice(""))
+    if model and await use_model(desk, model):
+        desk.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
