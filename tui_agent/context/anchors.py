@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, get_args
 
@@ -32,6 +33,8 @@ AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number
 REMEMBERED = 600
 """Anchors kept in a compaction's details for the next one; far fewer are shown to the model."""
 
+_REMEMBERED_TEXTS = 4_096
+"""Texts whose facts are kept at hand: those of a few full windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
@@ -130,7 +133,6 @@ class _Finder:
     def __init__(self, tools: TraitsByName) -> None:
         self._tools = tools
         self.known: dict[tuple[str, str], list[float]] = {}
-        self._kinds: dict[str, tuple[tuple[AnchorKind, str], ...]] = {}
         self._commands: dict[str, str] = {}
         self._first = sys.maxsize
 
@@ -193,15 +195,8 @@ class _Finder:
 
     def _text(self, text: str, entry_id: int, source: str) -> None:
         weight = _WEIGHTS[source]
-        kinds = self._kinds
-        for token in sorted(set(_TOKEN.findall(text))):
-            facts = kinds.get(token)
-            if facts is None:
-                facts = kinds[token] = _classify(token)
-            for kind, fact in facts:
-                self._refer(kind, fact, entry_id, weight)
-        for number in sorted(set(_NUMBER.findall(text))):
-            self._refer("number", number, entry_id, weight)
+        for kind, fact in _facts(text):
+            self._refer(kind, fact, entry_id, weight)
 
     def _call(self, call: ToolCallPart, entry_id: int) -> None:
         arguments = parse_object(call.arguments)
@@ -229,10 +224,7 @@ class _Finder:
         )
 
     def _errors(self, text: str, entry_id: int) -> None:
-        for match in islice(_ERROR.finditer(text), _ERROR_LINES):
-            start = text.rfind("\n", 0, match.start()) + 1
-            end = text.find("\n", match.end())
-            line = _one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS)
+        for line in _error_lines(text):
             self._refer("error", line, entry_id, _WEIGHTS["fact"])
 
     def _rules(self, text: str, entry_id: int, source: str) -> None:
@@ -243,11 +235,35 @@ class _Finder:
                 self._refer("rule", _one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
 
 
+@lru_cache(maxsize=_REMEMBERED_TEXTS)
+def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
+    """Return the facts in a text, once for each form they are written in.
+
+    Entries never change, so a plan only looks into what came since the last one.
+    """
+    facts: list[tuple[AnchorKind, str]] = []
+    for token in set(_TOKEN.findall(text)):
+        facts += _classify(token)
+    facts += [("number", number) for number in set(_NUMBER.findall(text))]
+    return tuple(facts)
+
+
+@lru_cache(maxsize=_REMEMBERED_TEXTS)
+def _error_lines(text: str) -> tuple[str, ...]:
+    lines: list[str] = []
+    for match in islice(_ERROR.finditer(text), _ERROR_LINES):
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        lines.append(_one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS))
+    return tuple(lines)
+
+
 def _one_line(text: str, limit: int) -> str:
     line = " ".join(text[: limit * 2].split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
+@lru_cache(maxsize=1 << 16)
 def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
     """Return the facts in a run of characters that hold no space: usually none or one."""
     word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")

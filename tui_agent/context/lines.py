@@ -5,6 +5,7 @@ line is worth the sum of its names for each token it takes. Names whose line is 
 themselves at the end, as far as there is room. The same entries give the same lines.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
+
+_WORD = re.compile(r"\w+")
 
 LONGEST_LINE = 300
 """Characters of a line beyond which only its names are kept."""
@@ -51,6 +54,18 @@ def texts_of(entry: Entry) -> str:
             return ""
 
 
+class _InView:
+    """Tells what stands in a long text; most of what does not is told from its words, without a search."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words = set(_WORD.findall(text))
+
+    def holds(self, piece: str) -> bool:
+        """Whether the text holds the piece, in words that are whole."""
+        return self._words.issuperset(_WORD.findall(piece)) and piece in self._text
+
+
 @dataclass(slots=True)
 class _Line:
     """A line that names stand in, of the entry ``entry_id``."""
@@ -73,8 +88,9 @@ def choose_lines(
     ``anchors`` are the names, best first; ``texts`` what leaves the view, by entry; ``earlier`` lines that were kept
     before with their entries. What stands in ``shown`` stays in view and is not repeated.
     """
-    kept = [(entry_id, row) for entry_id, row in earlier if row not in shown]
-    wanted = list(_within_shares((anchor for anchor in anchors if anchor.text not in shown), budget, count))
+    in_view = _InView(shown)
+    kept = [(entry_id, row) for entry_id, row in earlier if not in_view.holds(row)]
+    wanted = list(_within_shares((anchor for anchor in anchors if not in_view.holds(anchor.text)), budget, count))
     lines: dict[tuple[int, str], _Line] = {}
     for anchor in wanted:
         found = _line_of(anchor, texts, kept)

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tui_agent.context.anchors import find_anchors
+from tui_agent.context.anchors import Anchor, find_anchors
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.files import call_path
@@ -170,7 +170,9 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
     minimum = rules.settings.worthwhile_tokens(rules.budget) if rules.minimum is None else rules.minimum
     if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
-    return _with_notes(view, rules, _least_valuable(view, blocks, rules), superseded, reason)
+    anchors = find_anchors(view.entries, rules.tools)
+    chosen = _least_valuable(blocks, block_values(anchors), rules)
+    return _with_notes(view, rules, chosen, anchors, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +184,10 @@ class _Block:
     superseded: bool
 
 
-def _least_valuable(view: ContextView, blocks: Sequence[_Block], rules: PruneRules) -> list[_Block]:
+def _least_valuable(blocks: Sequence[_Block], values: Mapping[int, float], rules: PruneRules) -> list[_Block]:
     """Return the blocks to clear: superseded ones, then those least likely to be used for each token, until enough."""
     if rules.wanted is None:
         return list(blocks)
-    values = block_values(view, rules.tools)
 
     def rank(block: _Block) -> tuple[bool, float, int]:
         return not block.superseded, values.get(block.entry_id, 0.0) / block.freed, block.entry_id
@@ -200,27 +201,24 @@ def _least_valuable(view: ContextView, blocks: Sequence[_Block], rules: PruneRul
     return chosen
 
 
-def block_values(view: ContextView, tools: TraitsByName) -> dict[int, float]:
-    """Return how likely each entry of a view is to be of use later: the scores of the names it was the last to hold."""
+def block_values(anchors: Sequence[Anchor]) -> dict[int, float]:
+    """Return how likely each entry is to be of use later: the scores of the names it was the last to hold."""
     values: dict[int, float] = {}
-    for anchor in find_anchors(view.entries, tools):
+    for anchor in anchors:
         values[anchor.entry_id] = values.get(anchor.entry_id, 0.0) + anchor.score
     return values
 
 
 def _with_notes(
-    view: ContextView,
-    rules: PruneRules,
-    blocks: Sequence[_Block],
-    superseded: Mapping[int, "Superseded"],
-    reason: str,
+    view: ContextView, rules: PruneRules, blocks: Sequence[_Block], anchors: Sequence[Anchor], reason: str
 ) -> PrunePlan:
     from tui_agent.context.notes import write_notes
 
     freed = sum(block.freed for block in blocks)
-    chosen = tuple(sorted((block.entry_id for block in blocks), key=lambda target: (target not in superseded, target)))
+    ordered = sorted(blocks, key=lambda block: (not block.superseded, block.entry_id))
+    chosen = tuple(block.entry_id for block in ordered)
     room = min(rules.settings.notes_tokens(rules.budget), round(freed * _NOTES_OF_FREED))
-    notes = write_notes(view, chosen, room, rules.text, find_anchors(view.entries, rules.tools))
+    notes = write_notes(view, chosen, room, rules.text, anchors)
     freed -= sum(rules.text(note) for note in notes if note)
     return PrunePlan(chosen, freed, str(reason), notes=notes if any(notes) else ())
 
