@@ -39,7 +39,16 @@ def test_what_steps_touched_goes_before_what_was_only_printed():
     build.say("acted_on")
     build.say("acted_on")
     build.run("read", {"path": "b.py"}, "result = acted_on(17)")
-    assert any("result = acted_on(17)" in line for line in kept(build.path, 12))
+    assert any("result = acted_on(17)" in line for line in kept(build.path, 24))
+
+
+def test_lines_of_an_entry_stand_in_its_order():
+    build = PathBuilder()
+    build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
+    build.user("what of second_name?")
+    build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
+    (line,) = [line for line in kept(build.path, 60) if "first_name" in line]
+    assert line.split(": ", 1)[1].split("\n")[:3] == ["first_name = 1", "second_name = 2", "third_name = 3"]
 
 
 def test_a_line_that_is_too_long_leaves_its_names():
@@ -83,17 +92,15 @@ def test_lines_that_were_kept_before_are_kept_on_while_their_names_matter():
     later = PathBuilder(first_id=50)
     later.say("nothing to see")
     anchors = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
-    again = choose_lines(anchors, {50: "nothing to see"}, 100, words, "", decode_lines(carried))
+    again = choose_lines(anchors, {50: "nothing to see"}, 100, words, "", decode_lines(carried).lines)
     assert encode_lines(again) == carried
 
 
 def test_lines_survive_being_written_down():
     chosen = {3: ["a: b", "c"], 12: ["#4 is meant"]}
-    assert list(decode_lines([*encode_lines(chosen), "no address", "#x: y"])) == [
-        (3, "a: b"),
-        (3, "c"),
-        (12, "#4 is meant"),
-    ]
+    decoded = decode_lines([*encode_lines(chosen, {12: "src/app.py"}), "no address", "#x: y"])
+    assert decoded.lines == ((3, "a: b"), (3, "c"), (12, "#4 is meant"))
+    assert decoded.titles == {12: "src/app.py"}
 
 
 @given(paths(max_size=25), st.integers(0, 400))

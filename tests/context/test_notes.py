@@ -50,9 +50,9 @@ def test_notes_share_one_budget_and_name_each_thing_once():
     ids = [
         build.run("grep", {"pattern": str(n)}, f"shared_name_here only_name_{n} also_name_{n}").id for n in range(10)
     ]
-    notes = notes_of(build.path, ids, 12)
+    notes = notes_of(build.path, ids, 30)
     assert len(notes) == 10
-    assert sum(words(note) for note in notes) <= 12
+    assert sum(words(note) for note in notes) <= 30
     assert sum("shared_name_here" in note for note in notes) <= 1 + sum("only_name" in note for note in notes)
     assert "shared_name_here" in notes[-1]
     assert notes_of(build.path, ids, 0) == ("",) * 10

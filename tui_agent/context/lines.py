@@ -26,8 +26,10 @@ _WORD = re.compile(r"\w+")
 
 LONGEST_LINE = 300
 """Characters of a line beyond which only its names are kept."""
-_ADDRESS_TOKENS = 5
-"""About what the number of an entry takes."""
+_ADDRESS_TOKENS = 12
+"""About what the number and the title of an entry take."""
+_TITLE_CHARS = 60
+_CARRIED = re.compile(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _BARE_SHARE = 0.15
 """Share of the budget that names by themselves may take before lines are chosen."""
 
@@ -119,6 +121,9 @@ def choose_lines(
             bare.setdefault(anchor.entry_id, []).append(anchor.text)
             said += f"\n{anchor.text}"
             left -= cost
+    for entry_id, rows in chosen.items():
+        text = texts.get(entry_id, "")
+        rows.sort(key=text.find)
     for entry_id, names in bare.items():
         chosen.setdefault(entry_id, []).append(" · ".join(names))
     return chosen
@@ -150,15 +155,37 @@ def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int,
     return (anchor.entry_id, line) if len(line) <= LONGEST_LINE else None
 
 
-def encode_lines(chosen: Mapping[int, Sequence[str]]) -> tuple[str, ...]:
-    """Return lines as a summary carries them: one text per entry, its address first."""
-    return tuple(f"#{entry_id}: " + "\n".join(chosen[entry_id]) for entry_id in sorted(chosen))
+def encode_lines(chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None) -> tuple[str, ...]:
+    """Return lines as a summary carries them: one text per entry, its address first, then its title if it has one."""
+    titles = titles or {}
+    named = {entry_id: f" ({title})" if (title := titles.get(entry_id)) else "" for entry_id in chosen}
+    return tuple(f"#{entry_id}{named[entry_id]}: " + "\n".join(chosen[entry_id]) for entry_id in sorted(chosen))
 
 
-def decode_lines(carried: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that an earlier summary carried, with their entries; what has no address is left out."""
+@dataclass(frozen=True, slots=True)
+class CarriedLines:
+    """The lines that an earlier summary carried, with their entries, and the titles of those."""
+
+    lines: Sequence[tuple[int, str]]
+    titles: Mapping[int, str]
+
+
+def decode_lines(carried: Iterable[str]) -> CarriedLines:
+    """Return the lines of texts that ``encode_lines`` made; what has no address is left out."""
+    lines: list[tuple[int, str]] = []
+    titles: dict[int, str] = {}
     for text in carried:
-        number, colon, rows = text.partition(": ")
-        if colon and number[:1] == "#" and number[1:].isdigit():
-            for row in rows.split("\n"):
-                yield int(number[1:]), row
+        if found := _CARRIED.match(text):
+            entry_id = int(found[1])
+            lines += [(entry_id, row) for row in text[found.end() :].split("\n")]
+            if found[2]:
+                titles[entry_id] = found[2]
+    return CarriedLines(tuple(lines), titles)
+
+
+def title_of(entry: Entry) -> str:
+    """Return what the lines of an entry are from, where that is short: the file that was read, the command."""
+    if not isinstance(entry, ToolResultEntry):
+        return ""
+    title = entry.title or entry.metadata.path or ""
+    return title if len(title) <= _TITLE_CHARS and "\n" not in title and ")" not in title else ""

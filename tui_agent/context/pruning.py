@@ -41,6 +41,8 @@ MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
 _NOTES_OF_FREED = 0.15
 """Largest share of what a prune frees that its notes may take back."""
+_ENOUGH = 0.75
+"""Share of what is wanted that a prune has to free where the next request would be over the threshold."""
 _ALL_TEXT = 1_000_000_000
 """Characters that stay where only images go: more than any text has."""
 
@@ -168,6 +170,9 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
         if freed := zones.exposed(entry, repeated=repeated):
             blocks.append(_Block(entry.id, freed, superseded=entry.id in superseded))
     minimum = rules.settings.worthwhile_tokens(rules.budget) if rules.minimum is None else rules.minimum
+    if rules.pressure and rules.wanted is not None:
+        # A prune that leaves little room would be followed by a summary at once, which does both.
+        minimum = max(minimum, round(rules.wanted * _ENOUGH))
     if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
     anchors = find_anchors(view.entries, rules.tools)

@@ -90,7 +90,7 @@ class CompactionSettings(_Settings):
     ``reserve_share`` of the window."""
     reserve_tokens: Tokens = 20_000
     """Most tokens kept free for the answer when ``reserved`` is empty."""
-    reserve_share: Share = 0.25
+    reserve_share: Share = 0.20
     """Largest share of the window kept free for the answer."""
     reserve_minimum: Tokens = 1_024
     """Least tokens kept free for the answer."""
