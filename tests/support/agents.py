@@ -1,6 +1,7 @@
 """Builds real agents on real stores with a scripted model, for tests."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.app.services import AppServices
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
@@ -45,10 +47,10 @@ class FixedDirectory:
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)
 
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        self.learnt.append((model, estimate, reported))
+    def learn(self, model: str, counted: int, reported: int) -> None:
+        self.learnt.append((model, counted, reported))
 
-    def learn_window(self, model: str, window: int) -> None:
+    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         self.windows[model] = window
 
     def learn_alternating(self, model: str) -> bool:
@@ -72,6 +74,17 @@ class Harness:
 
     def path(self) -> list[Entry]:
         return self.session.path()
+
+    def services(self, **more: Any) -> AppServices:
+        """Return what a desk with this agent is given."""
+        given: dict[str, Any] = {
+            "store": self.store,
+            "open_session": lambda _request: self.session,
+            "make_agent": lambda _session: self.agent,
+            "cwd": Path(self.session.info.cwd),
+            "clock": time.time,
+        }
+        return AppServices(**given | more)
 
     def kinds(self) -> list[str]:
         return [entry.kind for entry in self.path()]

@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.app.commands import COMMANDS, commands_of
+from tui_agent.app.commands import command_table, commands_of
 from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
@@ -77,19 +77,20 @@ async def test_the_status_line_says_what_goes_on_and_ticks_only_then(tmp_path: P
         assert stage.main.status._timer is None
         stage.agent.emit(RunStarted(), RequestStarted(1, "m"))
         await pilot.pause()
-        assert "waiting 0 s" in screen_text(stage)
+        assert "◐ working 0 s · esc stops it" in screen_text(stage)
         assert "esc interrupt" in screen_text(stage)
         assert stage.main.status._timer is not None
         stage.agent.emit(AnswerDelta("hello"))
         await pilot.pause()
-        assert "streaming" in screen_text(stage)
+        assert "working 0 s · ~1 tokens" in screen_text(stage)
         stage.agent.emit(RetryScheduled(2, 4, 12.0, "busy"))
         await pilot.pause()
-        assert "retry in 12 s (attempt 2 of 4)" in screen_text(stage)
+        assert "retry in 12 s, attempt 2 of 4: busy · esc stops it" in screen_text(stage)
         stage.agent.emit(RunEnded("done"))
         await pilot.pause()
         assert stage.main.status._timer is None
         assert "esc interrupt" not in screen_text(stage)
+        assert "working" not in screen_text(stage)
 
 
 async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Path) -> None:
@@ -403,7 +404,7 @@ async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.append(user("hi"), answer("there"))
-        for command in COMMANDS:
+        for command in command_table():
             if command.name in {"quit", "new", "fork"}:
                 continue
             await stage.main.desk.run(command.name, "")
@@ -561,8 +562,8 @@ async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
 
 
 def test_names_keys_and_aliases_are_unique() -> None:
-    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
-    keys = [command.key for command in COMMANDS if command.key]
+    names = [name for command in command_table() for name in (command.name, *command.aliases)]
+    keys = [command.key for command in command_table() if command.key]
     assert len(names) == len(set(names))
     assert len(keys) == len(set(keys))
 

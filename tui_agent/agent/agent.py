@@ -242,6 +242,13 @@ class Agent:
         """Return the message of one of ``commands``; see ``preparing``."""
         return await prepare_command(name, arguments, self.session, self.ports)
 
+    def switch_for(self, prepared: Prepared) -> None:
+        """Change to the model and the agent that a message wants, before it is submitted."""
+        if prepared.model is not None:
+            self.change_model(prepared.model)
+        if prepared.mode is not None:
+            self.change_mode(prepared.mode)
+
     def mentions(self) -> tuple[Named, ...]:
         """Return what a message can name beside files and entries: agents for tasks, resources of servers."""
         return all_named(self.ports)
@@ -311,12 +318,15 @@ class Agent:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
 
-    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> "CompactionOutcome":
+    async def compact(
+        self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
+    ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
+        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. The outcome's
+        ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
-        return await self._runs.compact(focus, for_model=for_model)
+        return await self._runs.compact(focus, for_model=for_model, boundary=boundary)
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""

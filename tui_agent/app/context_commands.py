@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, CompactPage, ContextPage, SettingsPage
 
 if TYPE_CHECKING:
@@ -17,14 +19,45 @@ async def context(desk: Desk, _argument: str) -> None:
 
 
 async def compact(desk: Desk, argument: str) -> None:
-    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays."""
+    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays.
+
+    ``#412`` before the focus is the entry to end before.
+    """
+    from tui_agent.context.room_made import room_made
+    from tui_agent.errors import CommandError
+
     agent = desk.agent
     if agent is None:
         return
-    if argument or agent.running:
-        await agent.compact(argument or None)
-    else:
+    named = re.match(r"#(\d+)(?:\s+|$)", argument)
+    boundary, focus = (int(named[1]), argument[named.end() :]) if named else (None, argument)
+    if boundary is not None and desk.face.has_screen:
+        await compact_up_to(desk, boundary, focus)
+        return
+    if boundary is not None and not agent.session.on_path(boundary):
+        raise CommandError(f"#{boundary} is not on this branch.")
+    if desk.face.has_screen and not focus and not agent.running:
         desk.show(CompactPage())
+        return
+    outcome = await agent.compact(focus or None, boundary=boundary)
+    if not desk.face.has_screen and not agent.running:
+        # A screen shows the compaction itself, and hears why there is none.
+        if outcome.problem:
+            raise CommandError(outcome.problem)
+        desk.say(room_made(agent.session.active_path()).sentence)
+
+
+async def compact_up_to(desk: Desk, entry_id: int, focus: str = "") -> None:
+    """Summarise what is before an entry of the conversation; without a focus after a look at it."""
+    if (agent := desk.idle_agent) is None:
+        return
+    if not agent.session.on_path(entry_id):
+        desk.say(f"#{entry_id} is not on this branch.")
+    elif focus:
+        if problem := (await agent.compact(focus, boundary=entry_id)).problem:
+            desk.say(problem)
+    else:
+        desk.show(CompactPage(entry_id))
 
 
 async def prune(desk: Desk, _argument: str) -> None:
@@ -48,9 +81,8 @@ async def prune(desk: Desk, _argument: str) -> None:
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
     question = f"Prune {plural(len(plan.targets), 'old tool output')}?"
     details = f"{plans.prune_text(plan, blocks)}\n\n{price}"
-    if await desk.ask(Choice(question, [("prune", "Prune"), ("keep", "Keep")], details)) == "prune" and (
-        await agent.prune()
-    ):
+    answers = [("prune", "Prune"), ("keep", "Keep")]
+    if await desk.ask(Choice(question, answers, details, unasked="prune")) == "prune" and await agent.prune():
         desk.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
 
 
@@ -94,13 +126,15 @@ async def settings(desk: Desk, argument: str) -> None:
 
 async def jump(desk: Desk, entry_id: int) -> None:
     """Go to what a marker is about: the entry an edit changed, or the branch a summary tells of."""
-    from tui_agent.session.entries import BranchSummaryEntry, ContextEditEntry
+    from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
     entry = desk.agent.session.entry(entry_id) if desk.agent is not None else None
     match entry:
         case ContextEditEntry(target=target):
             if not desk.face.jump_to(target):
                 desk.say(f"#{target} is not on this branch.")
+        case CompactionEntry():
+            desk.face.jump_to(entry_id)
         case BranchSummaryEntry(from_id=from_id):
             desk.begin("tree", f"#{from_id}")
         case _:
@@ -134,3 +168,44 @@ async def restore(desk: Desk, entry_id: int) -> None:
         desk.say(f"#{hidden[0]} will be in the context again from the next request.")
     else:
         desk.say(f"{plural(len(hidden), 'output')} will be in the context again from the next request.")
+
+
+COMMANDS = (
+    Command(
+        "compact",
+        "summarise the history, or what is before #N",
+        compact,
+        "Compact",
+        key="f4",
+        argument="[#N] [FOCUS]",
+        place=220,
+    ),
+    Command("prune", "replace old tool outputs by placeholders", prune, "Prune", place=230),
+    Command(
+        "context",
+        "show what fills the context window",
+        context,
+        "Context window",
+        key="ctrl+g",
+        needs_screen=True,
+        place=240,
+    ),
+    Command(
+        "panel",
+        "show or hide tree, to-dos, files and jobs",
+        panel,
+        "Side panel",
+        key="ctrl+b",
+        needs_screen=True,
+        place=290,
+    ),
+    Command(
+        "settings",
+        "show and change every setting",
+        settings,
+        "Settings",
+        argument="[reload]",
+        needs_screen=True,
+        place=380,
+    ),
+)

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui_agent.app.face import Heading, Report
+from tui_agent.app.commands import Command
+from tui_agent.app.face import CostPage, Heading, Report
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
 
 
 async def cost(desk: Desk, _argument: str) -> None:
-    """Say what was spent. What cost something is read in a thread: in a long session that takes a second."""
-    from tui_agent.app import reports
+    """Say what was spent, all branches. It is read in a thread: in a long session that takes a second."""
+    from tui_agent.app import spending
 
     if desk.agent is None:
         return
-    session = desk.agent.session
-    path = session.path_outline()
-    ids = [entry_id for kind in reports.COSTING for entry_id in path.of_kind(kind)]
-    desk.show(Report("Cost of this session", await asyncio.to_thread(lambda: reports.cost_lines(session.load(ids)))))
+    session, services = desk.agent.session, desk.services
+    records = await asyncio.to_thread(session.requests)
+    departures = session.departures(record.id for record in records)
+    found, names = await asyncio.to_thread(
+        spending.look_up, session, services.store, records, departures, services.price
+    )
+    lines: list[str] = []
+    for heading, rows in spending.spending_sections(found, names):
+        lines += [*([""] if lines else []), Heading(heading), *rows]
+    desk.show(CostPage("Cost of this session", lines or ["Nothing was sent yet."], found))
 
 
 async def todo(desk: Desk, _argument: str) -> None:
@@ -37,7 +45,8 @@ async def show_help(desk: Desk, _argument: str) -> None:
     """Show commands and keys."""
     from tui_agent.app import reports
 
-    lines = [*reports.command_lines(desk.commands, desk.face.keymap), "", *desk.face.key_lines()]
+    rows = desk.commands if desk.face.has_screen else [replace(row, key="") for row in desk.commands]
+    lines = [*reports.command_lines(rows, desk.face.keymap), "", *desk.face.key_lines()]
     desk.show(Report("Help", lines))
 
 
@@ -60,3 +69,12 @@ async def doctor(desk: Desk, _argument: str) -> None:
     desk.face.warnings_read()
     shown = [line if isinstance(line, Heading) else visible(line) for line in lines]
     desk.show(Report("Doctor", shown or ["There is nothing to report."]))
+
+
+COMMANDS = (
+    Command("cost", "show tokens and dollars spent", cost, "Cost", place=340),
+    Command("todo", "show the model's plan: what is done, what is next", todo, "To-do list", place=350),
+    Command("help", "show commands and keys", show_help, "Help", key="f1", hint="help", place=390),
+    Command("keys", "show the keys, and the names to change them by", keys, "Keys", needs_screen=True, place=400),
+    Command("doctor", "check the setup and show warnings", doctor, "Doctor", place=410),
+)

@@ -126,7 +126,7 @@ async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
             say(event.text, end="", file=sys.stderr)
 
     agent.subscribe(on_event)
-    outcome = await agent.compact(arguments.focus)
+    outcome = await agent.compact(arguments.focus, boundary=arguments.up_to)
     if outcome.problem:
         print(outcome.problem, file=sys.stderr)
         return 1
@@ -147,7 +147,7 @@ def _told(session: Session) -> str:
 
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
-    drafted = await agent.drafting.draft(arguments.focus)
+    drafted = await agent.drafting.draft(arguments.focus, arguments.up_to)
     if isinstance(drafted, Refusal | SummaryFailure):
         say(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
         return 1
