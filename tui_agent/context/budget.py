@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object, strings_in
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
@@ -552,8 +552,6 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
 
 PLACEHOLDER_TOKENS = 40
 """About what a placeholder takes."""
-LONG_ARGUMENT_CHARS = 200
-"""Texts in arguments longer than this are cut in an answer that was cleared or masked."""
 _BYTES_PER_TOKEN = 3
 """On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_agent.context.arguments import parse_object
-from tui_agent.context.budget import LONG_ARGUMENT_CHARS
+from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
 from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
