@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
+_EARLY_SHARE = 0.5
+"""Share of a threshold below the window's end from which on a person is told of it."""
 _LEAST_WINDOW = 4_000
 """Tokens of the smallest window that is learnt from a refusal without numbers."""
 ROUGH_SHARE = 0.3
@@ -72,6 +74,7 @@ class ContextKeeper:
         self._warmed: set[str] = set()
         self._doubted: set[str] = set()
         self._told_of_effort: set[str] = set()
+        self._told_of_window: set[str] = set()
         self._known_meter: Meter | None = None
         self._first_mode = mode
         self._first_effort: Effort | None = None
@@ -213,7 +216,7 @@ class ContextKeeper:
             tool_choice="auto" if tools_allowed else "none",
             max_output_tokens=self._room_for_answer(),
             effort=self.effort.level,
-            session=self._session.id,
+            session=self._ports.cache_session or self._session.id,
             cache_ttl=self._cache_ttl(self._ports.clock()),
             blobs=self._images(request),
         )
@@ -239,11 +242,23 @@ class ContextKeeper:
         await self.compact_as_asked()
         await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
+        self._tell_of_effective_window(size)
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{describe_full(size)} {HoldReason.OFF.value}")
         self.ensure_head()
+
+    def _tell_of_effective_window(self, size: ContextSize) -> None:
+        """Say once, when it begins to matter, that a very large window is not used to its end."""
+        if not size.early or size.threshold is None or self.model in self._told_of_window:
+            return
+        if size.total > size.threshold * _EARLY_SHARE:
+            self._told_of_window.add(self.model)
+            tier = self._ports.directory.limits(self.model).price_tier
+            why = "above that each token costs more" if tier == size.threshold else "models lose track in more"
+            text = f"Of {size.window:,} tokens {size.threshold:,} are used before compaction: {why}."
+            self._channel.emit(Notice(f"{text} compaction.effective_window or a threshold changes that (/settings)."))
 
     async def _count_well(self) -> None:
         """Load the encoding where a rule of thumb may be wrong about whether there is room."""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.face import Choice
 from tui_agent.app.format import money, one_line, short_model, tokens
+from tui_agent.app.switch_price import may_reread
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ async def effort(desk: "Desk", argument: str) -> None:
         known = ", ".join((DEFAULT_EFFORT, *Effort))
         desk.say(f"There is no effort “{one_line(level, 40)}”; there are {known}.", "warning")
     else:
+        if chosen != agent.effort.chosen and not await may_reread(desk, agent, f"Effort {level}?", agent.model):
+            return
         use_effort(desk, agent, chosen)
 
 

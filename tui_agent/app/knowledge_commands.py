@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from tui_agent.app.face import Choice, McpPage, Report
 from tui_agent.app.format import one_line
+from tui_agent.app.switch_price import may_reread
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -43,7 +44,9 @@ async def agent(desk: Desk, argument: str) -> None:
     kinds = {"build": "the agent that is built in"} | {row.name: row.description for row in chooser.agents()}
     answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
     name = argument or await desk.ask(Choice("Switch to which agent?", answers))
-    if not name:
+    if not name or (
+        name in kinds and not await may_reread(desk, chooser, f"Switch to the agent {name}?", chooser.model)
+    ):
         return
     if chooser.choose_agent(name):
         desk.face.refresh_facts()
@@ -60,7 +63,8 @@ async def mcp(desk: Desk, argument: str) -> None:
         case "", _:
             desk.show(McpPage())
         case "reload", "":
-            await owner.mcp.reload()
+            if await may_reread(desk, owner, "Reload, and tell the model of other tools?", owner.model):
+                await owner.mcp.reload()
         case "restart", server if server:
             await owner.mcp.restart(server)
             desk.say(f"{server} was restarted.")

@@ -286,6 +286,10 @@ class Wiring:
             info = self.store.create_session(cwd, title=title, parent=(session.id, entry), agent=kind)
             return self.hold(self.open(info.id, demo=demo))
 
+        def fork_child(title: str, entry: int | None, kind: str) -> Session:
+            info = self.store.fork(session.id, entry, title=title, agent=kind)
+            return self.hold(self.open(info.id, demo=demo))
+
         knowledge = self.knowledge_of(cwd)
         ports = AgentPorts(
             client=self.client,
@@ -305,6 +309,7 @@ class Wiring:
             titles=not self.headless,
             agents=builtin_specs(prompt),
             open_child=open_child,
+            fork_child=fork_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(find_project(cwd)),

@@ -405,7 +405,7 @@ class CompactionEntry(EntryBase):
     first_kept_id: int | None
     tokens_before: int
     tokens_after: int
-    trigger: Literal["manual", "threshold", "overflow", "model_switch"]
+    trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle"]
     instructions: str | None = None
     details: SummaryDetails = SummaryDetails()
     model: str | None = None

@@ -95,8 +95,12 @@ class SubagentHost(Protocol):
         """Return the kinds there are, each with what it is for."""
         ...
 
-    async def run(self, agent: str, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+    async def run(
+        self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
+    ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it.
+
+        With ``in_conversation`` it goes on from the conversation as the model that made the call was sent it.
 
         Raises:
             ToolError: there is no such kind.

@@ -53,6 +53,7 @@ _TRIGGERS = {
     "threshold": "at the threshold",
     "overflow": "after an overflow",
     "model_switch": "for another model",
+    "idle": "before the cache was forgotten",
 }
 _FINISHES = {
     "length": "The answer was cut at the model's output limit",
