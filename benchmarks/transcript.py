@@ -11,6 +11,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from benchmarks.report import Row, milliseconds
+from tui_agent.context.standings import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
@@ -31,7 +32,7 @@ REPLY = ANSWER * 70
 class Host(App[None]):
     """Nothing but a transcript."""
 
-    CSS_PATH = style_path("transcript.tcss")
+    CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
 
     def compose(self) -> ComposeResult:
         yield Transcript()
@@ -136,6 +137,7 @@ async def _shown(source: EntrySource | None) -> AsyncIterator[tuple[Host, Transc
     async with app.run_test(size=SIZE) as pilot:
         pane = app.query_one(Transcript)
         pane.set_entries(source)
+        pane.set_standings(Standings(boundary=LONG // 2, compaction=LONGEST + 1))
         await pilot.pause()
         yield app, pane, pilot
 

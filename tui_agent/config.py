@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -50,6 +50,10 @@ class ConfigError(UserFacingError):
     """The configuration has a mistake; the message says where, what, and what is accepted."""
 
 
+ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
+"""Marks a setting that a project's own file can't make: what it says would be run, or is about other projects."""
+
+
 class UiTable(BaseModel):
     """``[ui]``: looks and manners of the full-screen program."""
 
@@ -63,6 +67,16 @@ class UiTable(BaseModel):
     )
     typing_pause: float = Field(
         default=0.7, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
+    )
+    notify: Literal["off", "bell", "desktop"] = Field(
+        default="desktop",
+        description="How a question, or the end of a run of over 10 s, is told while you look elsewhere: not at all, "
+        "by the bell, or by the bell and the terminal's own notification where it has one.",
+    )
+    notify_command: str | None = Field(
+        default=None,
+        description="A command run then too; what happened is JSON on its input.",
+        json_schema_extra=ONLY_USER,
     )
 
 
@@ -103,7 +117,9 @@ class Config(BaseModel):
     cache: CacheSettings = Field(default_factory=CacheSettings)
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
     projects: dict[str, OwnProjectSettings] = Field(
-        default_factory=dict, description="Rules of yours for one project, by its directory."
+        default_factory=dict,
+        description="Rules of yours for one project, by its directory.",
+        json_schema_extra=ONLY_USER,
     )
     retry: RetrySettings = Field(default_factory=RetrySettings)
     host: HostSettings = Field(default_factory=HostSettings)
@@ -186,8 +202,7 @@ def load_config(
     path = path or config_path()
     brought, left_out = _brought(project) if project is not None else ({}, ())
     rules = brought.pop("permissions", {})
-    # What the user set for a project is not the project's to say.
-    brought.pop("projects", None)
+    brought = _without_users(Config, brought)
     own = read_table(path)
     layers: list[tuple[Origin, Table]] = [
         ("file", own),
@@ -227,6 +242,18 @@ def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
         raise ConfigError(f"{project} is not valid TOML: {error}. Correct it or move the file away.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{project} cannot be read: {error}.") from None
+
+
+def _without_users(model: type[BaseModel], table: Table) -> Table:
+    """Return a project's settings without those that are the user's alone."""
+    left: Table = {}
+    for key, value in table.items():
+        info = model.model_fields.get(key)
+        inner, keyed = _table_model(info) if info is not None else (None, False)
+        if info is None or info.json_schema_extra is not ONLY_USER:
+            nested = inner is not None and not keyed and isinstance(value, dict)
+            left[key] = _without_users(inner, value) if nested and inner is not None else value
+    return left
 
 
 def _unknown_theme(config: Config, origin: Origin) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def all_traces() -> Iterator[Trace]:
         ]
         if chain:
             yield Trace(f"in a row, {half}", _numbered(chain), recorded=True, half=half)
-    for seed, half in ((1, "chosen on"), (2, "held out")):
+    for seed, half in enumerate(get_args(Half), start=1):
         yield Trace(f"features {seed}", _numbered(_Story(seed, files=60).features(tasks=30)), half=half)
         yield Trace(f"one run {seed}", _numbered(_Story(10 + seed, files=60).one_run(steps=200)), half=half)
         yield Trace(f"bug hunt {seed}", _numbered(_Story(20 + seed, files=40).hunt(rounds=60)), half=half)

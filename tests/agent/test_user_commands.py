@@ -11,8 +11,7 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.preparing import CommandError, Prepared, prepare
 from tui_agent.session.entries import FilePart, TextPart, UserEntry
-from tui_agent.session.typed import typed_text
-from tui_agent.ui.widgets.tree.facts import prompt_text
+from tui_agent.session.typed import prompt_text, typed_text
 
 
 def agent(tmp_path: Path, **arguments: object) -> Agent:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.context_profiles import EXAMPLES
 from tests.support.request_validator import validate
-from tui_agent.context.budget import Asked, ContextSize, estimate_path
+from tui_agent.context.budget import ContextSize, RequestModel, estimate_path
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
 from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts, provisional
@@ -61,7 +61,7 @@ class Work:
         return ContextSize(HEAD, used, HEAD + used, self.window, self.reserve, threshold, None, estimated=True)
 
     def measured(self, path) -> int:
-        return estimate_path(path, COUNTER, Asked("gpt-4o")).history
+        return estimate_path(path, COUNTER, RequestModel("gpt-4o")).history
 
     def add(self, *entries: Entry) -> None:
         counted = (entry.model_copy(update={"tokens": COUNTER.estimate(entry)}) for entry in entries)

@@ -298,3 +298,24 @@ def unsent(place: Place) -> str:
         with contextlib.suppress(sqlite3.Error), sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
             return "".join(text + waiting for text, waiting in connection.execute("SELECT text, waiting FROM unsent"))
     return ""
+
+
+def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: ModelServer) -> None:
+    own_place.configure(server.openai_url)
+    own_place.variables["TERM_PROGRAM"] = "WezTerm"
+    server.play(Turn(tool_calls=(Call("write", {"path": "made.txt", "content": "x"}),)), Turn(text="Done."))
+    terminal = own_place.start()
+    ask(terminal, "make it")
+    # After the last key: whoever types looks.
+    terminal.send(b"\x1b[O")
+    terminal.wait_for("asks about write")
+    terminal.wait_until(
+        lambda: b"\a\x1b]777;notify;tui-agent;make it asks about write: made.txt\a" in terminal.raw, "it"
+    )
+    assert terminal.title.startswith("? ")
+    terminal.send(b"\x1b[I")
+    terminal.wait_for("1 yes, once")
+    terminal.press("y")
+    terminal.wait_for("Done.")
+    terminal.wait_until(lambda: not terminal.title.startswith(("?", "◐")), "the title of an idle program")
+    quit_program(terminal)

@@ -292,7 +292,7 @@ class TestHead:
 
 
 STARTERS = {
-    "agent/hooks/handlers.py": "a hook the user configured or trusted",
+    "processes/user_command.py": "a hook the user configured or trusted",
     "model/hosted/host.py": "the model host, which goes into the background",
     "model/hosted/link.py": "the model host",
     "files/own_git.py": "git",

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
 
-from tui_agent.resources import data_root
+from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
 
@@ -19,7 +19,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 class TranscriptHost(App[None]):
     """Shows a source with the packaged style."""
 
-    CSS_PATH = data_root() / "styles" / "transcript.tcss"
+    CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
 
     def __init__(self, source: EntrySource | None = None, theme: str = "textual-dark") -> None:
         super().__init__()

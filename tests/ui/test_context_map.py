@@ -179,7 +179,7 @@ async def test_it_begins_at_the_newest_block_with_the_head_in_one_row(tmp_path: 
         shown = screen.blocks.shown
         assert shown is not None
         assert screen.blocks.block is shown.blocks[-1]
-        assert screen.blocks.page >= 12
+        assert screen.blocks.page >= 9
         head = [block for block in shown.blocks if block.kind in {"system", "tool_schema"}]
         assert screen.blocks.count == len(shown.blocks) - len(head) + 1
         await pilot.press("home")
@@ -286,6 +286,27 @@ async def test_five_thousand_blocks_are_listed_without_making_their_rows(tmp_pat
         await pilot.pause()
         assert len(set(made)) < 120
         assert len(list(stage.screen.walk_children())) < 20
+
+
+async def test_all_bars_of_a_list_have_one_scale(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((120, 40)) as pilot:
+        screen = await opened(stage, pilot)
+        listed = screen.blocks
+        for grouping in Grouping:
+            for order in SortOrder:
+                listed.group_by(grouping)
+                listed.sort_by(order)
+                rows = []
+                for index, listed_row in enumerate(listed._rows):
+                    is_group = isinstance(listed_row, ListedGroup)
+                    weight = listed_row.tokens if is_group else listed.shown.blocks[listed_row.place].tokens
+                    drawn = next(text for text, style in listed.row(index, 80) if style == "bar")
+                    rows.append((weight, len(drawn.rstrip()), drawn))
+                rows.sort()
+                lengths = [length for _, length, _ in rows]
+                assert lengths == sorted(lengths), "a bar is never shorter than that of something smaller"
+                assert rows[-1][2].strip("█") == ""
 
 
 # -- pure ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from tests.support.long_walk import walked
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import STILL, until
@@ -19,7 +20,7 @@ from tui_agent.setting_rows import setting_rows
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.ui.screens.compact import CompactPhase
 
-SMALL, NARROW, LARGE, WIDE = (80, 24), (60, 20), (120, 40), (200, 60)
+PHONE, SMALL, NARROW, LARGE, WIDE = (40, 12), (80, 24), (60, 20), (120, 40), (200, 60)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
 TURNS = 4
 
@@ -35,6 +36,14 @@ async def _map(stage: RealStage, pilot: Any) -> None:
 
 async def _map_asks(stage: RealStage, pilot: Any) -> None:
     await pilot.press("ctrl+g", "g", "s", "end", "up", "d")
+
+
+async def _timeline(stage: RealStage, pilot: Any) -> None:
+    walked(stage.harness.session, model=stage.harness.agent.model)
+    await pilot.press("ctrl+g")
+    await until(lambda: not stage.screen.is_waiting, pilot)
+    await pilot.press("tab", "shift+left")
+    await until(lambda: not stage.screen.is_waiting, pilot)
 
 
 async def _request(stage: RealStage, pilot: Any) -> None:
@@ -96,6 +105,7 @@ async def _settings(stage: RealStage, pilot: Any) -> None:
 SCENES: dict[str, Act] = {
     "map": _map,
     "map_asks": _map_asks,
+    "timeline": _timeline,
     "request": _request,
     "compact": _compact,
     "summary": _summary,
@@ -107,6 +117,8 @@ SCENES: dict[str, Act] = {
 
 PICTURES = [
     *((name, SMALL, DARK) for name in SCENES),
+    *(("timeline", size, DARK) for size in (PHONE, LARGE)),
+    *(("timeline", size, LIGHT) for size in (SMALL, WIDE)),
     *((name, NARROW, DARK) for name in ("map_asks", "compact", "summary")),
     *((name, LARGE, DARK) for name in ("map", "summary", "markers", "panel")),
     *((name, LARGE, LIGHT) for name in ("map_asks", "compact", "settings")),
@@ -168,6 +180,18 @@ def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, 
         await play(stage, pilot, name)
 
     assert snap_compare(stage.stage.app, terminal_size=size, run_before=act)
+
+
+def test_without_colour_the_timeline_still_tells_everything_apart(
+    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stage = scene_stage(tmp_path, DARK)
+
+    async def act(pilot: Pilot[Any]) -> None:
+        await play(stage, pilot, "timeline")
+
+    assert snap_compare(stage.stage.app, terminal_size=SMALL, run_before=act)
 
 
 def test_without_colour_the_map_still_tells_everything_apart(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
-from tui_agent.app.services import LoginRow, OpenRequest, Start
+from tui_agent.app.services import FirstView, LoginRow, OpenRequest
 from tui_agent.model.key_trial import Trial
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.line import LineScreen
@@ -184,7 +184,7 @@ async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None
 
 async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path) -> None:
     logins = FakeLogins(GOOD)
-    stage = staged(tmp_path, logins, start=Start(screen="welcome"))
+    stage = staged(tmp_path, logins, start=FirstView(screen="welcome"))
     async with stage.run((80, 24)) as pilot:
         await shown(stage, pilot, WelcomeScreen)
         stage.agent.change_model("")
@@ -208,7 +208,7 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
 
 
 async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
-    stage = staged(tmp_path, FakeLogins(), start=Start(screen="welcome"))
+    stage = staged(tmp_path, FakeLogins(), start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
         await shown(stage, pilot, WelcomeScreen)
         await pilot.press("d")

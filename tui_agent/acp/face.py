@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, TypeVar
 from acp import RequestError, helpers
 from acp.schema import AllowedOutcome, PermissionOption, ToolCallUpdate
 
-from tui_agent.app.face import Choice, Output, Page, Question, Remedy, Report, Severity
+from tui_agent.app.conversation_search import find_report
+from tui_agent.app.face import (
+    Choice,
+    DiffPage,
+    FindPage,
+    JobsPage,
+    Output,
+    Page,
+    Pick,
+    Question,
+    Remedy,
+    Report,
+    Severity,
+    diff_text,
+)
+from tui_agent.app.status import job_lines
 
 if TYPE_CHECKING:
     from tui_agent.acp.session import EditorSession
@@ -17,6 +32,11 @@ if TYPE_CHECKING:
     from tui_agent.app.services import OpenRequest, UiSettings
 
 T = TypeVar("T")
+
+MAX_DIFF_CHARS = 100_000
+"""Characters of a diff that are told."""
+MAX_OFFERED = 12
+"""Rows of a long list that are offered as answers: the first ones."""
 
 
 class EditorFace:
@@ -43,8 +63,16 @@ class EditorFace:
 
     async def ask(self, question: Question[T]) -> T | None:
         """Ask by a permission request, which is the one question editors know; other questions have no answer."""
-        if not isinstance(question, Choice):
-            return None
+        match question:
+            case Choice():
+                return await self._ask(question)  # type: ignore[return-value]  # a choice is answered by a key
+            case Pick():
+                offered = [(row.key, row.text[:80]) for row in question.rows[:MAX_OFFERED]]
+                return await self._ask(Choice(question.question, offered))  # type: ignore[return-value]  # so is this
+            case _:
+                return None
+
+    async def _ask(self, question: Choice) -> str | None:
         self._asked += 1
         options = [PermissionOption(option_id=key, name=text, kind="allow_once") for key, text in question.answers]
         content = [helpers.tool_content(helpers.text_block(question.details))] if question.details else None
@@ -54,7 +82,7 @@ class EditorFace:
             response = await self._session.client.request_permission(self._session.agent.session.id, call, options)
             offered = {option.option_id for option in options}
             if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
-                return response.outcome.option_id  # type: ignore[return-value]  # a choice is answered by a key
+                return response.outcome.option_id
         return None
 
     def show(self, page: Page) -> None:
@@ -64,8 +92,17 @@ class EditorFace:
                 self.say(f"**{page.title}**\n\n{page.text}")
             case Output():
                 self.say(f"```\n{page.text}\n```")
+            case DiffPage():
+                self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
+            case FindPage(query=query) if query:
+                self._session.desk.soon(self._tell_found(query))
+            case JobsPage():
+                self.show(Report(page.title, job_lines(self._session.agent.jobs)))
             case _:
                 self.say(f"{page.title} needs the full-screen program: run tui-agent in a terminal.")
+
+    async def _tell_found(self, query: str) -> None:
+        self.show(await find_report(self._session.desk, query))
 
     # -- what changes -----------------------------------------------------------------------------------------
 

@@ -37,8 +37,10 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
+from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.navigator import Navigator
+    from tui_agent.context.compaction import Trigger
 
 
 class Agent:
@@ -99,11 +102,11 @@ class Agent:
         )
         """The files of the project: what the session changed in them, and how they go along when one moves."""
         self.mcp = SessionMcp(
-            ports.mcp,
-            ports.put_blob,
-            emit=channel.emit,
+            self._journal,
+            ports,
+            model=lambda: self.model,
             tell_anew=self._context.announce_tools,
-            measures=lambda: (ports.directory.counter(self.model), ports.directory.limits(self.model).window),
+            is_running=lambda: self.running,
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
@@ -310,15 +313,21 @@ class Agent:
         return self._tools.gate
 
     async def compact(
-        self, focus: str | None = None, *, for_model: str | None = None, idle: bool = False
+        self,
+        focus: str | None = None,
+        *,
+        for_model: str | None = None,
+        boundary: int | None = None,
+        idle: bool = False,
     ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        With ``idle`` it is the program that wants it, because the provider is about to forget the conversation.
-
-        The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
+        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. With ``idle`` it is
+        the program that wants it, because the provider is about to forget the conversation. The outcome's
+        ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
-        return await self._runs.compact(focus, for_model=for_model, trigger="idle" if idle else "manual")
+        trigger: Trigger = "idle" if idle else "manual"
+        return await self._runs.compact(focus, trigger, for_model=for_model, boundary=boundary)
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
@@ -335,6 +344,15 @@ class Agent:
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
         """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""
         self._runs.append(ContextEditEntry(target=target, action=action))
+
+    def replace_summary(self, text: str) -> None:
+        """Tell the model this text in place of the summary in force; undone by moving back.
+
+        Raises:
+            ValueError: no summary is in force.
+        """
+        view = resolve(self.session.active_path())
+        self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""

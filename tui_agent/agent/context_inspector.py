@@ -3,19 +3,23 @@
 Nothing here changes a session.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.budget import RequestModel, SwitchAhead, Weights
+from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure, within
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
-from tui_agent.context.context_map import ContextMap, context_map
+from tui_agent.context.context_map import ContextMap, context_map, with_cached
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.room_made import ROOM_KINDS, RoomMade, room_made
-from tui_agent.context.standing import Standing, Standings, shares
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings, shares
 from tui_agent.context.templates import Templates
+from tui_agent.context.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 from tui_agent.session.path_queries import place_of_newest
@@ -50,6 +54,53 @@ class ContextInspector:
             size=self._context.size(),
         )
 
+    async def timeline(self) -> list[Step]:
+        """Return every request of the path, oldest first, and last the one that would be sent next.
+
+        A thread adds them up: in a session of 100,000 entries that takes a second.
+        """
+        session, outline = self._session, self._session.path_outline()
+        returns, now = session.returns(), self._context.size()
+        wanted = [entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in CHANGING_KINDS]
+        next_one = Step(None, session.leaf, 0, self._context.model, now.fixed, now.total, now.window, not now.estimated)
+
+        def look() -> list[Step]:
+            ids = outline.ids
+            shape = PathShape(ids, session.requests(), session.load(wanted), returns, lambda: session.load_tokens(ids))
+            steps = steps_of(shape, self._scale_of, self._context.settings().cache.ttl_seconds)
+            marks = marks_after(shape, steps[-1].answer if steps else None)
+            return [*steps, next_one._replace(marks=marks)]
+
+        return await asyncio.to_thread(look)
+
+    def _scale_of(self, model: str) -> ModelScale:
+        limits = within(self._ports.directory.limits(model), self._ports.settings)
+        return ModelScale(limits.window, self._ports.directory.counter(model).calibrated)
+
+    async def map_of(self, step: Step) -> ContextMap:
+        """Return the request of a step block by block, as it was then."""
+        if step.answer is None:
+            return self.map()
+        directory, settings = self._ports.directory, self._ports.settings.for_model(step.model)
+        limits, counter = directory.limits(step.model), directory.counter(step.model)
+
+        def look() -> ContextMap:
+            path = self._session.load_active(step.leaf)
+            size = replace(
+                measure(path, limits, settings, counter),
+                fixed=step.head,
+                history=step.history,
+                total=step.total,
+                estimated=not step.exact,
+            )
+            return with_cached(context_map(path, limits, settings, counter, size=size), step.cached)
+
+        return await asyncio.to_thread(look)
+
+    def request_of(self, step: Step) -> ModelRequest:
+        """Return the request of a step that was answered, as it is made of the path today."""
+        return project(self._session.load_active(step.leaf), self._ports.directory.traits(step.model), self._templates)
+
     def standings(self) -> Standings:
         """Return how the model has each entry of the path."""
         self._standings = self._standings.grown(self._session.active_path())
@@ -59,7 +110,8 @@ class ContextInspector:
         """Return the tokens of the history by how the model has them, without what is simply sent."""
         found, model = self.standings(), self._context.model
         counter = self._ports.directory.counter(model)
-        known = (found.compaction, found.edited, model, counter.calibration)
+        edits = frozenset((entry_id, found.known.get(entry_id)) for entry_id in found.edited)
+        known = (found.compaction, edits, model, counter.calibration)
         if self._shares is None or self._shares[0] != known:
             taken: dict[Standing, int] = {}
             if found.compaction or found.edited:

@@ -318,15 +318,16 @@ class ContextKeeper:
         return True
 
     async def compact(
-        self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None
+        self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
     ) -> "CompactionOutcome":
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
-        With ``for_model`` the result fits that model's window; the summary is written by the one used up to now.
+        With ``for_model`` the result fits that model's window; the summary is written by the one used up to now. With
+        ``boundary`` only what is before that entry is summarised.
         """
         in_turn = trigger != "manual" and self._in_turn()
         self._prune_images()
-        order = self.order(trigger, focus)
+        order = self.order(trigger, focus, boundary)
         if for_model is not None:
             order = replace(order, model=for_model, summariser=self.model)
         outcome = await self.compactor.compact(order)
@@ -429,11 +430,12 @@ class ContextKeeper:
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
 
-    def order(self, trigger: "Trigger", focus: str | None) -> "CompactionOrder":
-        """Return the order for a compaction of the path as it is now."""
+    def order(self, trigger: "Trigger", focus: str | None, boundary: int | None = None) -> "CompactionOrder":
+        """Return the order for a compaction of the path as it is now, or of what is before an entry."""
         from tui_agent.agent.compactor import CompactionOrder
 
-        return CompactionOrder(trigger, self.model, focus, self.next_request(), cache_warm=not self._cache_cold())
+        warm = not self._cache_cold()
+        return CompactionOrder(trigger, self.model, focus, self.next_request(), cache_warm=warm, boundary=boundary)
 
     # -- what the path says -----------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ class Runs:
             then()
 
     async def compact(
-        self, focus: str | None, *, for_model: str | None, trigger: "Trigger" = "manual"
+        self, focus: str | None, trigger: "Trigger", *, for_model: str | None, boundary: int | None
     ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step, or at its end."""
         if self.running:
@@ -115,7 +115,9 @@ class Runs:
             from tui_agent.agent.compactor import CompactionOutcome
 
             return CompactionOutcome()
-        self._compacting = asyncio.ensure_future(self._loop.context.compact(trigger, focus, for_model=for_model))
+        self._compacting = asyncio.ensure_future(
+            self._loop.context.compact(trigger, focus, for_model=for_model, boundary=boundary)
+        )
         try:
             return await self._compacting
         finally:

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.app import (
     context_commands,
+    conversation_search,
     copying,
     effort_commands,
     knowledge_commands,
     login_commands,
     permission_commands,
+    prompt_history,
     report_commands,
+    rewinding,
     session_commands,
+    status,
     subagent_commands,
     transfer_commands,
     undo,
@@ -61,6 +65,14 @@ class Command:
 
 COMMANDS: tuple[Command, ...] = (
     Command("new", "begin a new session", session_commands.new, "New session", key="ctrl+n", needs_screen=True),
+    Command(
+        "clear",
+        "begin a new session; this one is kept",
+        session_commands.clear,
+        "Clear the conversation",
+        argument="[NAME OF THIS ONE]",
+        needs_screen=True,
+    ),
     Command(
         "sessions",
         "open another session",
@@ -135,16 +147,25 @@ COMMANDS: tuple[Command, ...] = (
         "Permissions",
         needs_screen=True,
     ),
+    Command("rewind", "go back to before one of your messages", rewinding.rewind, "Rewind"),
     Command("undo", "undo the last turn, move, compaction or prune", undo.undo, "Undo", key="f5"),
     Command("redo", "undo the last /undo", undo.redo, "Redo", key="f6"),
-    Command("retry", "send the last request again", session_commands.retry, "Retry", key="ctrl+r"),
+    Command("retry", "send the last request again", session_commands.retry, "Retry", key="f8"),
+    Command(
+        "history",
+        "find what you sent before in this project",
+        prompt_history.history,
+        "Earlier messages",
+        key="ctrl+r",
+        needs_screen=True,
+    ),
     Command(
         "compact",
-        "summarise the history now",
+        "summarise the history, or what is before #N",
         context_commands.compact,
         "Compact",
         key="f4",
-        argument="[FOCUS]",
+        argument="[#N] [FOCUS]",
     ),
     Command("prune", "replace old tool outputs by placeholders", context_commands.prune, "Prune"),
     Command(
@@ -186,6 +207,10 @@ COMMANDS: tuple[Command, ...] = (
         key="ctrl+b",
         needs_screen=True,
     ),
+    Command("find", "search this conversation", conversation_search.find, "Find", key="ctrl+f", argument="[TEXT]"),
+    Command("status", "show model, mode, sandbox, context and cost on one page", status.status, "Status"),
+    Command("diff", "show what changed in files since the session began", status.diff, "Changes", argument="[#ENTRY]"),
+    Command("jobs", "show background jobs, their output, and stop them", status.jobs, "Jobs", argument="[stop N]"),
     Command("cost", "show tokens and dollars spent", report_commands.cost, "Cost"),
     Command("todo", "show the model's plan: what is done, what is next", report_commands.todo, "To-do list"),
     Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.face import Choice, CompactPage, ContextPage, SettingsPage
@@ -17,14 +18,34 @@ async def context(desk: Desk, _argument: str) -> None:
 
 
 async def compact(desk: Desk, argument: str) -> None:
-    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays."""
+    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays.
+
+    ``#412`` before the focus is the entry to end before.
+    """
     agent = desk.agent
     if agent is None:
         return
-    if argument or agent.running:
-        await agent.compact(argument or None)
+    named = re.match(r"#(\d+)(?:\s+|$)", argument)
+    boundary, focus = (int(named[1]), argument[named.end() :]) if named else (None, argument)
+    if boundary is not None:
+        await compact_up_to(desk, boundary, focus)
+    elif focus or agent.running:
+        await agent.compact(focus or None)
     else:
         desk.show(CompactPage())
+
+
+async def compact_up_to(desk: Desk, entry_id: int, focus: str = "") -> None:
+    """Summarise what is before an entry of the conversation; without a focus after a look at it."""
+    if (agent := desk.idle_agent) is None:
+        return
+    if not agent.session.on_path(entry_id):
+        desk.say(f"#{entry_id} is not on this branch.")
+    elif focus:
+        if problem := (await agent.compact(focus, boundary=entry_id)).problem:
+            desk.say(problem)
+    else:
+        desk.show(CompactPage(entry_id))
 
 
 async def prune(desk: Desk, _argument: str) -> None:
@@ -54,6 +75,23 @@ async def prune(desk: Desk, _argument: str) -> None:
         desk.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
 
 
+async def edit_summary(desk: Desk, entry_id: int) -> None:
+    """Change the summary in force; the former one stays in the tree and /undo brings it back."""
+    from tui_agent.app.face import LongText
+    from tui_agent.session.entries import CompactionEntry
+
+    if (agent := desk.idle_agent) is None:
+        return
+    entry = agent.session.entry(entry_id)
+    if not isinstance(entry, CompactionEntry) or entry_id != agent.inspector.standings().compaction:
+        desk.say("Only the summary in force can be edited: this one was summarised again.")
+        return
+    text = await desk.ask(LongText("What the model is told of the history before", entry.summary))
+    if text and text != entry.summary and desk.idle_agent is agent:
+        agent.replace_summary(text)
+        desk.say("The summary was changed; /undo brings the former one back.")
+
+
 async def panel(desk: Desk, _argument: str) -> None:
     """Show or hide the side panel."""
     desk.face.toggle_panel()
@@ -77,13 +115,15 @@ async def settings(desk: Desk, argument: str) -> None:
 
 async def jump(desk: Desk, entry_id: int) -> None:
     """Go to what a marker is about: the entry an edit changed, or the branch a summary tells of."""
-    from tui_agent.session.entries import BranchSummaryEntry, ContextEditEntry
+    from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
     entry = desk.agent.session.entry(entry_id) if desk.agent is not None else None
     match entry:
         case ContextEditEntry(target=target):
             if not desk.face.jump_to(target):
                 desk.say(f"#{target} is not on this branch.")
+        case CompactionEntry():
+            desk.face.jump_to(entry_id)
         case BranchSummaryEntry(from_id=from_id):
             desk.begin("tree", f"#{from_id}")
         case _:

@@ -24,6 +24,7 @@ from tui_agent.app.warnings import WarningLog
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
+    from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.app.services import AppServices
     from tui_agent.app.undo import Move, UndoResult
     from tui_agent.session.errors import SessionHeld
@@ -201,11 +202,19 @@ class Desk:
         await self.close()
         agent = self.agent = self.services.make_agent(session)
         self._unsubscribe = agent.subscribe(self._hear)
+        agent.mcp.asker = self._answer_server
         self.undone.clear()
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         return agent
+
+    async def _answer_server(self, question: ServerQuestion) -> Answer:
+        """Ask what a server wants to know; what goes wrong is no answer."""
+        from tui_agent.agent.mcp.questions import Answer
+        from tui_agent.app.server_questions import ask
+
+        return await self.attempt(ask(self, question)) or Answer()
 
     def open_soon(self, request: OpenRequest) -> None:
         """Open a session in a task of its own."""

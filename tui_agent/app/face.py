@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+from tui_agent.app.format import visible
+
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
+    from tui_agent.agent.checkpoints.differing import ChangedFile
     from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
+    from tui_agent.app.spending import Spending
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -34,6 +38,28 @@ class Choice(Question[str]):
 
 
 @dataclass(frozen=True, slots=True)
+class PickRow:
+    """One of many answers. ``text`` is one line, in which one searches; ``facts`` stand at its end.
+
+    ``details`` are lines shown while it is highlighted.
+    """
+
+    key: str
+    text: str
+    facts: str = ""
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(Question[str]):
+    """One of many rows, found by typing. Answered with its key. ``confirm`` is what Enter does, in a word."""
+
+    question: str
+    rows: Sequence[PickRow]
+    confirm: str = "choose"
+
+
+@dataclass(frozen=True, slots=True)
 class TextLine(Question[str]):
     """One line of text. ``confirm`` is what Enter does, in a word; what is ``hidden`` is never shown or kept."""
 
@@ -49,6 +75,15 @@ class ProviderChoice(Question[str]):
     """A provider to enter a key of, by its id."""
 
     rows: Sequence[LoginRow]
+
+
+@dataclass(frozen=True, slots=True)
+class LongText(Question[str]):
+    """A text of many lines to be changed. ``confirm`` is what keeping it does, in a word."""
+
+    question: str
+    text: str
+    confirm: str = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +131,13 @@ class Report(Page):
 
 
 @dataclass(frozen=True, slots=True)
+class CostPage(Report):
+    """What a session has cost, as lines and as what can be plotted."""
+
+    found: Spending
+
+
+@dataclass(frozen=True, slots=True)
 class Output(Page):
     """All of a long output."""
 
@@ -120,8 +162,9 @@ class ContextPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class CompactPage(Page):
-    """A compaction that is looked at and edited before it counts."""
+    """A compaction that is looked at and edited before it counts. ``boundary`` is where what is summarised ends."""
 
+    boundary: int | None = None
     title: str = "The compaction preview"
 
 
@@ -153,6 +196,40 @@ class SubagentPage(Page):
     watched: Any
     close: Any = field(default=lambda: None)
     title: str = "A subagent's session"
+
+
+@dataclass(frozen=True, slots=True)
+class DiffPage(Page):
+    """How files differ, one by one."""
+
+    title: str
+    files: Sequence[ChangedFile]
+
+
+@dataclass(frozen=True, slots=True)
+class FindPage(Page):
+    """The places of the conversation that hold a text; an empty one is still to be typed."""
+
+    query: str = ""
+    title: str = "Searching the conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPage(Page):
+    """The background jobs, their output as it comes."""
+
+    title: str = "The background jobs"
+
+
+def file_lines(files: Sequence[ChangedFile]) -> list[str]:
+    """Return a line for each file that differs: mark, path, how much."""
+    width = max((len(visible(file.path)) for file in files), default=0)
+    return [f"{file.mark}  {visible(file.path):<{width}}  {file.facts}".rstrip() for file in files]
+
+
+def diff_text(files: Sequence[ChangedFile]) -> str:
+    """Return a list of files, then a unified diff of each."""
+    return "\n".join([*file_lines(files), "", *(file.diff for file in files if file.diff)])
 
 
 class Face(Protocol):

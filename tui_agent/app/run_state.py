@@ -1,9 +1,9 @@
-"""What the agent is doing now, and how the status line says it. Pure."""
+"""What the agent is doing now, and how the screen says it. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tui_agent.app.format import one_line, seconds
+from tui_agent.app.format import one_line, seconds, tokens
 
 
 class Phase(StrEnum):
@@ -32,6 +32,8 @@ class RunState:
     """Calls that run now: call id and tool."""
     words: int = 0
     """Words of the summary that is being written."""
+    began: float = 0.0
+    """When the run began."""
     in_run: bool = True
     """Whether a run goes on after this."""
 
@@ -60,6 +62,24 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
             return f"asks about {one_line(state.detail, 20)}"
         case Phase.RETRY:
             left = max(0.0, (state.until or now) - now)
-            return f"retry in {seconds(left + 0.999)} ({state.detail})"
+            return f"retry in {seconds(left + 0.999)}, {state.detail}"
         case Phase.COMPACTING:
             return f"compacting {passed}" + (f" · {state.words} words" if state.words else "")
+
+
+CHARACTERS_PER_TOKEN = 4
+"""For a number that grows while something is written; the exact one comes with the answer."""
+
+_WORKING = {Phase.WAITING, Phase.STREAMING, Phase.THINKING, Phase.TOOL}
+_STOPS = "esc stops it"
+
+
+def describe_run(state: RunState, now: float, characters: int) -> str:
+    """Return what goes on, for how long, how much the model has written in the run, and how to stop it."""
+    what = describe(state, now)
+    if state.phase in _WORKING and state.in_run:
+        doing = "" if state.phase in {Phase.WAITING, Phase.STREAMING} else f" · {what}"
+        written = characters // CHARACTERS_PER_TOKEN
+        count = f" · ~{tokens(written)} tokens" if written else ""
+        what = f"working {seconds(now - state.began)}{doing}{count}"
+    return what if state.phase is Phase.PERMISSION else f"{what} · {_STOPS}"

@@ -19,6 +19,20 @@ async def new(desk: Desk, _argument: str) -> None:
     await desk.open(OpenRequest())
 
 
+async def clear(desk: Desk, argument: str) -> None:
+    """Begin a new session; the one that is left is kept, under a name if one is given."""
+    agent = desk.agent
+    if agent is None or agent.session.leaf is None:
+        desk.say("This session is empty already.")
+        return
+    if argument:
+        agent.session.set_title(argument)
+    info = agent.session.info
+    if await desk.open(OpenRequest()):
+        name = one_line(info.title or info.first_message, 50)
+        desk.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
+
+
 async def sessions(desk: Desk, argument: str) -> None:
     """Open a session by its id, or show the list."""
     current = desk.agent.session.id if desk.agent is not None else None
@@ -124,6 +138,10 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
             await context_commands.jump(desk, entry_id)
         case "restore":
             await context_commands.restore(desk, entry_id)
+        case "compact":
+            await context_commands.compact_up_to(desk, entry_id)
+        case "edit":
+            await context_commands.edit_summary(desk, entry_id)
         case _:
             pass
 

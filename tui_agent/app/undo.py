@@ -34,14 +34,19 @@ async def undo(desk: Desk, _argument: str) -> None:
 
     A compaction, prune or move at the end is undone alone; otherwise the last turn goes, its text back in the prompt.
     """
-    from tui_agent.session.entries import CompactionEntry, PruneEntry
+    from tui_agent.session.entries import CheckpointEntry, CompactionEntry, PruneEntry
     from tui_agent.session.path_queries import newest_typed
 
     if (agent := desk.idle_agent) is None:
         return
     path = agent.session.active_path()
-    if path and isinstance(path[-1], CompactionEntry | PruneEntry):
-        await step_back(desk, path[-1])
+    last = path[-1] if path else None
+    if isinstance(last, CompactionEntry | PruneEntry):
+        await step_back(desk, last)
+    elif isinstance(last, CheckpointEntry) and last.put_back_to is not None:
+        agent.files.remember(last.id, last.parent_id, along=True)
+        pair = (last.id, last.parent_id)
+        await move_with_files(desk, agent, last.parent_id, lambda: step_back(desk, last), pair=pair)
     elif (move := _move_here(desk, agent.session)) is not None:
         await _undo_move(desk, agent, move)
     elif (typed := newest_typed(path)) is not None:

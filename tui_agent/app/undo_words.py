@@ -1,7 +1,7 @@
 """What ``/undo`` and ``/redo`` call that which they take back or bring again."""
 
 from tui_agent.app.format import one_line, plural, tokens
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, UserEntry
+from tui_agent.session.entries import CheckpointEntry, CompactionEntry, Entry, PruneEntry, UserEntry
 
 
 def name_of_change(entry: Entry) -> str:
@@ -11,6 +11,8 @@ def name_of_change(entry: Entry) -> str:
             return f"compaction of {tokens(entry.tokens_before)} tokens to {tokens(entry.tokens_after)}"
         case PruneEntry():
             return f"pruning of {plural(len(entry.targets), 'output')}"
+        case CheckpointEntry():
+            return f"putting {plural(len(entry.files), 'file')} back"
         case UserEntry():
             return f"turn “{one_line(entry.text, 50)}”"
         case _:

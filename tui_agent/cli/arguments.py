@@ -8,8 +8,11 @@ from tui_agent import __version__
 from tui_agent.session.effort import Effort
 
 MODES = ("build", "auto-edit", "plan", "yolo")
-SUBCOMMANDS = ("sessions", "tree", "context", "compact", "models", "login", "logout", "config", "doctor", "acp")
-USUAL_ACTIONS = {"sessions": "list", "config": "get"}
+SUBCOMMANDS = (
+    "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor", "acp",
+    "completion",
+)  # fmt: skip
+USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
 """What a subcommand does when it is told nothing."""
 LIKENESS = 0.75
 """How much a word has to resemble a subcommand to be taken for a slip: 0 not at all, 1 the same."""
@@ -24,8 +27,10 @@ commands:
   tui-agent models                             the models that can be used, and which have keys
   tui-agent login|logout [PROVIDER]            enter a provider's key, or remove it
   tui-agent config path|get|set|unset          settings
+  tui-agent mcp list|add|remove|test|import    servers of the Model Context Protocol
   tui-agent acp                                the agent for editors, over standard input and output
   tui-agent doctor                             what is set up, where it came from, what is missing
+  tui-agent completion SHELL                   completion of these arguments, for bash, zsh or fish
 
 exit codes: 0 done, 1 failed, 2 usage, 3 stopped (permission), 130 interrupted
 """
@@ -93,6 +98,19 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
 
 
+def whole_parser() -> argparse.ArgumentParser:
+    """Return one parser of options and subcommands together, for shell completion and the manual page."""
+    parser = _Parser(
+        prog="tui-agent",
+        description="A terminal coding agent whose context window is visible, navigable and reversible.",
+        epilog=EPILOG[EPILOG.index("exit codes") :],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_run(parser)
+    _add_commands(parser, required=False)
+    return parser
+
+
 def _run_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tui-agent",
@@ -101,6 +119,11 @@ def _run_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("prompt", nargs="?", help="a first message, sent at once")
+    _add_run(parser)
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-V", "--version", action="version", version=f"tui-agent {__version__}")
     session = parser.add_argument_group("session")
     session.add_argument(
@@ -131,19 +154,24 @@ def _run_parser() -> argparse.ArgumentParser:
     how.add_argument("--allow", action="append", default=[], metavar="RULE", help="allow permission[:pattern]")
     how.add_argument("--deny", action="append", default=[], metavar="RULE", help="refuse permission[:pattern]")
     how.add_argument("--debug", action="store_true", help="log more, show tracebacks")
-    return parser
 
 
 def _subcommand_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="tui-agent")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    _add_commands(parser, required=True)
+    return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    commands = parser.add_subparsers(dest="command", required=required, parser_class=_Parser)
 
     sessions = commands.add_parser("sessions", help="look after recorded sessions")
     _add_sessions(sessions)
 
-    tree = commands.add_parser("tree", help="the branches of a session")
-    tree.add_argument("id", nargs="?", default="", help=LAST)
-    tree.add_argument("--json", action="store_true", help="one entry per line")
+    for name, about in (("tree", "the branches of a session"), ("cost", "what a session has cost, all branches")):
+        report = commands.add_parser(name, help=about)
+        report.add_argument("id", nargs="?", default="", help=LAST)
+        report.add_argument("--json", action="store_true", help="for programs")
 
     context = commands.add_parser("context", help="what the model would see of a session")
     context.add_argument("id", nargs="?", default="", help=LAST)
@@ -158,6 +186,7 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     compact.add_argument("id", nargs="?", default="", help=LAST)
     compact.add_argument("-m", "--model", metavar="NAME", help="for another model")
     compact.add_argument("--focus", metavar="TEXT", help="what the summary should keep above all")
+    compact.add_argument("--up-to", type=_positive, metavar="N", help="summarise what is before entry N, no more")
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
     compact.add_argument("--json", action="store_true", help="with --preview")
     for sub in (context, compact):
@@ -186,11 +215,16 @@ def _subcommand_parser() -> argparse.ArgumentParser:
     change.add_argument("value")
     steps.add_parser("unset", help="remove one setting").add_argument("key")
 
+    mcp = commands.add_parser("mcp", help="servers of the Model Context Protocol")
+    _add_mcp(mcp)
+
     commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
     _add_acp(commands)
-    for sub in (sessions, tree, context, compact, models, login, logout, config, commands.choices["doctor"]):
-        sub.set_defaults(debug=False)
-    return parser
+    completion = commands.add_parser("completion", help="print what completes these arguments in a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    for sub in commands.choices.values():
+        if sub.get_default("debug") is None:
+            sub.set_defaults(debug=False)
 
 
 def _add_sessions(sessions: argparse.ArgumentParser) -> None:
@@ -208,6 +242,25 @@ def _add_sessions(sessions: argparse.ArgumentParser) -> None:
     delete = actions.add_parser("delete", help="delete a session for good")
     delete.add_argument("id")
     delete.add_argument("--yes", action="store_true", help="don't ask")
+
+
+def _add_mcp(mcp: argparse.ArgumentParser) -> None:
+    actions = mcp.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    listing = actions.add_parser("list", help="the servers that would be started here")
+    listing.add_argument("--json", action="store_true")
+    add = actions.add_parser("add", help="add one to your settings: what starts it, or its address")
+    add.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable it gets")
+    add.add_argument("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to its address")
+    add.add_argument("--sse", action="store_true", help="it speaks only SSE; otherwise that is found out")
+    add.add_argument("--force", action="store_true", help="replace the one of that name")
+    add.add_argument("name")
+    add.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND … | URL", help="with its own arguments")
+    actions.add_parser("remove", help="take one out of your settings").add_argument("name")
+    actions.add_parser("test", help="start one, tell what it offers and costs, end it").add_argument("name")
+    taking = actions.add_parser("import", help="take servers over from other programs' settings; alone: list them")
+    taking.add_argument("names", nargs="*", metavar="NAME")
+    taking.add_argument("--all", action="store_true", help="all of them")
+    taking.add_argument("--from", dest="source", metavar="PROGRAM", help="only of claude-code, codex, opencode, …")
 
 
 def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:

@@ -124,7 +124,7 @@ async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
             say(event.text, end="", file=sys.stderr)
 
     agent.subscribe(on_event)
-    outcome = await agent.compact(arguments.focus)
+    outcome = await agent.compact(arguments.focus, boundary=arguments.up_to)
     if outcome.problem:
         print(outcome.problem, file=sys.stderr)
         return 1
@@ -146,7 +146,7 @@ def _told(session: Session) -> str:
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
     """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
-    plan = await agent.drafting.plan()
+    plan = await agent.drafting.plan(arguments.up_to)
     if isinstance(plan, Refusal):
         say(plan.message, file=sys.stderr)
         return 1

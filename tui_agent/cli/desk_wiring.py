@@ -97,6 +97,7 @@ class DeskWiring:
             ask_servers=self.ask_servers,
             judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
+            price=lambda model, usage: self._wiring.catalog.info(model).cost(usage),
             provider_keys=self.provider_keys,
             logins=LoginDesk(wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model),
             own_servers=self.own_servers,
@@ -115,14 +116,7 @@ class DeskWiring:
     def ui_settings(self) -> UiSettings:
         """Return the interface's settings."""
         config = self._wiring.loaded.config
-        return UiSettings(
-            theme=config.ui.theme,
-            reduced_motion=config.ui.reduced_motion,
-            permission_grace=config.ui.permission_grace,
-            typing_pause=config.ui.typing_pause,
-            cursor_blink=config.ui.cursor_blink,
-            keys=config.keys,
-        )
+        return UiSettings(**dict(config.ui), keys=config.keys)
 
     def reread_settings(self) -> SettingsReread:
         """Read the settings anew; the agent of the open session follows at once.

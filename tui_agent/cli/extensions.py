@@ -48,6 +48,11 @@ class Extensions:
             self._hubs[project] = self._new_hub(lambda: self.servers(cwd))
         return self._hubs[project]
 
+    def hub_of(self, spec: ServerSpec) -> McpHub:
+        """Return one server alone; it is not started."""
+        self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,))))
+        return self._own_hubs[-1]
+
     def _new_hub(self, find: Callable[[], FoundServers], patience: Timeouts | None = None) -> McpHub:
         around = ConnectionContext(os.environ, SafeEnvironment(own(os.environ)), log_dir(), data_dir() / "mcp")
         return McpHub(find, around, patience or self._patience)

@@ -11,7 +11,7 @@ from tui_agent.app.services import LoginRow
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say
 from tui_agent.config import Config, load_config, set_value
-from tui_agent.model.addresses import Addresses, Place
+from tui_agent.model.addresses import Addresses, AddressSetting
 from tui_agent.model.key_trial import Trial, try_key, typed
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins, system_keyring
@@ -107,10 +107,10 @@ class LoginDesk:
         key = self._keys().find(PROVIDERS[provider]) if provider in PROVIDERS else None
         return key.source if key is not None else ""
 
-    def _place(self, provider: Provider) -> Place:
+    def _place(self, provider: Provider) -> AddressSetting:
         config = self._config()
         place = Addresses(os.environ, config.models, config.providers).of(provider)
-        return Place(wire_base(place.url, provider.wire), place.source)
+        return AddressSetting(wire_base(place.url, provider.wire), place.source)
 
 
 # -- the command line ---------------------------------------------------------------------------------------------

@@ -69,10 +69,18 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.settings import run_config
 
             return run_config
+        case "mcp":
+            from tui_agent.cli.mcp import run_mcp
+
+            return run_mcp
         case "context" | "compact" | "tree" as name:
             from tui_agent.cli.context import run_compact, run_context, run_tree
 
             return {"context": run_context, "compact": run_compact, "tree": run_tree}[name]
+        case "cost":
+            from tui_agent.cli.cost import run_cost
+
+            return run_cost
         case "acp":
             from tui_agent.cli.acp import run_acp
 
@@ -81,6 +89,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.doctor import run_doctor
 
             return run_doctor
+        case "completion":
+            from tui_agent.cli.completion import run_completion
+
+            return run_completion
         case _:
             return _full_screen if arguments.print is None else _headless
 

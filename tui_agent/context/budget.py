@@ -26,10 +26,10 @@ from tui_agent.session.entries import (
     ShellEntry,
     SystemEntry,
     ToolResultEntry,
-    Usage,
     UserEntry,
 )
 from tui_agent.session.path_queries import newest, place_of_newest
+from tui_agent.session.records import Reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,7 +491,7 @@ class Report(StrEnum):
     TOO_MANY = "too_many"
 
 
-def judge(usage: Usage | None, estimate: int) -> Report:
+def judge(usage: Reported | None, estimate: int) -> Report:
     """Judge a report by the estimate of the same request, in the model's tokens; 0 where there is none.
 
     What was read from a cache or written to it is part of the report.

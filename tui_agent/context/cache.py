@@ -13,7 +13,8 @@ from typing import Literal
 
 from tui_agent.context.request import CacheTtl, ContentText, Message, ModelRequest
 from tui_agent.context.settings import CacheSettings
-from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, ToolSchema, Usage
+from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, ToolSchema
+from tui_agent.session.records import Reported
 
 IMAGE_CHARS = 4_000
 """Characters an image counts as when parts of a request are compared."""
@@ -102,11 +103,12 @@ MISSED_SHARE = 0.5
 MISSED_LEAST = 2_000
 """Tokens that have to be missed to be told; below a provider's smallest cacheable prefix nothing is cached."""
 
-_CAUSE_OF_KIND = {
+CAUSE_OF_KIND = {
     "compaction": BreakCause.COMPACTION,
     "prune": BreakCause.PRUNE,
     "context_edit": BreakCause.EDIT,
 }
+"""Why an entry that changes what the model sees of others breaks the prefix."""
 
 
 def prefix_break(
@@ -220,7 +222,7 @@ def ever_cached(path: Sequence[Entry], model: str) -> bool:
     )
 
 
-def missed_tokens(before: Usage | None, now: Usage | None) -> tuple[int, int] | None:
+def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:
     """Return the tokens a request could have read from the cache and those it did, None when that is no miss.
 
     ``before`` is what was reported of the last request answered, ``now`` of the one after it.
@@ -275,7 +277,7 @@ def _cause(
         return BreakCause.HEAD, newest.get("system")
     if _is_stand_in(pair[0]) and pair[-1].role == "tool":
         return BreakCause.RESULT, newest.get("tool_result")
-    for kind, cause in _CAUSE_OF_KIND.items():
+    for kind, cause in CAUSE_OF_KIND.items():
         if kind in newest:
             return cause, newest[kind]
     return BreakCause.UNKNOWN, None

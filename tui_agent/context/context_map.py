@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, RequestModel, Weights, head_parts, measure, within
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.standing import Standing, Standings, standings
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings, standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
@@ -14,6 +15,9 @@ from tui_agent.session.previews import preview_of
 
 PATH_ARGUMENTS = ("path", "file_path", "file")
 """Names of arguments that say which file a call is about."""
+
+
+_CACHED_SLACK = 1.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class ContextBlock:
     hidden: int = 0
     following: int = 0
     standing: Standing = Standing.SENT
+
+    @property
+    def address(self) -> tuple[str, tuple[int, ...], str]:
+        """What tells it from all other blocks, in other requests too."""
+        return self.kind, self.origin if not self.is_head else (), self.label
 
     @property
     def is_head(self) -> bool:
@@ -71,6 +80,43 @@ class ContextMap:
     def drift(self) -> int:
         """What the measured size is more than the estimate; 0 while nothing was reported."""
         return self.size.total - self.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class MapChange:
+    """What is different between two requests: blocks of the later one that came, and of the earlier that went.
+
+    ``changed`` are pairs of a block that both have and that is shown in another way: cleared, pinned, restored.
+    """
+
+    came: tuple[ContextBlock, ...] = ()
+    went: tuple[ContextBlock, ...] = ()
+    changed: tuple[tuple[ContextBlock, ContextBlock], ...] = ()
+
+
+def change_between(before: ContextMap, after: ContextMap) -> MapChange:
+    """Return what came and went between two requests."""
+    earlier, later = ({block.address: block for block in shown.blocks} for shown in (before, after))
+    return MapChange(
+        came=tuple(block for address, block in later.items() if address not in earlier),
+        went=tuple(block for address, block in earlier.items() if address not in later),
+        changed=tuple(
+            (earlier[address], block)
+            for address, block in later.items()
+            if address in earlier and earlier[address].state != block.state
+        ),
+    )
+
+
+def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
+    """Return a map that says of which blocks the provider had at hand, by how many tokens it read from its cache."""
+    # Blocks are estimates and need not add up to what was reported; the last one may seem to end a little further on.
+    limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
+    passed, blocks = 0, list[ContextBlock]()
+    for block in shown.blocks:
+        passed += block.tokens
+        blocks.append(replace(block, cached=0 < passed <= limit))
+    return replace(shown, blocks=tuple(blocks))
 
 
 def context_map(

@@ -11,7 +11,7 @@ from typing import Literal
 import httpx
 from pydantic import SecretStr
 
-from tui_agent.model.addresses import Place, split
+from tui_agent.model.addresses import AddressSetting, split
 from tui_agent.model.discovery import request_headers
 from tui_agent.model.errors import Failure, Target, classify
 from tui_agent.model.failures import describe
@@ -37,7 +37,7 @@ class Trial:
     sentence: str
 
 
-async def try_key(provider: Provider, place: Place, key: Key, *, timeout: float = TIMEOUT) -> Trial:  # noqa: ASYNC109 - httpx's own, for each request
+async def try_key(provider: Provider, place: AddressSetting, key: Key, *, timeout: float = TIMEOUT) -> Trial:  # noqa: ASYNC109 - httpx's own, for each request
     """Try a key at an address of its provider's."""
     name, secret = provider.name, key.secret.get_secret_value()
     if not (secret.isascii() and secret.isprintable()) or not secret or " " in secret:
@@ -60,7 +60,9 @@ async def try_key(provider: Provider, place: Place, key: Key, *, timeout: float 
     return Trial("refused" if error.kind is ErrorKind.AUTH else "unknown", error.message)
 
 
-async def _ask(http: Http, provider: Provider, place: Place, key: Key | None, seconds: float) -> Failure | None:
+async def _ask(
+    http: Http, provider: Provider, place: AddressSetting, key: Key | None, seconds: float
+) -> Failure | None:
     """Return why a request was not answered, None when it was. Nobody is followed elsewhere with a key."""
     secrets = [key.secret.get_secret_value()] if key is not None else []
     url = f"{place.url.rstrip('/')}{provider.key_path}"

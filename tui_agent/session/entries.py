@@ -521,6 +521,8 @@ class CheckpointEntry(EntryBase):
     """In the order of the changes; a file that somebody else changed in between is there more than once."""
     omitted: int = 0
     """Files that changed too, of which nothing is known: there were too many."""
+    put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
+    """The user had files put back to how they were at this entry, 0 for the beginning, and stayed where they were."""
 
 
 Entry = Annotated[

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from tui_agent.session.entries import Entry, UserEntry
+from tui_agent.session.entries import Entry, UserEntry, kinds
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
-from tui_agent.session.records import EntryHeader
+from tui_agent.session.records import EntryHeader, RequestRecord
 from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of, storable
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
@@ -25,6 +25,7 @@ __all__ = [
     "load",
     "note",
     "remove_from_index",
+    "requests",
     "reserve",
     "spine_rows",
     "tree_rows",
@@ -190,14 +191,38 @@ def _columns(connection: sqlite3.Connection, span: tuple[int, int, int], each: s
     return [(ids, *found)]
 
 
+_COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.costs)))
+"""Chooses the entries that were made by a request."""
+
+
 def costs(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[tuple[int, float]]:
     """Return id and US dollars of the entries in a range that cost something, ascending."""
     return connection.execute(
-        "SELECT e.id, json_extract(b.body, '$.cost') AS cost FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
-        "WHERE e.session = ? AND e.id BETWEEN ? AND ? AND e.kind IN ('assistant', 'compaction', 'branch_summary') "
+        "SELECT e.id, json_extract(b.body, '$.cost') AS cost "  # noqa: S608 - a constant
+        "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
+        f"WHERE e.session = ? AND e.id BETWEEN ? AND ? AND e.{_COSTING} "
         "AND json_valid(b.body) AND cost > 0 ORDER BY e.id",
         (key_range(session)[0], session, first, last),
     ).fetchall()
+
+
+def requests(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[RequestRecord]:
+    """Return what the entries in a range that were made by a request say of it, ascending."""
+    rows = connection.execute(
+        # One extraction for all: SQLite parses the body once for each.
+        "SELECT e.id, e.kind, e.created_at, json_extract(b.body, '$.model', '$.cost', '$.estimate', '$.error', "  # noqa: S608 - a constant
+        "'$.interrupted', '$.usage.input', '$.usage.output', '$.usage.cache_read', '$.usage.cache_write') "
+        "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
+        f"WHERE e.session = ? AND e.id BETWEEN ? AND ? AND e.{_COSTING} AND json_valid(b.body) ORDER BY e.id",
+        (key_range(session)[0], session, first, last),
+    )
+    found: list[RequestRecord] = []
+    for entry_id, kind, created_at, said in rows:
+        model, cost, estimate, error, interrupted, *usage = json.loads(said)
+        failed = error is not None or bool(interrupted)
+        sizes = [size or 0 for size in usage]
+        found.append(RequestRecord(entry_id, kind, created_at, model or "", cost, estimate or 0, failed, *sizes))
+    return found
 
 
 def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int]) -> list[EntryHeader]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tui_agent.session import entry_table
 from tui_agent.session.entries import ShellEntry, UserEntry, kinds
-from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals
+from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals, TypedText
 from tui_agent.session.rows import BodyError, entry_from, storable
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import match_expression, snippet
@@ -183,24 +183,34 @@ def mentionable(connection: sqlite3.Connection, query: str, limit: int, session:
     return list(found.values())[:limit]
 
 
-def typed_texts(connection: sqlite3.Connection, limit: int) -> list[str]:
-    """Return what was typed as messages and shell commands, distinct, the newest first."""
-    found: dict[str, None] = {}
+def typed_texts(connection: sqlite3.Connection, limit: int, project: str | None = None) -> list[TypedText]:
+    """Return what the user typed as messages and shell commands, distinct, the newest first.
+
+    Those of all sessions, or of the ones in a directory and below it. What subagents were told is nobody's typing.
+    """
+    found: dict[str, TypedText] = {}
+    where, values = "", list[str]()
+    if project is not None:
+        where, values = "AND (s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\') ", [project, f"{_escaped(project.rstrip('/'))}/%"]
     rows = connection.execute(
-        "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body FROM entries AS e "
+        "SELECT s.id, s.title, e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body FROM entries AS e "  # noqa: S608 - constants
         "JOIN sessions AS s ON s.number = e.session LEFT JOIN bodies AS b ON b.key = (e.session << 32) | e.id "
-        "WHERE e.kind IN ('user', 'shell') AND s.deleted_at IS NULL "
-        "ORDER BY e.created_at DESC, e.session DESC, e.id DESC"
+        f"WHERE e.kind IN ('user', 'shell') AND s.deleted_at IS NULL AND s.agent = '' {where}"
+        "ORDER BY e.created_at DESC, e.session DESC, e.id DESC",
+        values,
     )
-    for row in rows:
+    for session_id, title, *row in rows:
         if len(found) >= limit:
             break
         try:
             entry = entry_from(row)
         except BodyError:
             continue
+        text = ""
         if isinstance(entry, ShellEntry):
-            found.setdefault(f"{'!!' if entry.excluded else '!'}{entry.command}")
-        elif isinstance(entry, UserEntry) and entry.synthetic is None and (said := typed_text(entry.parts)).strip():
-            found.setdefault(said)
-    return list(found)
+            text = f"{'!!' if entry.excluded else '!'}{entry.command}"
+        elif isinstance(entry, UserEntry) and entry.synthetic is None:
+            text = typed_text(entry.parts)
+        if text.strip():
+            found.setdefault(text, TypedText(text, entry.created_at, session_id, title))
+    return list(found.values())

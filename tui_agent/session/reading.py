@@ -4,16 +4,17 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from sqlite3 import Connection
+from threading import Lock
 from typing import TypeVar
 
 from tui_agent.session import entry_table
 from tui_agent.session.database import salvage
 from tui_agent.session.entries import Entry
 from tui_agent.session.errors import EntryNotFound
-from tui_agent.session.records import Divergence, EntryHeader
+from tui_agent.session.records import Divergence, EntryHeader, RequestRecord
 from tui_agent.session.rows import size_of
 from tui_agent.session.skeleton import Headers
-from tui_agent.session.spine import Spine, SpineRows
+from tui_agent.session.spine import Spine, SpineRows, active_ids
 from tui_agent.session.store import Store
 
 __all__ = ["EntryReader"]
@@ -36,6 +37,10 @@ class EntryReader:
         self._ids, self._letters, self._tokens = array("q"), bytearray(), array("q")
         self._costs: dict[int, float] = {}
         self._costs_until = 0
+        self._requests: list[RequestRecord] = []
+        self._requests_until = 0
+        self._requesting = Lock()
+        """Held while requests are read: a report and a screen may ask for them at once, in threads."""
 
     @property
     def damaged(self) -> int:
@@ -98,6 +103,23 @@ class EntryReader:
         """Return entries in ascending order without keeping them at hand; from any thread."""
         return salvage(self._load, sorted(set(ids)), self._unreadable.add)
 
+    def load_active(self, leaf: int | None) -> list[Entry]:
+        """Return the entries that a request made at an entry depends on, root first; from any thread.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        return self.load(active_ids(self._spine, self.ids_to(leaf), self.load))
+
+    def load_tokens(self, ids: Sequence[int]) -> list[int]:
+        """Return the stored estimates of ascending entries without keeping them at hand; from any thread."""
+        if not ids:
+            return []
+        known: dict[int, int] = {}
+        for found, _letters, tokens in self._fetch(range(ids[0], ids[-1] + 1), entry_table.tree_rows):
+            known.update(zip(found, tokens, strict=True))
+        return [known.get(entry_id, 0) for entry_id in ids]
+
     def keep(self, entries: Iterable[Entry]) -> None:
         """Have entries at hand for the next time they are asked for."""
         for entry in entries:
@@ -132,6 +154,15 @@ class EntryReader:
             self._costs.update(self._fetch(range(self._costs_until + 1, last + 1), entry_table.costs))
             self._costs_until = last
         return self._costs
+
+    def requests(self) -> list[RequestRecord]:
+        """Return what entries of all branches say of their requests, ascending; only what is new is read."""
+        with self._requesting:
+            last = self._last_id()
+            if last > self._requests_until:
+                self._requests.extend(self._fetch(range(self._requests_until + 1, last + 1), entry_table.requests))
+                self._requests_until = last
+            return self._requests
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
         """Return the headers of some entries, given in ascending order; unreadable ones are left out."""

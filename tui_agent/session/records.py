@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self, overload
+from typing import Literal, NamedTuple, Protocol, Self, overload
 
 from tui_agent.session.entries import ToolCallPart
 
@@ -14,9 +14,12 @@ __all__ = [
     "Holder",
     "LeafMove",
     "Outlines",
+    "Reported",
+    "RequestRecord",
     "SearchHit",
     "SessionInfo",
     "SessionTotals",
+    "TypedText",
 ]
 
 
@@ -36,6 +39,58 @@ class EntryHeader(NamedTuple):
     tokens: int
     created_at: int
     size: int
+
+
+class Reported(Protocol):
+    """What a provider reported of a request, in tokens; ``prompt`` is all of it but the answer."""
+
+    @property
+    def prompt(self) -> int: ...  # noqa: D102 - as the class says
+
+    @property
+    def input(self) -> int: ...  # noqa: D102 - what was neither read from its cache nor written to it
+
+    @property
+    def output(self) -> int: ...  # noqa: D102
+
+    @property
+    def cache_read(self) -> int: ...  # noqa: D102
+
+    @property
+    def cache_write(self) -> int: ...  # noqa: D102
+
+
+class RequestRecord(NamedTuple):
+    """What an entry that was made by a request (an answer, a summary) says of that request; its text is not read.
+
+    It is a named tuple because a session of 100,000 entries has 40,000. Tokens are the provider's: ``input`` excludes
+    what was read from or written to its cache; all are 0 where it reported nothing. ``cost`` is US dollars, None when
+    the price is unknown, ``estimate`` what the program had estimated for the request, 0 when it is not known,
+    ``created_at`` milliseconds since the epoch.
+    """
+
+    id: int
+    kind: str
+    created_at: int
+    model: str
+    cost: float | None
+    estimate: int
+    failed: bool
+    """Whether it ended in an error or was interrupted: its numbers may be those of a part."""
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the request alone."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the provider said how many tokens it were."""
+        return self.prompt > 0 or self.output > 0
 
 
 class EntryOutline(NamedTuple):
@@ -160,6 +215,15 @@ class LeafMove:
     action: Literal["move", "undo", "redo"]
     at: int
     """Milliseconds since the epoch."""
+
+
+class TypedText(NamedTuple):
+    """What the user typed, when (milliseconds since the epoch), and in which session."""
+
+    text: str
+    created_at: int
+    session_id: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

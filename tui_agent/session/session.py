@@ -12,7 +12,16 @@ from tui_agent.session.ids import Clock
 from tui_agent.session.leaf_path import LeafPath
 from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.records import Divergence, DraftText, EntryHeader, LeafMove, Outlines, SearchHit, SessionInfo
+from tui_agent.session.records import (
+    Divergence,
+    DraftText,
+    EntryHeader,
+    LeafMove,
+    Outlines,
+    RequestRecord,
+    SearchHit,
+    SessionInfo,
+)
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
@@ -203,6 +212,14 @@ class Session:
         """
         return self._path.active()
 
+    def load_active(self, leaf: int | None) -> list[Entry]:
+        """Return what `active_path` would with another leaf, read anew; any thread may call it.
+
+        Raises:
+            EntryNotFound: there is no such leaf.
+        """
+        return self._reader.load_active(leaf)
+
     def path_headers(self) -> list[EntryHeader]:
         """Return the headers of the path to the leaf, root first."""
         return self._path.headers()
@@ -218,6 +235,25 @@ class Session:
     def costs(self) -> dict[int, float]:
         """Return what entries cost, all branches, in US dollars by id; takes a moment the first time."""
         return dict(self._reader.costs())
+
+    def requests(self) -> list[RequestRecord]:
+        """Return what entries of all branches say of the requests that made them, ascending.
+
+        Takes a moment the first time; any thread may call it.
+        """
+        return list(self._reader.requests())
+
+    def load_tokens(self, ids: Sequence[int]) -> list[int]:
+        """Return the stored estimates of ascending entries, read anew; any thread may call it. 0 for missing ones."""
+        return self._reader.load_tokens(ids)
+
+    def returns(self) -> list[int]:
+        """Return the entries of the path to the leaf before which another branch was left, root first."""
+        return self._reader.spine().returns(self._path.ids())
+
+    def departures(self, ids: Iterable[int]) -> dict[int, int]:
+        """Return for those of ``ids`` that are not on the path to the leaf where their branch parts from it."""
+        return self._reader.spine().departures(self._path.ids(), ids)
 
     def skeleton(self) -> Headers:
         """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for what is read when."""

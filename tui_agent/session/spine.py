@@ -159,6 +159,46 @@ class Spine:
         left, ancestor = self._ids_above(leaf or _ROOT, target or _ROOT)
         return Divergence(leaf, ancestor or None, self.outline(left))
 
+    def returns(self, path: Sequence[int]) -> list[int]:
+        """Return the entries of a path before which another way was left: somebody went back and on from there.
+
+        What was left has more than answers: an answer that failed stands beside the one that took its place.
+        """
+        found: list[int] = []
+        for start in self._starts:
+            if _position(path, start) is None:
+                continue
+            left = bytes(self._kinds[self._parents[start] + 1 : start])
+            if left.translate(None, b"\0" + KIND_LETTERS["assistant"].encode()):
+                found.append(start)
+        return found
+
+    def departures(self, path: Sequence[int], ids: Iterable[int]) -> dict[int, int]:
+        """Return for those of ``ids`` that are not on a path the first entry of their way that is not on it."""
+        known: dict[int, int] = {}
+        """Where the way to the beginning of a run parts, by that beginning."""
+        return {
+            entry_id: self._departure(path, entry_id, known) for entry_id in ids if _position(path, entry_id) is None
+        }
+
+    def _departure(self, path: Sequence[int], entry_id: int, known: dict[int, int]) -> int:
+        passed: list[int] = []
+        departure, at = 0, entry_id
+        while not departure:
+            start = self._start_of(at)
+            below = bisect_right(path, at)
+            if below and path[below - 1] >= start:
+                departure = path[below - 1] + 1
+            elif start in known:
+                departure = known[start]
+            else:
+                passed.append(start)
+                at = self._parents[start]
+                if at == _ROOT or _position(path, at) is not None:
+                    departure = start
+        known.update(dict.fromkeys(passed, departure))
+        return departure
+
     def by_kind(self, ids: Sequence[int], kinds: Iterable[str]) -> dict[str, list[int]]:
         """Return those of ``ids`` that are of each of these kinds, in the same order."""
         letters = bytes(map(self._kinds.__getitem__, ids))

@@ -24,7 +24,15 @@ from tui_agent.session.errors import (
 )
 from tui_agent.session.ids import Clock, IdSource, now, uuid7
 from tui_agent.session.locks import LivenessLocks
-from tui_agent.session.records import EntryHeader, Holder, SearchHit, SessionInfo, SessionTotals
+from tui_agent.session.records import (
+    EntryHeader,
+    Holder,
+    RequestRecord,
+    SearchHit,
+    SessionInfo,
+    SessionTotals,
+    TypedText,
+)
 from tui_agent.session.rows import storable
 from tui_agent.session.unsent import Unsent
 
@@ -179,6 +187,14 @@ class Store:
         with self.reader() as connection:
             return finding.totals(connection, number)
 
+    def subagent_requests(self, session_id: str) -> list[RequestRecord]:
+        """Return what the requests of a session's subagents say; takes a moment when they worked long."""
+        with self.reader() as connection:
+            numbers = connection.execute(
+                "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''", (session_id,)
+            ).fetchall()
+            return [record for number, last in numbers for record in entry_table.requests(connection, number, 1, last)]
+
     def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; "" takes it away.
 
@@ -307,7 +323,12 @@ class Store:
     def prompt_history(self, limit: int = 500) -> list[str]:
         """Return what the user typed in all sessions, distinct, the newest first. Shell commands begin with ``!``."""
         with self.reader() as connection:
-            return finding.typed_texts(connection, limit)
+            return [typed.text for typed in finding.typed_texts(connection, limit)]
+
+    def typed_in(self, project: Path | str, limit: int) -> list[TypedText]:
+        """Return what the user typed in the sessions of a directory, distinct, the newest first; from any thread."""
+        with self.reader() as connection:
+            return finding.typed_texts(connection, limit, storable(str(project)))
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
         """Keep what the user wrote and has not sent; ``place`` is a session's id or a directory."""

@@ -40,6 +40,8 @@ class ToolTraits:
     """Its results are never pruned, unless the setting names other tools."""
     counts: str = ""
     """The unit of what its results count; its calls are small and stand together in one row."""
+    runs_of: str = "call"
+    """What several of its calls are called in that row: ``read 12 files``."""
     output: Literal["", "log", "numbered", "matches"] = ""
     """How a card shows the output. A log is open from the start, and its end is what matters."""
     says_arguments: bool = False

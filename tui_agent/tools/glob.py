@@ -37,6 +37,7 @@ class GlobTool(Tool[GlobInput]):
         explores=True,
         repeatable=True,
         counts="file",
+        runs_of="pattern",
         says_arguments=True,
     )
     read_only = True

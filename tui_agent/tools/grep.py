@@ -106,6 +106,7 @@ class GrepTool(Tool[GrepInput]):
         repeatable=True,
         quotes=True,
         counts="match",
+        runs_of="pattern",
         output="matches",
         says_arguments=True,
     )

@@ -28,6 +28,7 @@ class LsTool(Tool[LsInput]):
         explores=True,
         repeatable=True,
         counts="entry",
+        runs_of="folder",
         says_arguments=True,
     )
     read_only = True

@@ -142,6 +142,7 @@ class ReadTool(Tool[ReadInput]):
         repeatable=True,
         quotes=True,
         counts="line",
+        runs_of="file",
         output="numbered",
         says_arguments=True,
     )

@@ -27,17 +27,18 @@ from textual.timer import Timer
 from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
+from tui_agent.ui.attention import TerminalCall
 from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
-from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT
+from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
 
 log = logging.getLogger(__name__)
 
-FIRST_STYLES = ("app.tcss", "prompt.tcss")
+FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
@@ -108,6 +109,7 @@ class TuiAgentApp(GuardedApp[int]):
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         terminal.know_enter_keys()
+        self.register_theme(WHITE_LIGHT)
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
         self.main = MainScreen(self.apply_ui_settings)
@@ -288,6 +290,19 @@ class TuiAgentApp(GuardedApp[int]):
     def watch_app_focus(self) -> None:
         """The widget with the focus looks as it has to now."""
         self.is_refocusing = False
+
+    def on_app_blur(self) -> None:
+        """The user looks elsewhere."""
+        self.main.attention.focus_told()
+
+    def on_app_focus(self) -> None:
+        """The user looks here."""
+        self.main.attention.focus_told()
+        self.main.attention.looked()
+
+    def on_terminal_call(self, message: TerminalCall) -> None:
+        """Call the user."""
+        self._write(message.sequence)
 
     def _title_changed(self, title: str) -> None:
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))

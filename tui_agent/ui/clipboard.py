@@ -16,6 +16,7 @@ from pathlib import Path
 from tui_agent.processes.environment import safe_environment
 from tui_agent.processes.marks import own
 from tui_agent.processes.own_programs import find_program
+from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000
 """Bytes of text; many terminals drop longer sequences."""
@@ -54,11 +55,7 @@ def osc52(text: str, environment: Mapping[str, str]) -> str | None:
     if len(data) > OSC52_LIMIT:
         return None
     bare = f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07"
-    if environment.get("TMUX"):
-        return bare + "\x1bPtmux;" + bare.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-    if environment.get("TERM", "").startswith("screen"):
-        return f"\x1bP{bare}\x1b\\"
-    return bare
+    return (bare if environment.get("TMUX") else "") + through_multiplexer(bare, environment)
 
 
 def native_tools(environment: Mapping[str, str], platform: str = sys.platform) -> list[list[str]]:

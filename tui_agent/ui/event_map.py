@@ -28,7 +28,7 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from tui_agent.app.format import tokens
+from tui_agent.app.format import one_line, tokens
 from tui_agent.app.run_state import Phase, RunState
 from tui_agent.session.entries import AssistantEntry
 
@@ -39,25 +39,28 @@ if TYPE_CHECKING:
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
-RETRY = ("ctrl+r", "retry", "screen.command('retry')")
+RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
 def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
     """Show an event. The transcript and the status line see every one."""
     view.hear(event)
-    main.status.state = next_state(main.status.state, event, main.clock())
+    _show_state(main, view, next_state(main.status.state, event, main.clock()))
     match event:
         case RunStarted():
+            main.attention.run_started()
             main.leave_warnings()
             main.show_running()
         case EntryAppended() | LeafMoved() | TitleChanged() | CostKnown() | HeadKnown():
             main.refresh_facts()
         case PermissionAsked(request=request):
+            main.attention.asked(request)
             view.question.ask(request)
             view.announce_question()
             main.refresh_bindings()
         case PermissionSettled(call_id=call_id):
+            main.attention.settled()
             view.question.settle(call_id)
             view.leave_question()
         case QueueChanged():
@@ -82,6 +85,12 @@ def apply(main: "MainScreen", view: "SessionView", event: AgentEvent) -> None:
             _run_ended(main, view, event)
 
 
+def _show_state(main: "MainScreen", view: "SessionView", state: RunState) -> None:
+    if state is not main.status.state:
+        main.status.state = state
+        view.show_activity(state)
+
+
 def _noticed(main: "MainScreen", notice: Notice) -> None:
     action = notice.action
     remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
@@ -91,6 +100,7 @@ def _noticed(main: "MainScreen", notice: Notice) -> None:
 
 
 def _run_ended(main: "MainScreen", view: "SessionView", event: RunEnded) -> None:
+    main.attention.run_ended(event)
     view.question.clear()
     view.leave_question()
     main.show_running()
@@ -122,8 +132,16 @@ def _is_shown_in_transcript(view: "SessionView", error: str | None) -> bool:
 # -- what the agent does now, step by step ------------------------------------------------------------------
 
 
-def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
+def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
     """Return the state after an event; the same object when the event changes nothing."""
+    found = _following(state, event, now)
+    if found is state or not found.active:
+        return found
+    began = now if isinstance(event, RunStarted) or not state.active else state.began
+    return replace(found, began=began)
+
+
+def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
     match event:
         case RunStarted() | RequestStarted():
             return RunState(Phase.WAITING, now, tools=state.tools)
@@ -142,7 +160,8 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
         case RetryScheduled():
-            detail = f"attempt {event.attempt} of {event.attempts}"
+            reason = f": {one_line(event.reason, 80)}" if event.reason else ""
+            detail = f"attempt {event.attempt} of {event.attempts}{reason}"
             return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
         case CompactionStarted() | CompactionProgress() | CompactionEnded():
             return _compacting(state, event, now)

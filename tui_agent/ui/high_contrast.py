@@ -1,9 +1,9 @@
-"""Two themes for whoever needs the most contrast: all text at least 7 to 1 on what is behind it, dark and light."""
+"""Themes of the program's own: two with the most contrast (7 to 1 and more), and Textual's light one on white."""
 
 from dataclasses import replace
 from typing import Final
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 
 def _told(theme: Theme, muted: str) -> Theme:
@@ -48,3 +48,6 @@ HIGH_CONTRAST_LIGHT: Final = _told(
     ),
     muted="#2b2b2b",
 )
+
+WHITE_LIGHT: Final = replace(BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#f5f5f5", panel="#ececec")
+"""Takes the place of Textual's light theme, whose grey stands out on a white terminal."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
+def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
     """Return the screen that asks a question; it is dismissed with the answer."""
     services = main.desk.services
     match question:
@@ -22,10 +22,18 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
             from tui_agent.ui.screens.choice import ChoiceScreen
 
             return ChoiceScreen(question.question, question.answers, question.details, at=question.at)
+        case face.Pick():
+            from tui_agent.ui.screens.pick import PickScreen
+
+            return PickScreen(question)
         case face.TextLine():
             from tui_agent.ui.screens.line import LineScreen
 
             return LineScreen(question)
+        case face.LongText():
+            from tui_agent.ui.screens.long_text import LongTextScreen
+
+            return LongTextScreen(question.question, question.text, keeps=question.confirm)
         case face.ProviderChoice():
             from tui_agent.ui.screens.providers import ProviderPicker
 
@@ -46,11 +54,15 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:
             raise NotImplementedError(question)
 
 
-def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR0911 - one arm per page
+def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
     """Return the screen that shows a page."""
     desk = main.desk
     agent = desk.agent
     match page:
+        case face.CostPage():
+            from tui_agent.ui.screens.cost import CostScreen
+
+            return CostScreen(page.title, _content(page), page.found, lambda entry: desk.show(face.TreePage(entry)))
         case face.Report():
             from tui_agent.ui.screens.report import ReportScreen
 
@@ -59,6 +71,10 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
             from tui_agent.ui.screens.viewer import ViewerScreen
 
             return ViewerScreen(page.title, page.text)
+        case face.DiffPage():
+            from tui_agent.ui.screens.diff import DiffScreen
+
+            return DiffScreen(page.title, page.files)
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 
@@ -76,11 +92,15 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
         case face.ContextPage():
             from tui_agent.ui.screens.context import ContextScreen
 
-            return ContextScreen(agent, desk.services.reread_cost)
+            return ContextScreen(agent, desk.services.reread_cost, lambda entry: desk.show(face.TreePage(entry)))
         case face.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 
-            return CompactScreen(agent)
+            return CompactScreen(agent, desk.services.price, page.boundary)
+        case face.JobsPage():
+            from tui_agent.ui.screens.jobs import JobsScreen
+
+            return JobsScreen(agent)
         case face.McpPage():
             from tui_agent.ui.screens.mcp import McpScreen
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
@@ -38,6 +38,60 @@ def title_sequence(title: str) -> str:
 
 PUSH_TITLE, POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 """Keep the terminal's title aside, and put it back."""
+
+
+def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return a sequence such that tmux or screen hands it on to the terminal outside; as it is without either.
+
+    tmux does so where ``allow-passthrough`` is on.
+    """
+    if environment.get("TMUX"):
+        return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    return f"\x1bP{sequence}\x1b\\" if environment.get("TERM", "").startswith("screen") else sequence
+
+
+def _osc_9(title: str, body: str) -> str:
+    return f"\x1b]9;{title}: {body}\x07"
+
+
+def _osc_777(title: str, body: str) -> str:
+    return f"\x1b]777;notify;{title.replace(';', ',')};{body.replace(';', ',')}\x07"
+
+
+def _osc_99(title: str, body: str) -> str:
+    return f"\x1b]99;i=tui-agent:d=0;{title}\x1b\\\x1b]99;i=tui-agent:d=1:p=body;{body}\x1b\\"
+
+
+_NOTIFYING: tuple[tuple[str, re.Pattern[str], Callable[[str, str], str]], ...] = (
+    ("KITTY_WINDOW_ID", re.compile(""), _osc_99),
+    ("ITERM_SESSION_ID", re.compile(""), _osc_9),
+    ("WEZTERM_PANE", re.compile(""), _osc_777),
+    ("GHOSTTY_RESOURCES_DIR", re.compile(""), _osc_777),
+    ("LC_TERMINAL", re.compile("iTerm2"), _osc_9),
+    ("TERM_PROGRAM", re.compile("iTerm.app"), _osc_9),
+    ("TERM_PROGRAM", re.compile("WezTerm|ghostty|contour|rio"), _osc_777),
+    ("TERM", re.compile("xterm-kitty"), _osc_99),
+    ("TERM", re.compile("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _osc_777),
+)
+"""Terminals with notifications, by what they put into the environment, and how each is asked for one.
+
+Those that are not here may print such a sequence, or take it for something else.
+"""
+
+
+def notification(title: str, body: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the sequence that shows a notification, None for a terminal that has none.
+
+    Nothing in ``title`` and ``body`` can end or extend it. Sources: the documents of kitty (OSC 99), iTerm2 (9) and
+    rxvt-unicode (777).
+    """
+    shape = next(
+        (shape for name, wanted, shape in _NOTIFYING if name in environment and wanted.match(environment[name])), None
+    )
+    if shape is None:
+        return None
+    title, body = (_UNSAFE.sub("", one_line(text, 200)) for text in (title, body))
+    return through_multiplexer(shape(title, body), environment)
 
 
 def background_is_light(environment: Mapping[str, str] = os.environ) -> bool | None:

@@ -15,7 +15,7 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.mcp.connection import MAX_DESCRIPTION
 from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import ServerState, shortened
-from tui_agent.agent.mcp.server import Patience
+from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.mcp.server_log import DROPPED, MAX_BYTES
 from tui_agent.session.entries import FilePart, SystemEntry
 
@@ -162,7 +162,7 @@ async def test_an_address_that_speaks_neither_is_told_by_its_first_answer(tmp_pa
 
 
 async def test_a_log_holds_so_much_and_no_more(tmp_path):
-    place = Place(tmp_path, Patience(start=20, settle=20, pauses=()))
+    place = Place(tmp_path, Timeouts(start=20, settle=20, pauses=()))
     flood = "import sys\nfor n in range(60_000): print('line', n, 'x' * 80, file=sys.stderr)\nsys.exit(3)\n"
     place.add("loud", command=sys.executable, args=("-c", flood))
     await place.hub.settle()
@@ -174,7 +174,7 @@ async def test_a_log_holds_so_much_and_no_more(tmp_path):
 
 
 async def test_what_is_no_protocol_on_standard_output_is_named(tmp_path, caplog):
-    place = Place(tmp_path, Patience(start=3, settle=20, pauses=()))
+    place = Place(tmp_path, Timeouts(start=3, settle=20, pauses=()))
     noise = "import sys\nfor n in range(5_000): print('Listening on port 3000')\nsys.stdout.flush()\nsys.stdin.read()\n"
     place.add("web", command=sys.executable, args=("-c", noise))
     await place.hub.settle()

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.agent.permissions.notes import with_note
+from tui_agent.context.standing import Standing
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -61,10 +62,10 @@ def only(entry: Entry, **around: object) -> Block:
 def test_a_message_of_a_command_shows_its_line_and_opens_to_what_was_sent() -> None:
     part = TextPart(text="Look for bugs.\nIn app.py.", typed="/review app.py")
     block = only(UserEntry(id=1, parts=(part,)))
-    assert rows(block)[1:] == ["  /review app.py", "  ▸ what was sent for it · 2 lines"]
+    assert rows(block) == ["You  /review app.py", "  ▸ what was sent for it · 2 lines"]
     assert block.copy_text() == "/review app.py"
     block.cycle()
-    assert rows(block)[2:] == ["  ▾ what was sent for it · 2 lines", "  Look for bugs.", "  In app.py."]
+    assert rows(block)[1:] == ["  ▾ what was sent for it · 2 lines", "  Look for bugs.", "  In app.py."]
 
 
 # -- cards --------------------------------------------------------------------------------------------------
@@ -141,10 +142,10 @@ def test_what_the_user_folded_stays_when_the_result_comes() -> None:
 
 def test_a_result_that_is_not_in_context_can_be_restored() -> None:
     card = CardBlock(CALL, result("text"))
-    card.set_state("pruned")
-    assert "not in context (3.2k tokens) · restore" in rows(card)[0]
+    card.stand(Standing.CLEARED, edited=True)
+    assert "cleared · 3.2k tokens · restore" in rows(card)[0]
     assert card.actions == ("restore",)
-    card.set_state("pinned")
+    card.stand(Standing.PINNED, edited=True)
     assert "pinned" in rows(card)[0]
     assert card.actions == ()
 
@@ -221,7 +222,7 @@ def test_a_very_long_body_ends_with_an_offer() -> None:
 def test_a_message_of_the_user_keeps_its_lines_and_names_attachments() -> None:
     image = ImagePart(blob="0", mime="image/png", width=4, height=3, path="a.png")
     block = only(UserEntry(parts=(TextPart(text="one\n  two"), image), mid_run=True))
-    assert rows(block) == ["▌ You · sent while working", "  one", "    two", "  [image · 4×3] a.png"]
+    assert rows(block) == ["You  sent while working · one", "       two", "  [image · 4×3] a.png"]
     assert block.copy_text() == "one\n  two"
 
 
@@ -229,7 +230,7 @@ def test_a_very_long_message_is_shown_in_part() -> None:
     block = only(UserEntry(parts=(TextPart(text="\n".join(map(str, range(100)))),)))
     assert rows(block)[-1] == "  … 76 more lines"
     block.cycle()
-    assert len(rows(block)) == 101
+    assert len(rows(block)) == 100
 
 
 def test_reasoning_is_folded_and_opens() -> None:
@@ -246,17 +247,24 @@ def test_a_compaction_tells_what_it_did_and_can_be_undone() -> None:
         summary="# Goal", first_kept_id=3, tokens_before=152_300, tokens_after=18_900, trigger="threshold",
         details=SummaryDetails(read_files=("a.py", "b.py"), anchors=("x",)),
     )  # fmt: skip
-    block = only(entry, turns=lambda _entry: 14)
-    assert rows(block) == ["▸ Compacted 14 turns · 152.3k → 18.9k tokens · threshold · undo"]
-    assert block.actions == ("undo",)
+    block = only(entry, summarised=lambda _entry: 14)
+    assert rows(block, 80) == ["── summarised above: 14 entries, 152.3k → 18.9k ────────── read · edit · undo ──"]
+    assert rows(block, 40) == [
+        "── summarised above: 14 entries, 152.3k",
+        "   → 18.9k",
+        "   read · edit · undo",
+    ]
+    assert block.actions == ("edit", "undo")
     block.cycle()
-    assert rows(block)[1:] == ["  Goal", "", "  Files read: a.py, b.py", "  Carried: 1 anchor"]
+    assert rows(block, 80)[1:] == [
+        "  Goal", "", "  Compacted: at the threshold", "  Files read: a.py, b.py", "  Carried: 1 anchor",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("fields", "line", "actions"),
     [
-        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · ctrl+r retry", ("retry",)),
+        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · f8 retry", ("retry",)),
         ({"finish": "interrupted", "interrupted": True}, "■ Interrupted", ()),
         ({"finish": "length"}, "■ The answer was cut at the model's output limit", ()),
     ],
@@ -269,7 +277,7 @@ def test_an_answer_that_did_not_end_says_so(fields: dict[str, object], line: str
 
 def test_other_entries_are_one_line_or_nothing() -> None:
     edit = only(ContextEditEntry(target=5, action="drop"))
-    assert rows(edit) == ["· Dropped #5 in the context · undo · jump"]
+    assert rows(edit) == ["── Dropped #5 in the context ────────────────────────── undo · jump ──"]
     shell = only(ShellEntry(command="ls", output="a", exit_code=2, excluded=True))
     assert rows(shell)[0].split("  ")[-2:] == ["exit 2 · not shown to the model", "▾"]
 

@@ -1,6 +1,8 @@
 """Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
 
 from tests.support.transcript import shown
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -56,10 +58,9 @@ def model_of(entries: list[Entry], width: int = 78) -> TranscriptModel:
 
 def test_several_small_calls_are_one_row_that_names_them() -> None:
     assert drawn(model_of(steps("read", "read", "grep", "ls", text="Done."))) == [
-        "▌ You",
-        "  Look around.",
+        "You  Look around.",
         "",
-        "● read file1.py, file2.py · grep file3.py · ls file4.py",
+        "● read 2 files, grep 1 pattern, ls 1 folder  file1.py, file2.py, file3.p…",
         "",
         "Done.",
     ]
@@ -74,9 +75,9 @@ def test_two_calls_and_calls_that_do_something_stand_for_themselves() -> None:
 
 def test_a_failed_call_is_not_hidden() -> None:
     rows = drawn(model_of(steps("read", "read", "read", "grep", "read", "read", "ls", failed=4, text="Done.")))
-    assert rows[3] == "● read file1.py, file2.py, file3.py"
+    assert rows[2] == "● read 3 files  file1.py, file2.py, file3.py"
     assert "✗ grep file4.py" in rows
-    assert "● read file5.py, file6.py · ls file7.py" in rows
+    assert "● read 2 files, ls 1 folder  file5.py, file6.py, file7.py" in rows
 
 
 def test_it_does_not_matter_where_one_begins_to_look() -> None:
@@ -109,12 +110,12 @@ async def test_the_row_opens_closes_and_copies_with_keys() -> None:
         before = view.screen()
         await view.pilot.press("home", "j", "j", "enter")
         await view.settled()
-        row = view.row_of("read file1.py · grep")
+        row = view.row_of("read 1 file, grep 1")
         assert [line.split()[1:3] for line in view.screen()[row + 1 : row + 4]] == [
             ["read", "file1.py"], ["grep", "file2.py"], ["ls", "file3.py"],
         ]  # fmt: skip
-        assert view.screen()[row + 1].startswith("   ● read")
-        assert "3 calls  ▾" in view.screen()[row]
+        assert view.screen()[row + 1].startswith("    ● read")
+        assert view.screen()[row].endswith("▾")
         await view.pilot.press("j", "enter")
         await view.settled()
         assert "out 1" in view.text()
@@ -146,9 +147,9 @@ async def test_the_row_tells_what_runs_and_for_how_long() -> None:
         now = 112.4
         view.pane._spin()
         await view.settled()
-        row = view.screen()[view.row_of("read file1.py")]
-        assert row.startswith(" ◐ read file1.py · grep file2.py · ls src")
-        assert row.endswith("12 s · 3 calls  ▸")
+        row = view.screen()[view.row_of("read 1 file")]
+        assert row.startswith("  ◐ read 1 file, grep 1 pattern, ls 1 folder  file1.py, file2.py, src")
+        assert row.endswith("12 s  ▸")
         view.pane.tool_finished("live", "error", ToolMetadata(), 13.0)
         await view.settled()
         assert " ✗ ls src" in view.text()
@@ -158,7 +159,9 @@ async def test_the_row_tells_what_runs_and_for_how_long() -> None:
 def test_what_is_not_in_context_is_told_on_the_row() -> None:
     model = model_of(steps("read", "grep", "ls"))
     drawn(model)
-    model.set_states({3: "pruned", 5: "pinned"})
+    known = {3: Standing.CLEARED, 5: Standing.PINNED}
+    model.set_standings(Standings(known=known, edited=frozenset(known)))
     group = next(block for _, item in model.loaded() for block in item.blocks if isinstance(block, GroupBlock))
-    assert ("1 not in context", "status-warning") in group.lines(78)[0].tail
+    assert ("1 cleared", "standing-told") in group.lines(78)[0].tail
+    assert group.standing is Standing.CLEARED
     assert group.fold is Fold.CLOSED

@@ -15,10 +15,10 @@ async def test_blocks_are_focused_folded_and_copied() -> None:
     async with shown(ListSource(every_kind()), (80, 40)) as view:
         await view.pilot.press("home", "j", "j", "j")
         await view.settled()
-        assert view.screen()[view.row_of("grep next=")].startswith("▎")
+        assert view.screen()[view.row_of("grep next=")].startswith(" ▎")
         await view.pilot.press("enter")
         await view.settled()
-        assert "▎  src/auth/views.py:41: next=path" in view.screen()
+        assert " ▎  src/auth/views.py:41: next=path" in view.screen()
         await view.pilot.press("y")
         await view.pilot.pause()
         assert [message.text for message in view.sent(Transcript.CopyRequested)] == [
@@ -52,7 +52,7 @@ async def test_messages_of_the_user_are_jumped_between() -> None:
     async with shown(GeneratedSource(400)) as view:
         await view.pilot.press("p", "p")
         await view.settled()
-        assert "Question 393" in view.screen()[1]
+        assert "Question 393" in view.screen()[0]
         await view.pilot.press("n")
         await view.settled()
         assert "Question 397" in view.text()
@@ -62,12 +62,17 @@ async def test_focus_goes_on_where_the_user_looks() -> None:
     async with shown(GeneratedSource(400)) as view:
         await view.pilot.press("k", "home", "j")
         await view.settled()
-        assert view.screen()[0].startswith("▎▌ You")
+        assert view.screen()[0].startswith(" ▎You")
 
 
 @pytest.mark.parametrize(
     ("text", "key", "action"),
-    [("Compacted", "u", "undo"), ("Pruned", "b", "restore"), ("seq 9999", "o", "open")],
+    [
+        ("summarised above", "u", "undo"),
+        ("summarised above", "e", "edit"),
+        ("Pruned", "b", "restore"),
+        ("seq 9999", "o", "open"),
+    ],
 )
 async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> None:
     entries = every_kind()
@@ -149,14 +154,14 @@ async def test_a_drag_selects_logical_text_across_blocks() -> None:
 async def test_a_drag_inside_a_line_selects_characters_and_does_not_fold() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
         y = view.row_of("The login redirect")
-        assert await drag(view, (3, y), (11, y)) == "The login"
+        assert await drag(view, (7, y), (15, y)) == "The login"
         assert view.app.screen.selections
 
 
 async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
         y = view.row_of("The redirect dropped")
-        selected = await drag(view, (1, y), (20, y))
+        selected = await drag(view, (2, y), (21, y))
         view.pane._toggle(1, view.pane.model.item(1).blocks[0])
         await view.settled()
         assert view.app.screen.get_selected_text() == selected == "The redirect dropped"
@@ -166,9 +171,9 @@ async def test_two_clicks_select_a_word_and_three_a_block() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
         y = view.row_of("views.py  ") if "views.py  " in view.text() else view.row_of("You")
         y = view.row_of("Keep the tests")
-        await view.pilot.click(Transcript, offset=(5, y), times=2)
+        await view.pilot.click(Transcript, offset=(8, y), times=2)
         assert view.app.screen.get_selected_text() == "Keep"
-        await view.pilot.click(Transcript, offset=(5, y), times=3)
+        await view.pilot.click(Transcript, offset=(8, y), times=3)
         assert "The login redirect" in (view.app.screen.get_selected_text() or "")
 
 
@@ -176,6 +181,6 @@ async def test_offsets_for_selection_are_only_made_when_asked_for() -> None:
     async with shown(ListSource([answer(1, "text")])) as view:
         widget, offset = view.app.screen.get_widget_and_offset_at(3, view.row_of("text"))
         assert widget is view.pane
-        assert offset == Offset(2, row_id(0, 0))
+        assert offset == Offset(1, row_id(0, 0))
         assert not any("offset" in (segment.style.meta if segment.style else {}) for segment in view.pane.render_lines(
             view.pane.size.region)[0])  # fmt: skip

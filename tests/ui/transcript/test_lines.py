@@ -82,17 +82,17 @@ def test_a_strip_is_exactly_as_wide_as_the_widget(
         assert sum(segment.cell_length for segment in strip) == width == strip.cell_length
 
 
-@pytest.mark.parametrize(("x", "found"), [(0, None), (1, "toggle"), (4, None), (10, "open"), (14, "undo"), (19, None)])
+@pytest.mark.parametrize(("x", "found"), [(0, None), (2, "toggle"), (5, None), (11, "open"), (15, "undo"), (20, None)])
 def test_what_is_under_the_pointer(x: int, found: str | None) -> None:
     line = Line(
         [("text  ", "text"), ("open", "muted act:open")], prefix=(("▸ ", "marker act:toggle"),),
         tail=(("undo", "act:undo"),),
     )  # fmt: skip
-    assert action_at(line, x, 19) == found
+    assert action_at(line, x, 20) == found
 
 
 def test_links_and_characters_under_the_pointer() -> None:
     line = Line([("see ", "text"), ("中文", "link url:https://a.b")], prefix=(("> ", "muted"),))
-    assert link_at(line, 7) == "https://a.b"
-    assert link_at(line, 3) is None
-    assert [text_index_at(line, x) for x in (0, 3, 7, 8, 9, 40)] == [0, 0, 4, 4, 5, 6]
+    assert link_at(line, 8) == "https://a.b"
+    assert link_at(line, 4) is None
+    assert [text_index_at(line, x) for x in (0, 4, 8, 9, 10, 41)] == [0, 0, 4, 4, 5, 6]

@@ -8,6 +8,8 @@ from textual.pilot import Pilot
 
 from tests.support.transcript import TranscriptHost
 from tui_agent.agent.events import LiveAnswer
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings
 from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
 from tui_agent.ui.widgets.transcript.events import show_live
 from tui_agent.ui.widgets.transcript.samples import ANSWER, CJK, ListSource, every_kind
@@ -41,7 +43,7 @@ def test_all_is_open(snap_compare: Compare) -> None:
 
     async def open_all(pilot: Pilot[Any]) -> None:
         await pilot.pause()
-        app.pane.set_states({3: "pruned", 5: "pinned"})
+        app.pane.set_standings(Standings(known={3: Standing.CLEARED, 5: Standing.PINNED}, edited=frozenset({3, 5})))
         for index, item in sorted(app.pane.model.loaded()):
             for block in item.blocks:
                 if block.fold == 0:
@@ -86,7 +88,7 @@ def test_the_focused_block_and_a_selection(snap_compare: Compare) -> None:
         await pilot.mouse_down(offset=(3, 1))
         await pilot.hover(offset=(20, 3))
         await pilot.mouse_up(offset=(20, 3))
-        app.pane.search("views")
+        app.pane.mark("views")
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=(80, 24), run_before=select)

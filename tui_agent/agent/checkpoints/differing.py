@@ -1,4 +1,4 @@
-"""How files differ between an entry and now, as text: a list of them, then a unified diff of each."""
+"""How files differ between an entry and now: which, how, and how much."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,42 +14,71 @@ _COMPARED_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class ChangedFile:
+    """A file that is not as it was: ``mark`` is A, M, D, or ? where nobody knows; ``diff`` is a unified diff."""
+
     mark: str
     path: str
     facts: str
     diff: str = ""
 
 
-def diff_of(found: Iterable[Difference], restorer: Restorer) -> str:
-    """Return how files are now compared to how they were there; "" when none differs. Reads files."""
+def diff_of(found: Iterable[Difference], restorer: Restorer) -> tuple[ChangedFile, ...]:
+    """Return how files are now compared to how they were there. Reads files."""
     found = tuple(found)
     restorer.expect(difference.there for difference in found)
-    rows = [row for difference in found if (row := _row(difference, restorer)) is not None]
-    if not rows:
-        return ""
-    width = max(len(row.path) for row in rows)
-    listed = [f"{row.mark}  {row.path:<{width}}  {row.facts}".rstrip() for row in rows]
-    return "\n".join([*listed, "", *(row.diff for row in rows if row.diff)])
+    return tuple(row for difference in found if (row := _row(difference, restorer)) is not None)
 
 
-def _row(difference: Difference, restorer: Restorer) -> _Row | None:
+@dataclass(frozen=True, slots=True)
+class ChangeAmount:
+    """How much changed: files, and lines of those whose lines can be compared."""
+
+    files: int = 0
+    additions: int = 0
+    deletions: int = 0
+
+
+class ChangeCounter:
+    """Counts changes between recorded versions of files, each two compared once. Call it in a thread."""
+
+    def __init__(self, restorer: Restorer) -> None:
+        self._restorer = restorer
+        self._lines: dict[tuple[str | None, str | None], tuple[int, int]] = {}
+
+    def count(self, found: Iterable[Difference]) -> ChangeAmount:
+        """Return how much differs."""
+        found = tuple(found)
+        self._restorer.expect(difference.there for difference in found)
+        lines = [self._compare(difference) for difference in found]
+        return ChangeAmount(len(lines), sum(added for added, _ in lines), sum(removed for _, removed in lines))
+
+    def _compare(self, difference: Difference) -> tuple[int, int]:
+        key = difference.there.digest, difference.here.digest
+        if key not in self._lines:
+            old, new = (_text(self._restorer.content(image)) for image in (difference.there, difference.here))
+            diff = None if old is None or new is None else diff_texts(difference.path, old, new)
+            self._lines[key] = (0, 0) if diff is None else (diff.additions, diff.deletions)
+        return self._lines[key]
+
+
+def _row(difference: Difference, restorer: Restorer) -> ChangedFile | None:
     there, now, path = difference.there, restorer.current(difference.path), difference.path
     if now.image == there and not there.problem:
         return None
     content = restorer.content(there)
     if there.problem or (there.digest is not None and content is None):
-        return _Row("?", path, there.problem or "its image was dropped to save room")
+        return ChangedFile("?", path, there.problem or "its image was dropped to save room")
     mark = "A" if not there.exists else "D" if not now.image.exists else "M"
     if now.image.problem:
-        return _Row(mark, path, now.image.problem)
+        return ChangedFile(mark, path, now.image.problem)
     facts = [_mode(there.mode, now.image.mode)]
     diff = _compared(path, content, now)
     if diff is None:
         facts.append("not compared: binary or large")
     else:
         facts.append(" ".join(filter(None, [_signed("+", diff.additions), _signed("-", diff.deletions)])))
-    return _Row(mark, path, " ".join(filter(None, facts)), "" if diff is None else diff.text)
+    return ChangedFile(mark, path, " ".join(filter(None, facts)), "" if diff is None else diff.text)
 
 
 def _compared(path: str, before: bytes | None, now: Reading) -> FileDiff | None:

@@ -40,9 +40,10 @@ class Restorer:
     """Restores files of one project. Everything here reads or writes files: call it in a thread."""
 
     def __init__(self, project: Path, keeping: SnapshotStore) -> None:
-        self._root = Path(os.path.realpath(project))
+        self.root = Path(os.path.realpath(project))
+        """The project, links resolved."""
         self._blob = keeping.get
-        self._git = GitObjects(self._root)
+        self._git = GitObjects(self.root)
         self._put = keeping.put
         self._apart = keeping.apart
 
@@ -91,7 +92,7 @@ class Restorer:
         return Reading(Image(problem=ELSEWHERE)) if place is None else read_image(place)
 
     def _place(self, path: str) -> Path | None:
-        place = place_in(self._root, path)
+        place = place_in(self.root, path)
         return None if place is None or any(map(place.is_relative_to, self._apart)) else place
 
     def content(self, image: Image) -> bytes | None:
@@ -130,7 +131,7 @@ class Restorer:
 
     def _remove_empty(self, directory: Path) -> None:
         """Remove directories that hold nothing any more, as git does."""
-        while directory != self._root:
+        while directory != self.root:
             try:
                 directory.rmdir()
             except OSError:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tui_agent.agent.checkpoints.differing import diff_of
+from tui_agent.agent.checkpoints.differing import ChangeAmount, ChangeCounter, ChangedFile, diff_of
 from tui_agent.agent.checkpoints.plan import RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import Restored, Restorer
@@ -114,17 +114,48 @@ class FileRewind:
         """Whether files went along with a move between two entries; None when nobody knows any more."""
         return self._along.get(frozenset((one, other)))
 
-    async def diff(self, target: int | None) -> str:
+    async def diff(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return how files differ between an entry and here: from how they were there to how they are now.
 
         Files that the session did not change in between are not in it. Raises as `plan`.
         """
         if self._restorer is None:
-            return ""
+            return ()
         await self.settle()
         back, forth = self._between(self._session.leaf, target)
         found = differences(changes_in(back), changes_in(forth))
         return await asyncio.to_thread(diff_of, found, self._restorer)
+
+    async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
+        """Return how much the session changed since each of some entries of its path, None for the beginning."""
+        restorer = self._restorer
+        if restorer is None:
+            return [ChangeAmount() for _ in places]
+        await self.settle()
+        made = self._checkpoints(self._session.leaf, None)
+
+        def count() -> list[ChangeAmount]:
+            counter = ChangeCounter(restorer)
+            # Ids ascend along a path.
+            since = ([entry for entry in made if entry.id > (place or 0)] for place in places)
+            return [counter.count(differences(changes_in(later), ())) for later in since]
+
+        return await asyncio.to_thread(count)
+
+    async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
+        """Restore the files of a plan where one is, without moving: a change like any other, with a checkpoint.
+
+        Raises:
+            StoreError: the checkpoint can't be stored.
+        """
+        if self._restorer is None or self.recorder is None:
+            return Restored()
+        async with self.recorder.around([self._restorer.root / step.path for step in plan.steps]):
+            done = await self.restore(plan)
+        entry = self.recorder.take()
+        if entry is not None:
+            self._around.append(entry.model_copy(update={"put_back_to": target or 0}))
+        return done
 
     def _between(
         self, here: int | None, there: int | None

@@ -1,18 +1,14 @@
 """The two kinds of hooks: a command that reads and writes JSON, and a function of an installed package."""
 
 import asyncio
-import contextlib
 import inspect
 import logging
-import os
-import secrets
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,9 +16,7 @@ from tui_agent.agent.hooks.payloads import ANSWERS, HookAnswer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import loads
-from tui_agent.processes.environment import command_environment
-from tui_agent.processes.marks import MARK
-from tui_agent.processes.tree import end_tree
+from tui_agent.processes.user_command import CommandFailedError, run_command
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +25,6 @@ ENTRY_POINTS = "tui_agent.hooks"
 FUNCTION_SECONDS = 30
 REFUSED = 2
 """The exit code with which a command refuses."""
-MAX_OUTPUT = 1_000_000
-"""Bytes a command may write."""
-_EXIT_GRACE_SECONDS = 0.2
-"""Seconds to wait for the rest of the output; what a command left in the background may hold it open."""
 
 
 class HookError(UserFacingError):
@@ -82,10 +72,13 @@ class CommandHook:
 
     async def __call__(self, payload: Payload) -> HookAnswer:
         """Run it with the payload on its standard input and read its answer."""
+        settings = self.settings
         try:
-            code, out, errors = await self._run(payload.model_dump_json().encode())
-        except OSError as error:
-            raise HookError(f"it could not be started: {error.strerror or error}") from None
+            code, out, errors = await run_command(
+                settings.command, payload.model_dump_json().encode(), self.cwd, self.environment, settings.timeout
+            )
+        except CommandFailedError as error:
+            raise HookError(str(error)) from None
         said = " ".join(errors.decode("utf-8", "replace").split())
         if code == REFUSED and (refused := refusal(payload.event, said or "no reason given")) is not None:
             return refused
@@ -99,98 +92,6 @@ class CommandHook:
         except ValueError:
             raise HookError(f"what it wrote is no JSON: {text[:80]!r}") from None
         return checked(payload.event, answer)
-
-    async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
-        async with contextlib.AsyncExitStack() as stack:
-            # A file, not a pipe: a command need not read what it is given.
-            stdin = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-            stdin.write(given)
-            stdin.seek(0)
-            out, errors = await CommandOutput.open(stack), await CommandOutput.open(stack)
-            mark = secrets.token_hex(8)
-            process = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", self.settings.command, cwd=self.cwd, start_new_session=True,
-                env={**command_environment(self.environment), MARK: mark},
-                stdin=stdin, stdout=out.writer, stderr=errors.writer,
-            )  # fmt: skip
-            try:
-                async with asyncio.timeout(self.settings.timeout):
-                    await _ended(process, (out, errors))
-            except BaseException as error:
-                await asyncio.shield(_end(process, mark))
-                if isinstance(error, TimeoutError):
-                    raise HookError(f"it took longer than {self.settings.timeout:g} s and was ended") from None
-                raise
-            return process.returncode or 0, bytes(out.data), bytes(errors.data)
-
-
-class CommandOutput:
-    """What a command writes to one of its outputs; it may be left open by what the command started."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: int) -> None:
-        self.writer = writer
-        self.data = bytearray()
-        self._reader = reader
-        self._closed = False
-
-    @classmethod
-    async def open(cls, stack: contextlib.AsyncExitStack) -> Self:
-        """Return an outlet that is closed with ``stack``."""
-        readable, writer = os.pipe()
-        reader = asyncio.StreamReader()
-        loop = asyncio.get_running_loop()
-        transport, _protocol = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(readable, "rb")
-        )
-        stack.callback(transport.close)
-        outlet = cls(reader, writer)
-        stack.callback(outlet.close_writer)
-        return outlet
-
-    def close_writer(self) -> None:
-        """Leave the writing end to the command."""
-        if not self._closed:
-            self._closed = True
-            os.close(self.writer)
-
-    async def drain(self) -> None:
-        """Read until nobody writes any more.
-
-        Raises:
-            HookError: it is too much.
-        """
-        while chunk := await self._reader.read(65_536):
-            self.data += chunk
-            if len(self.data) > MAX_OUTPUT:
-                raise HookError(f"it wrote more than {MAX_OUTPUT:,} bytes")
-
-
-async def _ended(process: asyncio.subprocess.Process, outlets: Sequence[CommandOutput]) -> None:
-    """Read until the command has ended, and a moment longer.
-
-    Raises:
-        HookError: it wrote too much.
-    """
-    for outlet in outlets:
-        outlet.close_writer()
-    drains = [asyncio.ensure_future(outlet.drain()) for outlet in outlets]
-    ended = asyncio.ensure_future(process.wait())
-    try:
-        while not ended.done():
-            waiting: list[asyncio.Future[Any]] = [ended, *(task for task in drains if not task.done())]
-            await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
-            for task in drains:
-                if task.done():
-                    task.result()
-        await asyncio.wait(drains, timeout=_EXIT_GRACE_SECONDS)
-    finally:
-        for left in (*drains, ended):
-            left.cancel()
-
-
-async def _end(process: asyncio.subprocess.Process, mark: str) -> None:
-    await end_tree(process.pid, mark)
-    await process.wait()
 
 
 @dataclass(frozen=True, slots=True)

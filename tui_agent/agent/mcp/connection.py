@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 from tui_agent import __version__
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.names import portable_name, tidy_schema
+from tui_agent.agent.mcp.questions import Answer, Host, order_of, question_of
 from tui_agent.agent.mcp.records import (
     Content,
     LogLevel,
@@ -34,7 +35,14 @@ from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import IncomingMessage, Transport
-    from mcp.types import LoggingMessageNotificationParams
+    from mcp.types import (
+        CreateMessageRequestParams,
+        CreateMessageResult,
+        ElicitRequestParams,
+        ElicitResult,
+        ErrorData,
+        LoggingMessageNotificationParams,
+    )
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +66,8 @@ _NOT_STREAMABLE = frozenset(
     }
 )
 """What servers that speak only SSE answer to a request of streamable HTTP."""
+_USER_REFUSED = -1
+"""The protocol's code for what a person does not allow."""
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
 ShowLogin = Callable[[str], Awaitable[None]]
@@ -95,6 +105,8 @@ class Listener:
     refused: Callable[[int], None]
     said: Callable[[ServerMessage], None]
     noise: Callable[[str], None]
+    host: Callable[[], Host | None]
+    """Returns the session whose person and model are asked; None where there is no person."""
 
 
 async def load_sdk() -> None:
@@ -114,7 +126,7 @@ async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listene
     async with AsyncExitStack() as stack:
         server_log = ServerLog(around.log_path(spec.name))
         stack.callback(server_log.close)
-        heard = _Heard(listener, server_log)
+        heard = _Heard(spec, listener, server_log)
         if settings.command is not None:
             errors = stack.enter_context(server_log.standard_error())
             client = await stack.enter_async_context(_client(spec, heard, _program(spec, around, settings, errors)))
@@ -122,7 +134,7 @@ async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listene
             client = await _reach(spec, around, settings, heard, stack)
         heard.connected = True
         subscription = asyncio.create_task(_subscribe(client, listener.changed))
-        connection = Connection(spec, client, listener.lost)
+        connection = Connection(spec, client, heard)
         try:
             await connection.set_log_level(settings.log_level)
             yield connection
@@ -135,10 +147,72 @@ async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listene
 class _Heard:
     """Hears what a server sends of itself."""
 
+    spec: ServerSpec
     listener: Listener
     log: ServerLog
     connected: bool = False
     """Whether it shook hands: before that, an end is no loss but an attempt that failed."""
+
+    open_questions: int = 0
+    waiting: set[asyncio.Timeout] = field(default_factory=set)
+    """What runs out when the server takes too long; the time a person takes to answer it does not count."""
+
+    @asynccontextmanager
+    async def patience(self, seconds: float) -> AsyncIterator[None]:
+        """Wait for an answer of the server at most so long.
+
+        Raises:
+            TimeoutError: it took longer.
+        """
+        async with asyncio.timeout(None if self.open_questions else seconds) as limit:
+            self.waiting.add(limit)
+            try:
+                yield
+            finally:
+                self.waiting.discard(limit)
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[None]:
+        self.open_questions += 1
+        for limit in self.waiting:
+            limit.reschedule(None)
+        try:
+            yield
+        finally:
+            self.open_questions -= 1
+            until = asyncio.get_running_loop().time() + self.spec.settings.timeout
+            for limit in self.waiting if not self.open_questions else ():
+                limit.reschedule(until)
+
+    async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
+        """Ask a person what the server wants to know."""
+        from mcp.types import ElicitResult
+
+        del context
+        host, answer = self.listener.host(), Answer()
+        if host is not None:
+            async with self._asking():
+                answer = await host.ask(question_of(self.spec.name, params))
+        values = dict(answer.values) if answer.action == "accept" and params.mode == "form" else None
+        return ElicitResult(action=answer.action, content=values)
+
+    async def sample(self, context: object, params: "CreateMessageRequestParams") -> "CreateMessageResult | ErrorData":
+        """Have the model answer the server, if a person lets it."""
+        from mcp.types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
+
+        del context
+        host, order = self.listener.host(), order_of(self.spec.name, params)
+        if host is None:
+            return ErrorData(code=INVALID_REQUEST, message="There is nobody who could allow it.")
+        if isinstance(order, str):
+            return ErrorData(code=INVALID_REQUEST, message=order)
+        async with self._asking():
+            sampled = await host.sample(order)
+        if sampled.refusal:
+            return ErrorData(code=_USER_REFUSED, message=sampled.refusal)
+        stop = "maxTokens" if sampled.finish == "length" else "endTurn"
+        text = TextContent(type="text", text=sampled.text)
+        return CreateMessageResult(role="assistant", content=text, model=sampled.model, stop_reason=stop)
 
     def ended(self) -> None:
         """Take note that nothing more can be read."""
@@ -179,6 +253,8 @@ def _client(
         logging_callback=heard.said,
         log_level=spec.settings.log_level,
         list_roots_callback=list_roots,
+        elicitation_callback=heard.elicit,
+        sampling_callback=heard.sample,
         client_info=Implementation(name="tui-agent", version=__version__),
         cache=None,
         mode=mode,
@@ -320,10 +396,10 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
 class Connection:
     """A server that answers. Errors of the SDK become ``McpError``; a lost connection is reported to ``lost``."""
 
-    def __init__(self, spec: ServerSpec, client: "Client", lost: Callable[[], None]) -> None:
+    def __init__(self, spec: ServerSpec, client: "Client", heard: _Heard) -> None:
         self._spec = spec
         self._client = client
-        self._lost = lost
+        self._heard = heard
 
     async def offer(self) -> ServerOffer:
         """Ask for everything the server offers."""
@@ -345,11 +421,9 @@ class Connection:
         if self._client.server_capabilities.logging:
             from mcp.shared.exceptions import MCPDeprecationWarning
 
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MCPDeprecationWarning)
-                asked = self._client.set_logging_level(level)
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
             with suppress(McpError):  # a server of the newest protocol takes it with each request
-                await self._asked(asked)
+                await self._asked(self._client.set_logging_level(level))
 
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
@@ -364,11 +438,7 @@ class Connection:
             counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
             report(f"{message or counted}\n")
 
-        result = await self._asked(
-            self._client.call_tool(
-                name, arguments, read_timeout_seconds=self._spec.settings.timeout, progress_callback=report_progress
-            )
-        )
+        result = await self._asked(self._client.call_tool(name, arguments, progress_callback=report_progress))
         return reader.call_result(result)
 
     async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
@@ -394,7 +464,7 @@ class Connection:
 
         limit = self._spec.settings.timeout
         try:
-            async with asyncio.timeout(limit + 1):
+            async with self._heard.patience(limit):
                 return await request
         except TimeoutError:
             raise McpError(f"{self._spec.name} did not answer within {limit:g} s.") from None
@@ -402,7 +472,7 @@ class Connection:
             raise McpError(f"{self._spec.name} answered with what the protocol does not know.") from None
         except MCPError as error:
             if error.message in _LOST:
-                self._lost()
+                self._heard.listener.lost()
                 raise McpError(
                     f"The connection to {self._spec.name} was lost. It is being restored; try again."
                 ) from None

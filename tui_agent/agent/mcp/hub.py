@@ -11,6 +11,7 @@ from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.content import PutBlob, Reader
 from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.oauth import TokenFile, token_file
+from tui_agent.agent.mcp.questions import Host, host_of
 from tui_agent.agent.mcp.records import (
     Content,
     LoginState,
@@ -24,7 +25,7 @@ from tui_agent.agent.mcp.records import (
     ServerState,
     shortened,
 )
-from tui_agent.agent.mcp.server import McpServer, Timeouts
+from tui_agent.agent.mcp.server import McpServer, Owner, Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpConfigError, McpServerSettings, ServerSpec
 from tui_agent.agent.mcp.tools import SEARCH_TOOL, McpSearchTool, McpTool
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
@@ -62,7 +63,12 @@ class McpHub:
         self._told: set[str] | None = None
         self._listeners: list[Callable[[Notice], None]] = []
         self._watchers: list[Callable[[], None]] = []
+        self._hosts: list[Host] = []
         self._started = False
+
+    def join(self, host: Host) -> Callable[[], None]:
+        """Let servers ask a session's person and model; the returned function ends that."""
+        return _joined(self._hosts, host)
 
     def subscribe(self, listener: Callable[[Notice], None]) -> Callable[[], None]:
         """Call ``listener`` with what the user should know; the returned function ends that."""
@@ -163,7 +169,10 @@ class McpHub:
         if self._around is None:
             raise McpError("There is nowhere to run a server.")
         return McpServer(
-            spec, self._around, self._patience, told=self._on_state, told_more=self._changed, login=self._on_login
+            spec,
+            self._around,
+            self._patience,
+            Owner(self._on_state, self._changed, self._on_login, lambda: host_of(self._hosts)),
         )
 
     # -- tools ----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 from tui_agent.agent.mcp.connection import Connection, ConnectionContext, Listener, connect, load_sdk
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
+from tui_agent.agent.mcp.questions import Host
 from tui_agent.agent.mcp.records import Content, LogLevel, McpError, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ServerSpec
 from tui_agent.agent.mcp.trouble import Circumstances, Trouble, trouble_of
@@ -36,19 +37,23 @@ class Timeouts:
     healthy: float = 60
 
 
-class McpServer:
-    """Runs one server. ``told`` hears of every change of state, ``told_more`` that it sent a message."""
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who runs a server: hears of every change of state, that it sent a message, and where to log in.
 
-    def __init__(
-        self,
-        spec: ServerSpec,
-        around: ConnectionContext,
-        patience: Timeouts,
-        *,
-        told: Callable[["McpServer"], None],
-        told_more: Callable[[], None],
-        login: Callable[[str, str], None],
-    ) -> None:
+    ``host`` returns the session that the server may ask something, None where there is none.
+    """
+
+    told: Callable[["McpServer"], None]
+    told_more: Callable[[], None]
+    login: Callable[[str, str], None]
+    host: Callable[[], Host | None]
+
+
+class McpServer:
+    """Runs one server for its owner."""
+
+    def __init__(self, spec: ServerSpec, around: ConnectionContext, patience: Timeouts, owner: Owner) -> None:
         self.spec = spec
         self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
@@ -59,9 +64,7 @@ class McpServer:
         self.restarts = 0
         self._around = around
         self._patience = patience
-        self._told = told
-        self._told_more = told_more
-        self._login = login
+        self._owner = owner
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -181,7 +184,13 @@ class McpServer:
         """Connect and stay so until the connection ends; returns whether it was ready, and why it ended."""
         self._lost = self._changed = False
         listener = Listener(
-            self._on_lost, self._on_changed, self._on_login, self._on_refused, self._on_said, self._on_noise
+            self._on_lost,
+            self._on_changed,
+            self._on_login,
+            self._on_refused,
+            self._on_said,
+            self._on_noise,
+            self._owner.host,
         )
         ready = False
         self._deadline = self._refusal = None
@@ -240,14 +249,14 @@ class McpServer:
 
     def _on_said(self, message: ServerMessage) -> None:
         self.messages.append(message)
-        self._told_more()
+        self._owner.told_more()
 
     def _on_noise(self, text: str) -> None:
         """Keep the first line that is no message; it tells most about what the program is."""
         if not self._noise:
             self._noise = one_line(text, 120) or "empty lines"
             self.messages.append(ServerMessage("warning", f"standard output holds what is no message: {self._noise}"))
-            self._told_more()
+            self._owner.told_more()
 
     async def _on_login(self, url: str) -> None:
         if self._deadline is not None:
@@ -255,13 +264,13 @@ class McpServer:
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
-        self._login(self.name, url)
+        self._owner.login(self.name, url)
 
     def _set(self, state: ServerState, detail: str = "", advice: str = "") -> None:
         self.state, self.detail, self.advice = state, detail, advice
         if state not in {ServerState.STARTING, ServerState.LOGIN}:
             self._settled.set()
-        self._told(self)
+        self._owner.told(self)
 
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; what the server itself wrote last tells more than a closed pipe."""

@@ -1,14 +1,17 @@
-"""The servers as one session's agent has them: what screens and commands ask, and when the model is told anew."""
+"""The servers as one session's agent has them: what screens and commands ask, and what servers ask of the session."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 
-from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.content import PutBlob
-from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.events import CostKnown, Notice
+from tui_agent.agent.journal import Journal
+from tui_agent.agent.mcp.questions import Answer, Sampled, SamplingOrder, SamplingQuestion, ServerQuestion
 from tui_agent.agent.mcp.records import LogLevel, McpPrompt, McpResource, McpServerStatus, McpTemplate
 from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.context.tokens import TokenCounter
-from tui_agent.session.entries import UserPart
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.request import ModelRequest
+from tui_agent.model.protocol import Finished, ModelError, TextDelta, UsageReport
+from tui_agent.session.entries import Usage, UserPart
 
 RELOADED = "The model is told of the servers' tools anew with the next request; what the provider had cached is lost."
 
@@ -16,24 +19,75 @@ RELOADED = "The model is told of the servers' tools anew with the next request; 
 class SessionMcp:
     """Servers for one session.
 
-    ``emit`` hears what the user should know, ``tell_anew`` renders the next head anew, ``measures`` gives what counts
-    tokens for the model and its window.
+    ``tell_anew`` renders the next head anew, ``is_running`` tells whether the session works just now.
     """
 
     def __init__(
         self,
-        hub: McpHub,
-        put_blob: PutBlob,
-        emit: Callable[[Notice], None],
+        journal: Journal,
+        ports: AgentPorts,
+        *,
+        model: Callable[[], str],
         tell_anew: Callable[[], None],
-        measures: Callable[[], tuple[TokenCounter, int]],
+        is_running: Callable[[], bool],
     ) -> None:
-        self._hub = hub
-        self._measures = measures
-        self._put_blob = put_blob
-        self._emit = emit
+        self._hub = hub = ports.mcp
+        self._ports = ports
+        self._session = journal.session
+        self._put_blob = ports.put_blob
+        self._emit = journal.channel.emit
+        self._model = model
         self._tell_anew = tell_anew
-        self._unsubscribe = hub.subscribe(emit)
+        self._is_running = is_running
+        self._leave = (hub.subscribe(self._emit), hub.join(self))
+        self.asker: Callable[[ServerQuestion], Awaitable[Answer]] | None = None
+        """Asks the person; None where there is none."""
+
+    # -- what servers ask -------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the session works just now."""
+        return self._is_running()
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is a person."""
+        return self.asker is not None
+
+    async def ask(self, question: ServerQuestion) -> Answer:
+        """Ask the person."""
+        return Answer() if self.asker is None else await self.asker(question)
+
+    async def sample(self, order: SamplingOrder) -> Sampled:
+        """Have the model answer a server, if the person lets it; what that costs is the session's and is told."""
+        model = self._model()
+        counter = self._ports.directory.counter(model)
+        sent = sum(counter.text(message.text) for message in order.messages)
+        allowed = await self.ask(SamplingQuestion(order, model, sent))
+        if allowed.action != "accept":
+            return Sampled(refusal="The user does not allow it.")
+        request = ModelRequest(model, order.messages, max_output_tokens=order.max_tokens, tool_choice="none")
+        text, finish, cost, used = "", "stop", 0.0, Usage()
+        try:
+            async with aclosing(self._ports.client.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        text += event.text
+                    elif isinstance(event, Finished):
+                        finish = event.reason
+                    elif isinstance(event, UsageReport):
+                        cost, used = cost + (event.cost or 0), event.usage
+        except ModelError as error:
+            return Sampled(refusal=error.message)
+        if cost:
+            self._session.add_cost(cost)
+            self._emit(CostKnown())
+        price = f", ${cost:.4f}" if cost else ""
+        self._emit(Notice(f"{order.server} had an answer of {model}: {used.prompt:,} + {used.output:,} tokens{price}."))
+        return Sampled(text, model, finish)
+
+    # -- what screens and commands ask ------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the servers in the background; done once."""
@@ -41,8 +95,9 @@ class SessionMcp:
 
     def status(self) -> tuple[McpServerStatus, ...]:
         """Return the state of every server, in the order they are configured."""
-        counter, window = self._measures()
-        return self._hub.status(counter.schema, window=window, count_text=counter.text)
+        directory, model = self._ports.directory, self._model()
+        counter = directory.counter(model)
+        return self._hub.status(counter.schema, window=directory.limits(model).window, count_text=counter.text)
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call ``watcher`` whenever ``status`` may be different; the returned function ends that."""
@@ -116,4 +171,5 @@ class SessionMcp:
 
     def close(self) -> None:
         """Hear no more of the servers; they go on for others."""
-        self._unsubscribe()
+        for leave in self._leave:
+            leave()

@@ -1,12 +1,17 @@
-"""The context map: every block of the next request, what it costs, and changing what the model sees of it."""
+"""The context map: every block of a request, what it costs, and changing what the model sees of it.
+
+On top is the timeline: how big each request of the path was. Its cursor says which one the map shows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import getters, on
+from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -16,9 +21,10 @@ from textual.widgets import Static
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
 from tui_agent.agent.navigator import NavigationError
-from tui_agent.app import context_words, edit_price
+from tui_agent.app import context_words, edit_price, timeline_words
 from tui_agent.app.edit_price import Edit, EditAction
-from tui_agent.app.format import plural
+from tui_agent.app.format import plural, tokens
+from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.leaving import PageScreen
@@ -28,15 +34,24 @@ from tui_agent.ui.widgets.context_map.preview import BlockPreview
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
+from tui_agent.ui.widgets.plot import Plot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from textual.timer import Timer
 
     from tui_agent.context.request import ModelRequest
+    from tui_agent.context.timeline import Step
 
 MemberT = TypeVar("MemberT", bound=StrEnum)
 
-KEYS = "p pin  d drop  m mask  r restore  u undo  s sort  g group  enter read  j json  ? keys  esc back"
+REST_SECONDS = 0.08
+"""The map follows the timeline when its cursor rests for so long."""
+LATER_SECONDS = 0.5
+"""The timeline is made again so long after something happened, and at least nine times what making it took."""
+NEAR_MAPS = 8
+"""Maps of requests that are kept, for going back and forth."""
+KEYS = "p pin  d drop  m mask  r restore  u undo  tab timeline  s sort  g group  enter read  j json  ? keys  esc back"
+TIMELINE_KEYS = "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
 ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
 ← →         fold, unfold
 p           pin: pruning leaves it, a compaction carries it verbatim
@@ -47,13 +62,28 @@ u           undo the last edit
 s           sort: as in the request, largest first, newest first
 g           group: not, by kind, by tool, by file
 j           the whole request as JSON
+[ ]         the map of the request before, of the one after
+tab         to the timeline, and back
 esc q       back
 
 ●           the provider remembers it from the last request
 ○           it is read anew with the next one
+
+On the timeline
+←→          a step back, a step on; home end: the first, the next request
+shift+←→    to the mark before, to the next one
+ctrl+←→     a tenth of the session back, on
+enter       go to that request in the tree
+
+◆           the history was summarised before this step
+◇           old outputs were pruned
+↩           somebody went back and on from an earlier place
+×           the provider's cache missed much of the request
+•           the context was edited
 """
 ANSWER_FIRST = "The agent waits for an answer: an edit can be undone when it is done."
 OVERTAKEN = "The conversation went on since the last edit: r restores the block under the cursor."
+PAST = "This request was sent; only the next one can be changed (end on the timeline)."
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
 
@@ -83,19 +113,38 @@ class ContextScreen(PageScreen[None]):
         Binding("s", "sort", "sort", id="context.sort"),
         Binding("g", "group", "group", id="context.group"),
         Binding("j", "request", "json", id="context.json"),
+        Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
+        Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
         Binding("question_mark,f1", "keys", "keys", show=False),
     ]
 
+    heading = getters.query_one("#heading", Static)
+    plot = getters.query_one(Plot)
+    legend = getters.query_one("#legend", Static)
+    keys = getters.query_one("#keys", KeyLine)
     blocks = getters.query_one(BlockList)
     preview = getters.query_one(BlockPreview)
     gauge = getters.query_one(Gauge)
     facts = getters.query_one("#facts", Static)
     line = getters.query_one("#line", Static)
 
-    def __init__(self, agent: Agent, reread_cost: Callable[[str, int], float | None]) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        reread_cost: Callable[[str, int], float | None],
+        show_in_tree: Callable[[int], None],
+    ) -> None:
+        """``show_in_tree`` opens the tree at an entry."""
         super().__init__()
         self._agent = agent
         self._reread_cost = reread_cost
+        self._show_in_tree = show_in_tree
+        self._steps: list[Step] = []
+        self._at_next = True
+        self._maps: dict[Step, ContextMap] = {}
+        self._follow_timer: Timer | None = None
+        self._later_timer: Timer | None = None
+        self._pause = LATER_SECONDS
         self._asking: Edit | None = None
         self._said_at = 0
         self._made: list[EditsMade] = []
@@ -106,6 +155,8 @@ class ContextScreen(PageScreen[None]):
     def compose(self) -> ComposeResult:
         """Heading, gauge, facts, the list beside or over its preview, a line for questions, keys."""
         yield Static("Context of the next request", id="heading", markup=False)
+        yield Plot(lambda height: tokens(round(height)))
+        yield Static("", id="legend", markup=False)
         yield Gauge()
         yield Static("", id="facts", markup=False)
         yield Container(id="parts")
@@ -119,6 +170,7 @@ class ContextScreen(PageScreen[None]):
         self._unsubscribe = self._agent.subscribe(self._agent_said)
         self._look()
         self.blocks.focus()
+        self._draw_timeline()
 
     def on_unmount(self) -> None:
         """Stop listening."""
@@ -128,15 +180,29 @@ class ContextScreen(PageScreen[None]):
     # -- what is shown
 
     def _agent_said(self, event: AgentEvent) -> None:
-        if isinstance(event, EntryAppended | LeafMoved | RunEnded | CompactionEnded) and not self._stale:
+        if not isinstance(event, EntryAppended | LeafMoved | RunEnded | CompactionEnded):
+            return
+        if self._later_timer is None:
+            self._later_timer = self.set_timer(self._pause, self._draw_timeline)
+        if not self._stale and self._at_next:
             self._stale = True
             self.call_after_refresh(self._look)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is going to be shown in a moment."""
+        return self._later_timer is not None or self._follow_timer is not None or not self.workers_idle
+
+    @property
+    def workers_idle(self) -> bool:
+        """Whether nothing is being added up."""
+        return not any(worker.node is self and worker.is_running for worker in self.workers)
 
     def _look(self) -> None:
         """Show the next request as it is now."""
         self._stale = False
         self._request = None
-        if not self.is_attached:
+        if not self.is_attached or not self._at_next:
             return
         ahead = self._agent.inspector
         shown = ahead.map()
@@ -152,6 +218,87 @@ class ContextScreen(PageScreen[None]):
         self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
         self._say("")
         self.blocks.show(shown)
+
+    # -- the timeline
+
+    @work(exclusive=True, group="timeline")
+    async def _draw_timeline(self) -> None:
+        """Plot every request of the path; the cursor stays on its step, or on the next request."""
+        self._later_timer = None
+        start = perf_counter()
+        steps = await self._agent.inspector.timeline()
+        self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
+        kept = self._step.answer if self._step is not None and not self._at_next else None
+        self._steps = steps
+        at = next((at for at, step in enumerate(steps) if step.answer == kept), len(steps) - 1)
+        self.plot.show(timeline_words.series_of(steps), cursor=at)
+        self.legend.update(timeline_words.legend(steps))
+
+    @property
+    def _step(self) -> Step | None:
+        at = self.plot.cursor
+        return self._steps[at] if at < len(self._steps) else None
+
+    @on(Plot.Highlighted)
+    def _step_highlighted(self, message: Plot.Highlighted) -> None:
+        message.stop()
+        if (step := self._step) is None:
+            return
+        was_next, self._at_next = self._at_next, step.answer is None
+        self.heading.update(timeline_words.heading(self._steps, message.index))
+        if self._at_next:
+            if not was_next:
+                self._look()
+        else:
+            if self._follow_timer is not None:
+                self._follow_timer.stop()
+            self._follow_timer = self.set_timer(REST_SECONDS, self._follow)
+
+    @work(exclusive=True, group="follow")
+    async def _follow(self) -> None:
+        """Show the request of the step under the cursor, and what came and went since the one before."""
+        self._follow_timer = None
+        step, at = self._step, self.plot.cursor
+        if step is None or step.answer is None:
+            return
+        shown = await self._map_of(step)
+        change = MapChange()
+        if at:
+            change = change_between(await self._map_of(self._steps[at - 1]), shown)
+        if step is not self._step:
+            return
+        dollars = self._reread_cost(step.model, step.miss.missed) if step.miss is not None else None
+        facts = [timeline_words.change_words(change)] if at else []
+        facts += timeline_words.step_words(step, dollars)
+        self._request = None
+        self.gauge.reading = GaugeReading(shown.size)
+        self.facts.update("\n".join(facts))
+        self._say("")
+        self.blocks.show(shown, change.came)
+
+    async def _map_of(self, step: Step) -> ContextMap:
+        """Return the map of a request that was sent; those looked at last are at hand."""
+        if step not in self._maps:
+            self._maps[step] = await self._agent.inspector.map_of(step)
+            if len(self._maps) > NEAR_MAPS:
+                self._maps.pop(next(iter(self._maps)))
+        return self._maps[step]
+
+    def action_step(self, steps: int) -> None:
+        """Show the request before, or after, wherever the focus is."""
+        self.plot.action_move(steps)
+
+    @on(Plot.Chosen)
+    def _step_chosen(self, message: Plot.Chosen) -> None:
+        message.stop()
+        step = self._step
+        target = None if step is None else step.leaf if step.answer is None else step.answer
+        if target is not None:
+            self._show_in_tree(target)
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self) -> None:
+        self.keys.show(TIMELINE_KEYS if self.plot.has_focus else KEYS)
 
     def _say(self, text: str, *, asks: bool = False) -> None:
         listed = self.blocks
@@ -182,9 +329,15 @@ class ContextScreen(PageScreen[None]):
         if block is None:
             return ""
         if self._request is None:
-            self._request = self._agent.inspector.next_request()
+            self._request = self._request_shown()
         entry = self._agent.session.entry(block.origin[0]) if block.origin else None
         return context_words.text_of(block, self._request, entry)
+
+    def _request_shown(self) -> ModelRequest:
+        """Return the request that the map shows."""
+        step = self._step
+        inspector = self._agent.inspector
+        return inspector.next_request() if step is None or step.answer is None else inspector.request_of(step)
 
     # -- keys
 
@@ -210,7 +363,7 @@ class ContextScreen(PageScreen[None]):
         """Show the request as it would go out."""
         from tui_agent.ui.screens.viewer import ViewerScreen
 
-        request = self._agent.inspector.next_request()
+        request = self._request_shown()
         self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_words.request_json(request)))
 
     def action_keys(self) -> None:
@@ -237,6 +390,9 @@ class ContextScreen(PageScreen[None]):
         """Ask, with the price, before the blocks under the cursor are changed."""
         shown = self.blocks.shown
         if shown is None or not self.blocks.places:
+            return
+        if not self._at_next:
+            self._say(PAST)
             return
         if self._agent.session.read_only:
             self._say("This session is read-only: /fork continues in a copy.")

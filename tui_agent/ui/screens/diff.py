@@ -1,56 +1,71 @@
-"""How files differ, drawn as in the conversation: side by side where there is room."""
+"""How files differ, one at a time: a list of them, and the highlighted one drawn side by side where there is room."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import getters
+from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
 
+from tui_agent.agent.checkpoints.differing import ChangedFile
+from tui_agent.app.face import diff_text, file_lines
 from tui_agent.app.format import one_line
 from tui_agent.ui.screens.leaving import PageScreen
-from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
-from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
-DRAWN = 200_000
-"""Characters of a diff that is drawn; a longer one is shown as text, which takes no time at any length."""
-KEYS = "↑↓ scroll  y copy all  esc close"
-
-
-def diff_screen(title: str, diff: str) -> Screen[None]:
-    """Return a screen for what ``FileRewind.diff`` tells: a list of files, an empty line, a unified diff."""
-    return DiffScreen(title, diff) if len(diff) <= DRAWN else ViewerScreen(title, diff)
+MAX_DRAWN = 200_000
+"""Characters of one file's diff that are drawn."""
+KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc close"
 
 
 class DiffScreen(PageScreen[None]):
     """Shows which files differ, and how."""
 
-    AUTO_FOCUS = "VerticalScroll"
+    AUTO_FOCUS = "OptionList"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("y", "copy", "copy all", show=False),
+        # Before the list takes them.
+        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
+        Binding("pagedown,space", "scroll(1)", "down", show=False, priority=True),
     ]
 
     view = getters.query_one(LineView)
+    pane = getters.query_one(VerticalScroll)
 
-    def __init__(self, title: str, diff: str) -> None:
+    def __init__(self, title: str, files: Sequence[ChangedFile]) -> None:
         super().__init__()
         self._title = title
-        self._diff = diff
+        self._files = files
 
     def compose(self) -> ComposeResult:
-        """Title, files, their differences, keys."""
-        listed, _, diff = self._diff.partition("\n\n")
+        """Title, files, what of the highlighted one differs, keys."""
         yield Static(one_line(self._title), id="heading", markup=False)
-        with VerticalScroll():
-            yield Static(sanitize.text(listed), id="files", markup=False)
-            yield LineView(diff_lines(diff))
+        yield OptionList(*(Option(Content(line)) for line in file_lines(self._files)), id="files", compact=True)
+        with VerticalScroll(can_focus=False):
+            yield Static(id="note", markup=False)
+            yield LineView()
         yield KeyLine(KEYS, id="keys")
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        file = self._files[event.option_index]
+        note = self.query_one("#note", Static)
+        note.display = not file.diff or len(file.diff) > MAX_DRAWN
+        note.update("The beginning of a long diff; y copies all of it." if file.diff else "There are no lines to show.")
+        self.view.show(diff_lines(file.diff[:MAX_DRAWN]))
+        self.pane.scroll_home(animate=False)
+
+    def action_scroll(self, pages: int) -> None:
+        """Scroll the file."""
+        self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
 
     def action_copy(self) -> None:
         """Copy all of it."""
-        self.app.copy_to_clipboard(self._diff)
+        self.app.copy_to_clipboard(diff_text(self._files))

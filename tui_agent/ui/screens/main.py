@@ -19,11 +19,12 @@ from textual.screen import Screen
 
 from tui_agent.app.commands import COMMANDS, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import Output, Page, Question, Remedy
+from tui_agent.app.face import FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
-from tui_agent.app.services import OpenRequest
+from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
+from tui_agent.ui.attention import Attention
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
@@ -38,13 +39,16 @@ from tui_agent.ui.widgets.status import StatusLine
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
-    from tui_agent.app.services import AppServices, UiSettings
+    from tui_agent.app.services import AppServices
     from tui_agent.ui.widgets.session_view import SessionView
 
 T = TypeVar("T")
 
 WARNED = 20
 """Seconds a warning of the start is shown, unless one clicks it away."""
+TWICE_WITHIN = 1.5
+"""Seconds between two presses of Escape that are meant as one."""
+AGAIN = "Escape again: go back to an earlier message."
 HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
@@ -77,6 +81,7 @@ class MainScreen(Guarded, Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", key_display="esc"),
+        Binding("escape", "rewind", "rewind", show=False),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
@@ -100,6 +105,11 @@ class MainScreen(Guarded, Screen[None]):
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
         self._keymap: Mapping[str, str] = {}
+        self.settings = UiSettings()
+        """The interface's settings as they are now."""
+        self.attention = Attention(self)
+        """Calls the user back who looks elsewhere."""
+        self._escaped = float("-inf")
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
@@ -182,6 +192,10 @@ class MainScreen(Guarded, Screen[None]):
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
+        if isinstance(page, FindPage):
+            if self.view is not None:
+                self.view.find_bar.begin(page.query)
+            return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
             self.app.push_screen(pages.screen_of(page, self))
@@ -193,6 +207,7 @@ class MainScreen(Guarded, Screen[None]):
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
+        self.attention.forget()
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
         notes = [
@@ -221,10 +236,16 @@ class MainScreen(Guarded, Screen[None]):
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
-        self.app.sub_title = one_line(info.title, 60)
+        self.show_title()
+
+    def show_title(self) -> None:
+        """Have the terminal's title say what goes on, and in which session."""
+        title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""
+        self.app.sub_title = f"{self.attention.sign}{title}".strip()
 
     def apply_ui_settings(self, settings: UiSettings) -> None:
         """Look and behave as the interface's settings say."""
+        self.settings = settings
         self._app_look(settings)
         self._keymap = use_keys(self, settings.keys)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
@@ -288,7 +309,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def set_draft(self, text: str) -> None:
         """Put a text into the prompt in place of what is there."""
-        self.prompt.set_draft(text)
+        self.prompt.replace_draft(text)
 
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt to be edited, before what is written there."""
@@ -354,6 +375,7 @@ class MainScreen(Guarded, Screen[None]):
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
         self.unsent.changed()
+        self.attention.looked()
         self.desk.take_over.check_before_typing(has_draft=bool(self.prompt.text))
 
     @on(Prompt.Sent)
@@ -399,6 +421,22 @@ class MainScreen(Guarded, Screen[None]):
         if self.agent is not None:
             self.agent.interrupt()
 
+    def action_rewind(self) -> None:
+        """Offer to go back to an earlier message, at the second press."""
+        now, before = self.clock(), self._escaped
+        self._escaped = now
+        if now - before <= TWICE_WITHIN:
+            self._forget_escape()
+            self.desk.begin("rewind")
+        elif self.agent is not None and self.agent.session.leaf is not None:
+            self.say(AGAIN)
+            self.set_timer(TWICE_WITHIN, self._forget_escape)
+
+    def _forget_escape(self) -> None:
+        self._escaped = float("-inf")
+        if self.notice.message == AGAIN:
+            self.notice.clear()
+
     def action_choose_how(self) -> None:
         """Ask how to go on with a session that another program took over."""
         self.desk.soon(self.desk.take_over.ask())
@@ -416,6 +454,8 @@ class MainScreen(Guarded, Screen[None]):
                 return agent is not None and (agent.running or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
+            case "rewind":
+                return agent is not None and not agent.running and self.prompt.has_focus and not self.prompt.text
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
@@ -432,14 +472,24 @@ class MainScreen(Guarded, Screen[None]):
         return self.desk.services.store.prompt_history(HISTORY) if self.desk.has_services else ()
 
     def on_key(self, event: events.Key) -> None:
-        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block."""
+        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block.
+
+        Keys of one burst are on their way to the block before the first of them has moved the focus. The prompt
+        takes all text that is sent to it, so what arrives here while it has the focus was on that way.
+        """
         transcript = self.view.transcript if self.view is not None else None
-        if transcript is None or not transcript.has_focus or not event.is_printable or event.character is None:
+        if transcript is None or not (transcript.has_focus or self.prompt.has_focus):
             return
-        if event.key not in self.active_bindings:
+        if event.key == "escape" and transcript.has_focus and self.check_action("to_prompt", ()):
             event.stop()
             event.prevent_default()
-            self.prompt.go_on(event.character)
+            self.set_focus(self.prompt)
+        elif event.is_printable and event.character is not None:
+            meant = self.prompt.has_focus or event.key not in self.active_bindings
+            if meant and not self.prompt.read_only:
+                event.stop()
+                event.prevent_default()
+                self.prompt.go_on(event.character)
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:

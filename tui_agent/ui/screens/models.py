@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from tui_agent.app.format import tokens, visible
 from tui_agent.app.services import AppServices, ModelRow
-from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen
+from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen, word_offsets
 from tui_agent.ui.widgets.key_line import KeyLine
 
 _TYPED = "typed:"
@@ -44,16 +44,12 @@ def fitting(models: Sequence[ModelRow], query: str) -> list[tuple[ModelRow, tupl
         return [(row, ()) for row in models]
     plain = [row for row in models if all(word in row.id.lower() for word in words)]
     if plain:
-        return [(row, _offsets(row.id.lower(), words)) for row in plain]
+        return [(row, word_offsets(row.id.lower(), words)) for row in plain]
     search, wanted = FuzzySearch(), "".join(words)[:24]
     scored = [(search.match(wanted, row.id), row) for row in models]
     found = [(match, row) for match, row in scored if match[0] > 0]
     found.sort(key=lambda item: (not item[1].has_key, -item[0][0], item[1].id))
     return [(row, tuple(match[1])) for match, row in found[:MAX_ROWS]]
-
-
-def _offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
-    return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
 
 
 class ModelPicker(PickerScreen[str]):

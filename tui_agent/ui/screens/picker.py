@@ -30,6 +30,11 @@ class PickerRow:
     heading: bool = False
 
 
+def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Return where words stand first in a text that has them."""
+    return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
+
+
 class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
     """Dismissed with what was picked, None when the user went back."""
 

@@ -6,7 +6,7 @@ from textual.content import Content
 
 from tui_agent.app.format import one_line
 from tui_agent.app.services import LoginRow
-from tui_agent.ui.screens.picker import PickerScreen, Row
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 
 
 class ProviderPicker(PickerScreen[str]):
@@ -23,7 +23,7 @@ class ProviderPicker(PickerScreen[str]):
         """Show the providers whose name or id holds what was typed."""
         wanted = query.lower()
         found = [row for row in self._rows if wanted in row.name.lower() or wanted in row.id]
-        self.show([Row(row.id, self._row(row)) for row in found], at=self.highlighted)
+        self.show([PickerRow(row.id, self._row(row)) for row in found], at=self.highlighted)
 
     def pick(self, key: str) -> None:
         """Take it."""

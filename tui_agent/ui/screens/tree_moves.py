@@ -17,10 +17,10 @@ from tui_agent.app.subagent_commands import show_session
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.screens.diff import diff_screen
+from tui_agent.session.typed import prompt_text
+from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
 from tui_agent.ui.widgets.transcript.wording import count_text
-from tui_agent.ui.widgets.tree.facts import prompt_text
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -107,9 +107,8 @@ class TreeMoves:
         self._screen.run_worker(self._show_diff(entry_id), group="tree-diff", exclusive=True)
 
     async def _show_diff(self, entry_id: int) -> None:
-        diff = await self._agent.files.diff(entry_id)
-        if diff:
-            self._screen.app.push_screen(diff_screen(f"Files from #{entry_id} to here", diff))
+        if files := await self._agent.files.diff(entry_id):
+            self._screen.app.push_screen(DiffScreen(f"Files from #{entry_id} to here", files))
         else:
             self._screen.say("No change of a file is recorded between this entry and here.")
 

@@ -43,7 +43,7 @@ GLYPHS = {
 """One cell for each part of the bar: parts differ without colour too, and history looks as in the margin."""
 
 NUMBERS_WIDTH = 24
-EXTRAS_WIDTH = 34
+EXTRAS_WIDTH = 28
 """Cells kept for the words beside the bar, so that its length does not change with them."""
 
 

@@ -135,6 +135,12 @@ class Prompt(Guarded, TextArea):
         self.load_text(shown)
         self.move_cursor(self.document.end)
 
+    def replace_draft(self, text: str) -> None:
+        """Put a text in place of what is written, which is found in the history (up) from then on."""
+        if self.full_text.strip() and not self._is_recalled:
+            self._walk.add(self.full_text)
+        self.set_draft(text)
+
     def restore(self, text: str) -> None:
         """Put back a text that was sent before, in place of one that nobody touched; what was written stays after it.
 
@@ -158,7 +164,8 @@ class Prompt(Guarded, TextArea):
         """Take text that was typed elsewhere, and the focus with it."""
         self.last_typed = self._clock()
         self.insert(clean(text))
-        self.focus()
+        # At once: what was typed in the same burst is on its way already.
+        self.screen.set_focus(self)
 
     def reset(self) -> None:
         """Empty the prompt."""

@@ -14,12 +14,13 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.format import plural
-from tui_agent.app.run_state import RunState
+from tui_agent.app.run_state import RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
@@ -42,6 +43,7 @@ class SessionView(Guarded, Container):
     new_chip = getters.query_one(NewChip)
     panel = getters.query_one(SidePanel)
     hints = getters.query_one(FirstHints)
+    find_bar = getters.query_one(FindBar)
 
     class Opened(Message):
         """A session was opened and is shown."""
@@ -59,9 +61,11 @@ class SessionView(Guarded, Container):
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
         settings, prompt = self._services.settings, self._main.prompt
-        yield Transcript()
+        transcript = Transcript()
+        yield transcript
         yield NewChip()
         yield FirstHints()
+        yield FindBar(self._desk, transcript)
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
@@ -89,6 +93,7 @@ class SessionView(Guarded, Container):
         self.panel.open(agent)
         self._greet(agent)
         self._main.status.state = RunState()
+        self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
@@ -158,8 +163,18 @@ class SessionView(Guarded, Container):
         elif isinstance(event, CacheMissed):
             warn_of_missed_cache(self._desk, event)
 
+    def show_activity(self, state: RunState) -> None:
+        """Say at the end of the conversation what goes on."""
+        clock = self._main.clock
+        told = (lambda written: describe_run(state, clock(), written)) if state.active else None
+        self.transcript.show_activity(told)
+
+    def _following_changed(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
+        self._main.status.told_elsewhere = following
+
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
+        self.watch(self.transcript, "following", self._following_changed)
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
         self.watch(self.app, "app_focus", self._focus_changed, init=False)
 
@@ -242,6 +257,10 @@ class SessionView(Guarded, Container):
     @on(messages.NewBelow)
     def _new_below(self, message: messages.NewBelow) -> None:
         self.new_chip.display = message.has_new
+
+    @on(FindBar.Ended)
+    def _find_ended(self) -> None:
+        self._main.prompt.focus()
 
     @on(NewChip.Pressed)
     def _chip_pressed(self) -> None:

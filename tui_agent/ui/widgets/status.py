@@ -86,6 +86,8 @@ class StatusLine(Guarded, Widget):
     """Warnings that are no longer on the screen and not read; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
     """What goes on."""
+    told_elsewhere: reactive[bool] = reactive(default=False)
+    """Whether the conversation says what goes on, at its end that one sees."""
     hints: reactive[tuple[KeyHint, ...]] = reactive(())
     """Keys that work now, most important first."""
 
@@ -122,7 +124,7 @@ class StatusLine(Guarded, Widget):
         return Content.assemble(left, " " * gap, right)
 
     def _left(self) -> Content:
-        now = describe(self.state, self._clock())
+        now = "" if self.told_elsewhere else describe(self.state, self._clock())
         model = f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
         facts = [one_line(self.mode, 12), model]
         if self.leaf is not None and self.size.width >= 70:

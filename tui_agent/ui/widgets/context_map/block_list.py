@@ -1,6 +1,6 @@
 """The list of the blocks of the next request, drawn by the line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -53,15 +53,22 @@ class BlockList(LineList):
         self.grouping = Grouping.NONE
         self._folded: set[str] = {HEAD}
         self._rows: list[Listed] = []
+        self._came: frozenset[tuple[str, tuple[int, ...], str]] = frozenset()
         self._largest = 1
+        """Tokens that a whole bar stands for: the largest row's, whether a block's or a group's."""
 
-    def show(self, shown: ContextMap) -> None:
-        """List a map; the cursor stays on its block if that is still there, and begins on the newest one."""
+    def show(self, shown: ContextMap, came: Iterable[ContextBlock] = ()) -> None:
+        """List a map; the cursor stays on its block if that is still there, and begins on the newest one.
+
+        ``came`` are blocks to be marked as new; the cursor goes to the first of them.
+        """
+        self._came = frozenset(block.address for block in came)
         kept = self._address()
         begins = self.shown is None and any(not block.is_head for block in shown.blocks)
         self.shown = shown
-        self._largest = max((block.tokens for block in shown.blocks), default=1) or 1
-        self._arrange(self._address_of(len(shown.blocks) - 1) if begins else kept)
+        newest = next((place for place, block in enumerate(shown.blocks) if block.address in self._came), None)
+        newest = len(shown.blocks) - 1 if newest is None and begins else newest
+        self._arrange(kept if newest is None else self._address_of(newest))
 
     def sort_by(self, order: SortOrder) -> None:
         """Use another order."""
@@ -116,8 +123,7 @@ class BlockList(LineList):
     def _address_of(self, place: int) -> tuple[str, tuple[int, ...], str] | None:
         if self.shown is None:
             return None
-        block = self.shown.blocks[place]
-        return block.kind, block.origin, block.label
+        return self.shown.blocks[place].address
 
     def _arranged(self) -> list[Listed]:
         blocks = self.shown.blocks if self.shown is not None else ()
@@ -126,6 +132,9 @@ class BlockList(LineList):
 
     def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:
         self._rows = self._arranged()
+        weights = [block.tokens for block in self.shown.blocks] if self.shown is not None else []
+        weights += [row.tokens for row in self._rows if isinstance(row, ListedGroup)]
+        self._largest = max(weights, default=0) or 1
         cursor = next((at for at, row in enumerate(self._rows) if kept is not None and self._is(row, kept)), None)
         self.set_count(len(self._rows), cursor=cursor if cursor is not None else min(self.cursor, len(self._rows)))
 
@@ -155,7 +164,7 @@ class BlockList(LineList):
         mark = "▸" if group.folded else "▾"
         left: list[StyledSpan] = [
             (f"  {tokens(group.tokens):>7}  ", "strong"),
-            (bar(group.tokens / max(1, total), self._bar_width(width)), "bar"),
+            (bar(group.tokens / self._largest, self._bar_width(width)), "bar"),
             (f"  {mark} {sanitize.line(group.name)}", "strong"),
             (f"  {plural(len(group.places), 'block')}", "faint"),
         ]
@@ -177,7 +186,8 @@ class BlockList(LineList):
             (f"{_what(block)} ", "faint" if quiet else "strong"),
             (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),
         ]
-        return spread(left, _state(block), width)
+        came: list[StyledSpan] = [("new ", "good")] if block.address in self._came else []
+        return spread(left, [*_state(block), *came], width)
 
 
 def _age(block: ContextBlock) -> str:

@@ -9,18 +9,30 @@ from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells, crop_runs, runs_width, wrap
+from tui_agent.ui.widgets.transcript.lines import (
+    Line,
+    StyledSpan,
+    StyledSpans,
+    cells,
+    crop,
+    crop_runs,
+    runs_width,
+    wrap,
+)
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit"]
+ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 """What a block can ask the app to do."""
 
-_LABELS: Final = {"retry": "ctrl+r retry"}
+_LABELS: Final = {"retry": "f8 retry"}
 """What an action is called where it is not simply its name: a failed answer needs no focus to be retried."""
 
 _READ: Final = "read"
 _CLOSE: Final = "close"
 _RULE_START: Final = "── "
+
+SPINNER: Final = ("◐", "◓", "◑", "◒")
+"""One turn of the icon of what goes on."""
 
 OPEN: Final = "▾"
 CLOSED: Final = "▸"
@@ -63,6 +75,9 @@ class Block:
 
     entry: tuple[int, str] | None = None
     """Id and kind of the entry it tells of, None where that is the one of its item."""
+
+    focusable: ClassVar[bool] = True
+    """Whether keys may act on it."""
 
     is_told: bool = True
     """Whether it is what its entry says, so that the model may have it; other blocks are the program's words."""
@@ -168,12 +183,20 @@ class AnswerBlock(Block):
         super().__init__(key)
         self.document = document
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether it is one short line and no more comes."""
+        text = self.document.source.strip()
+        return self.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
+
     def copy_text(self) -> str:
         """Return the Markdown source."""
         return sanitize.text(self.document.source)
 
     def _layout(self, width: int) -> Sequence[Line]:
-        return self.document.lines(width)
+        if self.within is None:
+            return self.document.lines(width)
+        return list(indented(self.document.lines(max(width - len(INDENT), 1))))
 
 
 class FoldingBlock(Block):
@@ -261,14 +284,6 @@ class MarkerBlock(FoldingBlock):
         """Return what the marker stands for: its body's text, or its line."""
         return sanitize.text(self._copied) if self._copied else self._text
 
-    def settle(self) -> bool:
-        """Offer no retry any more, and return whether that was offered."""
-        offered = "retry" in self.actions
-        if offered:
-            self.actions = tuple(action for action in self.actions if action != "retry")
-            self.changed()
-        return offered
-
     def _head(self, width: int) -> Iterable[Line]:
         toggle = " act:toggle" if self.foldable else ""
         if self._rule:
@@ -306,6 +321,63 @@ class MarkerBlock(FoldingBlock):
 
     def _body(self, width: int) -> Iterable[Line]:
         return self._make_body(width) if self._make_body is not None else ()
+
+
+class EndingBlock(MarkerBlock):
+    """Why an answer did not end by itself. The model is not told; the newest can be asked for again."""
+
+    is_told = False
+
+    def __init__(self, text: str, *, icon: str, style: str, retries: bool = False) -> None:
+        super().__init__("ending", text, icon=icon, style=style, actions=("retry",) if retries else ())
+        self._as_failure = self._text, icon, style, self.actions
+
+    def settle(self, *, mended: bool) -> bool:
+        """Something was said after it: offer no retry any more; return whether that changed anything."""
+        if mended and self._icon == "✗":
+            self.mend(done=True)
+            return True
+        offered = "retry" in self.actions or self._style == "muted"
+        self._text, self._icon, self._style, _ = self._as_failure
+        self.actions = ()
+        self.changed()
+        return offered
+
+    def mend(self, *, done: bool) -> None:
+        """Tell it calmly, because the program goes on by itself."""
+        text = self._as_failure[0]
+        self._text = f"The request was made again: {text}" if done else text
+        self._icon, self._style, self.actions = "·", "muted", ()
+        self.changed()
+
+    def fail(self) -> None:
+        """Nothing mended it: tell it as a failure."""
+        if self._style == "muted" and self._text == self._as_failure[0]:
+            self._text, self._icon, self._style, self.actions = self._as_failure
+            self.changed()
+
+
+class ActivityBlock(Block):
+    """The last line while something goes on: the sign of life, where the user looks."""
+
+    kind = "activity"
+    focusable = False
+    running = True
+
+    def __init__(self, tell: Callable[[], str]) -> None:
+        super().__init__("activity")
+        self._tell = tell
+        self._frame = 0
+
+    def tick(self, now: float, *, moving: bool) -> None:  # noqa: ARG002 - it has a clock of its own
+        """Say what is true now, and turn the icon if things may move."""
+        self._frame += moving
+        self.changed()
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        icon = SPINNER[self._frame % len(SPINNER)]
+        text = crop(sanitize.line(self._tell()), max(min(width, MAX_TEXT_WIDTH) - 2, 1))
+        return [Line(prefix=((f"{icon} ", "status-running"), (text, "muted")))]
 
 
 def indented(lines: Iterable[Line]) -> Iterable[Line]:

@@ -12,7 +12,7 @@ from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.blocks import Fold, FoldingBlock, head_line, indented
+from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, head_line, indented
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     Body,
@@ -25,9 +25,6 @@ from tui_agent.ui.widgets.transcript.bodies import (
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text, elapsed_text
-
-SPINNER: Final = ("◐", "◓", "◑", "◒")
-"""One turn of the icon of a running call."""
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -107,6 +104,11 @@ class CardBlock(FoldingBlock):
         """The icon of its state, in its colour."""
         icon, style = ICONS.get(self.status, ("●", "status-ok"))
         return f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ", f"{style} act:toggle"
+
+    @property
+    def count(self) -> int | None:
+        """What the tool counted."""
+        return self._metadata.count
 
     @property
     def tokens(self) -> int:

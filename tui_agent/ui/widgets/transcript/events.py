@@ -88,7 +88,7 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
     """Show an event; those that are no matter of the conversation are left to others."""
     match event:
         case RunStarted():
-            transcript.model.running = True
+            transcript.begin_run()
         case RequestStarted():
             transcript.discard_live()
         case AnswerDelta(text=text):

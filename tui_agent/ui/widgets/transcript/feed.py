@@ -4,6 +4,7 @@ Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cos
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 from tui_agent.session.entries import (
@@ -15,13 +16,13 @@ from tui_agent.session.entries import (
     ToolMetadata,
     ToolResultEntry,
 )
-from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, ReasoningBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, EndingBlock, ReasoningBlock
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, notice_block, tool_status
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
 from tui_agent.ui.widgets.transcript.model import TranscriptModel
-from tui_agent.ui.widgets.transcript.source import LIVE, LIVE_ID
+from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 
 
 class LiveFeed:
@@ -36,11 +37,14 @@ class LiveFeed:
         self._pending_output: dict[str, list[str]] = {}
         self._cards: dict[str, tuple[int, CardBlock]] = {}
         self._notices: dict[str, int] = {}
+        self._activity: Item | None = None
+        self.written = 0
+        """Characters the model has written in the run."""
         self.changed: set[int] = set()
 
     def clear(self) -> None:
         """Forget everything, because other entries are shown."""
-        self._live = None
+        self._live = self._activity = None
         self._pending.clear()
         self._pending_calls.clear()
         self._pending_output.clear()
@@ -57,10 +61,12 @@ class LiveFeed:
 
     def text(self, delta: str) -> None:
         """More of the answer."""
+        self.written += len(delta)
         self._pending.append(("answer", delta))
 
     def reasoning(self, delta: str) -> None:
         """More of the reasoning."""
+        self.written += len(delta)
         self._pending.append(("reasoning", delta))
 
     def tool_call(self, call_id: str, tool: str, arguments: str) -> None:
@@ -96,7 +102,7 @@ class LiveFeed:
     def _document(self, kind: str) -> MarkdownDocument:
         item = self._live_item()
         last = item.blocks[-1] if item.blocks else None
-        self.changed.add(len(self._model) - 1)
+        self.changed.add(self._end - 1)
         if isinstance(last, AnswerBlock | ReasoningBlock) and last.kind == kind:
             last.changed()
             return last.document
@@ -111,12 +117,12 @@ class LiveFeed:
     def _live_item(self) -> Item:
         if self._live is None:
             self._live = Item(LIVE_ID, LIVE, [])
-            self._model.append(LIVE_ID, LIVE, self._live)
+            self._append(LIVE_ID, LIVE, self._live)
         return self._live
 
     def _write_call(self, call_id: str, tool: str, arguments: str) -> None:
         item = self._live_item()
-        index = len(self._model) - 1
+        index = self._end - 1
         known = self._cards.get(call_id)
         if known is None:
             card = CardBlock(ToolCallPart(call_id=call_id, tool=tool, arguments=arguments))
@@ -135,7 +141,7 @@ class LiveFeed:
             if isinstance(block, AnswerBlock | ReasoningBlock):
                 block.document.finish()
                 block.changed()
-        self.changed.add(len(self._model) - 1)
+        self.changed.add(self._end - 1)
 
     def discard(self) -> None:
         """Take away what was streamed and became no entry on this path: the request is made again."""
@@ -146,17 +152,18 @@ class LiveFeed:
             if isinstance(block, CardBlock):
                 self._cards.pop(block.call_id, None)
         self._live = None
-        self._model.remove_last()
+        with self._before_activity():
+            self._model.remove_last()
         self.changed.discard(len(self._model))
-        if len(self._model):
-            self.changed.add(len(self._model) - 1)
+        if self._end:
+            self.changed.add(self._end - 1)
 
     # -- entries
 
     def append(self, entry: Entry) -> None:
         """An entry was committed at the end of the path."""
         self.flush()
-        if entry.is_dialogue and (place := self._model.settle(len(self._model))) is not None:
+        if entry.is_dialogue and (place := self._settle(entry)) is not None:
             self.changed.add(place)
         if isinstance(entry, AssistantEntry):
             self._append_answer(entry)
@@ -165,15 +172,18 @@ class LiveFeed:
         else:
             self._append_before_live(entry)
 
+    def _settle(self, entry: Entry) -> int | None:
+        return self._model.settle(self._end, mended=isinstance(entry, AssistantEntry))
+
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, BuildContext(live=True))
+        blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running))
         live, self._live = self._live, None
         if live is not None:
             _adopt(blocks, live.blocks)
-            index = len(self._model) - 1
+            index = self._end - 1
             self._model.replace(index, entry.id, entry.kind, Item(entry.id, entry.kind, blocks))
         else:
-            index = self._model.append(entry.id, entry.kind, Item(entry.id, entry.kind, blocks))
+            index = self._append(entry.id, entry.kind, Item(entry.id, entry.kind, blocks))
         for block in blocks:
             if isinstance(block, CardBlock):
                 self._cards[block.call_id] = index, block
@@ -188,31 +198,74 @@ class LiveFeed:
             self.changed.add(place)
             return
         if isinstance(entry, CompactionEntry):
-            self._push(entry.id, entry.kind, Item(entry.id, entry.kind, []))
-            self.changed.add(self._model.add_rule(entry))
+            item = Item(entry.id, entry.kind, [])
+            index = self._push(entry.id, entry.kind, item)
+            place = self._model.add_rule(entry)
+            if place != index:
+                item.blocks.append(compaction_note(entry))
+            self.changed.add(place)
             return
         self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
 
     def _running_shell(self, command: str) -> int | None:
         """Return the place of the card of a command of the user's own, if nothing came after it; the card is done."""
         for call_id, (place, card) in self._cards.items():
-            if card.is_shell(command) and place == len(self._model) - 1:
+            if card.is_shell(command) and place == self._end - 1:
                 del self._cards[call_id]
                 return place
         return None
 
     def _push(self, entry_id: int, kind: str, item: Item | None) -> int:
         """Append an item; the answer being streamed stays the last one."""
-        live = self._model.remove_last() if self._live is not None else None
-        index = self._model.append(entry_id, kind, item)
-        self.changed.add(index)
-        if live is not None:
-            place = self._model.append(LIVE_ID, LIVE, live)
-            self.changed.add(place)
-            for block in live.blocks:
-                if isinstance(block, CardBlock):
-                    self._cards[block.call_id] = place, block
+        with self._before_activity():
+            live = self._model.remove_last() if self._live is not None else None
+            index = self._model.append(entry_id, kind, item)
+            self.changed.add(index)
+            if live is not None:
+                place = self._model.append(LIVE_ID, LIVE, live)
+                self.changed.add(place)
+                for block in live.blocks:
+                    if isinstance(block, CardBlock):
+                        self._cards[block.call_id] = place, block
         return index
+
+    # -- what goes on
+
+    @property
+    def _end(self) -> int:
+        """How many items there are before the line that says what goes on."""
+        return len(self._model) - (self._activity is not None)
+
+    def show_activity(self, block: ActivityBlock | None) -> None:
+        """Say at the end what goes on, or no more."""
+        if self._activity is not None:
+            self._model.remove_last()
+            self.changed.discard(len(self._model))
+        self._activity = None
+        if block is not None:
+            self._activity = Item(ACTIVITY_ID, LIVE, [block])
+            self.changed.add(self._model.append(ACTIVITY_ID, LIVE, self._activity))
+        elif len(self._model):
+            self.changed.add(len(self._model) - 1)
+
+    @property
+    def active(self) -> bool:
+        """Whether it is said what goes on."""
+        return self._activity is not None
+
+    @contextmanager
+    def _before_activity(self) -> Iterator[None]:
+        """Change the last items while the line that says what goes on is away; it stays the last one."""
+        if self._activity is None:
+            yield
+            return
+        self._model.remove_last()
+        yield
+        self.changed.add(self._model.append(ACTIVITY_ID, LIVE, self._activity))
+
+    def _append(self, entry_id: int, kind: str, item: Item) -> int:
+        with self._before_activity():
+            return self._model.append(entry_id, kind, item)
 
     def _attach(self, result: ToolResultEntry) -> bool:
         """Give a result to its call's card; False when there is no such card."""
@@ -265,6 +318,11 @@ class LiveFeed:
             self.changed.add(index)
             self._model.pin(index, pinned=False)
         self._cards.clear()
+        place = self._model.owner_of(self._end)
+        for block in self._model.item(place).blocks if place is not None else ():
+            if isinstance(block, EndingBlock):
+                block.fail()
+                self.changed.add(place or 0)
 
     def running(self) -> Iterator[tuple[int, CardBlock]]:
         """Yield the cards of running calls and their places."""
@@ -282,7 +340,7 @@ class LiveFeed:
 
     def _add_local(self, blocks: list[Block]) -> int:
         """Add an item that is no entry; it has the id of the entry before it, so ids stay in order."""
-        last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id != LIVE_ID), 0)
+        last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
         return self._push(last, LIVE, Item(last, LIVE, blocks))
 
     # -- notices

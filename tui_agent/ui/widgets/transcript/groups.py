@@ -3,14 +3,15 @@
 A run may go through several answers. Which calls are in one depends on the path only, not on what is loaded or shown.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final, Protocol
 
+from tui_agent.app import format as wording
 from tui_agent.context.standing import Standing, together
 from tui_agent.session.entries import kinds
-from tui_agent.ui.widgets.transcript.blocks import Block, Fold, FoldingBlock, head_line
+from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.items import Item
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
@@ -28,65 +29,80 @@ _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is
 
 
 class GroupBlock(FoldingBlock):
-    """The row of a run of small calls; the calls are below it while it is open."""
+    """The row of a run of small calls; the calls, and what was said between them, are below it while it is open."""
 
     kind = "card"
     tight = True
 
     def __init__(self, first: CardBlock) -> None:
         super().__init__(f"group:{first.call_id}")
-        self.members: Sequence[CardBlock] = ()
+        self.members: Sequence[Block] = ()
         self.places: frozenset[int] = frozenset()
-        """Where the items of its calls are."""
+        """Where the items of its members are."""
+
+    @property
+    def cards(self) -> list[CardBlock]:
+        """The calls among its members."""
+        return [block for block in self.members if isinstance(block, CardBlock)]
 
     @property
     def running(self) -> bool:
         """Whether one of its calls runs now."""
-        return any(card.running for card in self.members)
+        return any(card.running for card in self.cards)
 
     def tick(self, now: float, *, moving: bool) -> None:
         """Show how long its running calls have been at it."""
-        for card in self.members:
+        for card in self.cards:
             if card.running:
                 card.tick(now, moving=moving)
 
     @property
     def standing(self) -> Standing | None:
         """How the model has its calls together."""
-        return together(card.standing for card in self.members if card.standing is not None)
+        return together(card.standing for card in self.cards if card.standing is not None)
 
-    def take(self, members: Sequence[CardBlock], places: frozenset[int]) -> None:
-        """Stand for these calls."""
+    def take(self, members: Sequence[Block], places: frozenset[int]) -> None:
+        """Stand for these blocks."""
         self.members, self.places = tuple(members), places
-        for card in members:
-            card.within = self
+        for block in members:
+            block.within = self
         self.changed()
 
     def cycle(self) -> None:
         """Show the calls, or only the row; calls that were opened are closed with it."""
         super().cycle()
         if self.fold is Fold.CLOSED:
-            for card in self.members:
+            for card in self.cards:
                 card.fold = Fold.CLOSED
 
     def copy_text(self) -> str:
         """Return the calls, one a line."""
-        return "\n".join(f"{card.tool} {card.title}" for card in self.members)
+        return "\n".join(f"{card.tool} {card.title}" for card in self.cards)
 
     def _head(self, width: int) -> Iterable[Line]:
-        running = next((card for card in self.members if card.running), None)
-        left: list[StyledSpan] = [(running or self.members[-1]).icon]
-        for place, (tool, cards) in enumerate(groupby(self.members, key=lambda card: card.tool)):
-            titles = ", ".join(dict.fromkeys(card.title for card in cards if card.title))
-            left += [(" · ", "muted")] if place else []
-            left += [(tool, "tool act:toggle"), (f" {titles}", "title act:toggle")]
+        cards = self.cards
+        running = next((card for card in cards if card.running), None)
+        counted = Counter(card.tool for card in cards)
+        nouns = {card.tool: card.traits.runs_of for card in cards}
+        what = ", ".join(f"{tool} {count_text(count, nouns[tool])}" for tool, count in counted.items())
+        titles = ", ".join(dict.fromkeys(card.title for card in cards if card.title))
+        left: list[StyledSpan] = [(running or cards[-1]).icon, (what, "tool act:toggle")]
+        left.append((f"  {titles}", "muted act:toggle"))
+        yield head_line(left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width)
+
+    def _facts(self, running: CardBlock | None) -> list[StyledSpan]:
+        cards = self.cards
         facts: list[StyledSpan] = []
         if running is not None and running.elapsed:
             facts.append((running.elapsed, "muted"))
-        if hidden := sum("restore" in card.actions for card in self.members):
+        if hidden := sum("restore" in card.actions for card in cards):
             facts.append((f"{hidden} {Standing.CLEARED.value}", "standing-told"))
-        facts.append((count_text(len(self.members), "call"), "muted"))
-        yield head_line(left, facts, ((f"  {self.chevron}", "muted act:toggle"),), width)
+        units = {card.traits.counts for card in cards if card.count is not None}
+        if len(units) == 1:
+            facts.append((count_text(sum(card.count or 0 for card in cards), units.pop()), "muted"))
+        if tokens := sum(card.tokens for card in cards):
+            facts.append((f"{wording.tokens(tokens)} tokens", "muted"))
+        return facts
 
     def _body(self, width: int) -> Iterable[Line]:  # noqa: ARG002 - as inherited
         return ()
@@ -104,9 +120,9 @@ class Items(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Small calls that follow each other in one item, and whether nothing is before or behind them."""
+    """Small blocks that follow each other in one item, and whether nothing is before or behind them."""
 
-    cards: Sequence[CardBlock]
+    blocks: Sequence[Block]
     leads: bool
     trails: bool
 
@@ -116,8 +132,7 @@ def arrange(items: Items, index: int) -> frozenset[int]:
     item = items.item(index)
     plain = [block for block in item.blocks if not isinstance(block, GroupBlock)]
     segments = _segments(plain)
-    cards = [block for block in plain if isinstance(block, CardBlock)]
-    if not segments and not any(card.within for card in cards):
+    if not segments and not any(block.within for block in plain):
         return frozenset()
     changed: set[int] = set()
     heads: dict[int, GroupBlock] = {}
@@ -125,21 +140,26 @@ def arrange(items: Items, index: int) -> frozenset[int]:
     for segment in segments:
         before = _reach(items, index, -1) if segment.leads else []
         after = _reach(items, index, 1) if segment.trails else []
-        members = [*(card for _, card in before), *segment.cards, *(card for _, card in after)]
-        if len(members) < MIN_CALLS:
+        run = [*before, *((index, block) for block in segment.blocks), *after]
+        # What was said before the first call says what the run is about.
+        while run and not isinstance(run[0][1], CardBlock):
+            run.pop(0)
+        members = [block for _, block in run]
+        if sum(isinstance(block, CardBlock) for block in members) < MIN_CALLS:
             continue
-        places = frozenset({index, *(place for place, _ in (*before, *after))})
+        places = frozenset(place for place, _ in run)
         group = _group_of(members)
-        if tuple(group.members) != tuple(members) or any(card.within is not group for card in members):
+        if tuple(group.members) != tuple(members) or any(block.within is not group for block in members):
             changed |= places | group.places
             group.take(members, places)
         grouped.update(map(id, members))
-        if not before:
-            heads[id(segment.cards[0])] = group
-    for card in cards:
-        if isinstance(card.within, GroupBlock) and id(card) not in grouped:
-            changed |= card.within.places
-            card.within = None
+        if run[0][0] == index:
+            heads[id(members[0])] = group
+    for block in plain:
+        if isinstance(block.within, GroupBlock) and id(block) not in grouped:
+            changed |= block.within.places
+            block.within = None
+            block.changed()
     blocks: list[Block] = []
     for block in plain:
         if id(block) in heads:
@@ -151,17 +171,19 @@ def arrange(items: Items, index: int) -> frozenset[int]:
     return frozenset(changed)
 
 
-def _group_of(members: Sequence[CardBlock]) -> GroupBlock:
+def _group_of(members: Sequence[Block]) -> GroupBlock:
     """Return the group the first call heads already, or a new one."""
-    known = members[0].within
-    if isinstance(known, GroupBlock) and known.members and known.members[0] is members[0]:
+    first = members[0]
+    known = first.within
+    if isinstance(known, GroupBlock) and known.members and known.members[0] is first:
         return known
-    return GroupBlock(members[0])
+    assert isinstance(first, CardBlock), "a run begins with a call"  # noqa: S101 - see arrange
+    return GroupBlock(first)
 
 
-def _reach(items: Items, index: int, step: int) -> list[tuple[int, CardBlock]]:
-    """Return the calls that go on with those at the edge of an item, in the order of the path, and their places."""
-    found: list[tuple[int, CardBlock]] = []
+def _reach(items: Items, index: int, step: int) -> list[tuple[int, Block]]:
+    """Return the small blocks that go on with those at the edge of an item, with their places, in the path's order."""
+    found: list[tuple[int, Block]] = []
     place = index + step
     while 0 <= place < len(items.kinds) and place // _REACH == index // _REACH:
         kind = items.kinds[place]
@@ -172,8 +194,8 @@ def _reach(items: Items, index: int, step: int) -> list[tuple[int, CardBlock]]:
             segments = _segments(plain)
             edge = segments[-1 if step < 0 else 0] if segments else None
             if edge is not None and (edge.trails if step < 0 else edge.leads):
-                cards = [(place, card) for card in edge.cards]
-                found = [*cards, *found] if step < 0 else [*found, *cards]
+                blocks = [(place, block) for block in edge.blocks]
+                found = [*blocks, *found] if step < 0 else [*found, *blocks]
             else:
                 edge = None
             if plain and (edge is None or not (edge.leads and edge.trails)):
@@ -186,17 +208,23 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
     found: list[_Segment] = []
     start = 0
     for place in range(len(blocks) + 1):
-        if place < len(blocks) and _is_small(blocks[place]):
+        if place < len(blocks) and _is_small(blocks, place):
             continue
         if place > start:
-            cards = [block for block in blocks[start:place] if isinstance(block, CardBlock)]
-            found.append(_Segment(cards, leads=start == 0, trails=place == len(blocks)))
+            found.append(_Segment(blocks[start:place], leads=start == 0, trails=place == len(blocks)))
         start = place + 1
     return found
 
 
-def _is_small(block: Block) -> bool:
-    """Whether a block may be in a group: what the user opened by itself is not hidden again."""
+def _is_small(blocks: Sequence[Block], place: int) -> bool:
+    """Whether a block may be in a group: what the user opened by itself is not hidden again.
+
+    A few words before a small call belong to it; an answer that ends there is never hidden.
+    """
+    block = blocks[place]
+    if isinstance(block, AnswerBlock):
+        follows = place + 1 < len(blocks) and isinstance(blocks[place + 1], CardBlock)
+        return follows and block.is_brief and _is_small(blocks, place + 1)
     if not isinstance(block, CardBlock) or not block.small:
         return False
     return block.fold is Fold.CLOSED or (block.within is not None and block.within.fold is not Fold.CLOSED)

@@ -79,6 +79,8 @@ def apart(previous: Block, following: Block) -> bool:
     """Whether a blank line stands between two blocks: always, except between closed cards or markers."""
     if following.within is not None and following.within is previous:
         return False
+    if following.within is not None and following.within is previous.within and previous.kind != following.kind:
+        return False
     return not (previous.tight and previous.kind == following.kind and previous.fold is Fold.CLOSED)
 
 

@@ -41,8 +41,10 @@ class BlockPane(Viewport):
         Binding("r", "request('retry')", "retry", id="transcript.retry"),
         Binding("u", "request('undo')", "undo", id="transcript.undo"),
         Binding("b", "request('restore')", "bring back", id="transcript.restore"),
+        Binding("s", "request('compact')", "summarise up to here", id="transcript.compact"),
         Binding("g", "request('jump')", "go to", id="transcript.jump"),
         Binding("e", "request('enter')", "enter session", id="transcript.enter"),
+        Binding("e", "request('edit')", "edit", id="transcript.edit"),
     ]
 
     CopyRequested: TypeAlias = messages.CopyRequested
@@ -70,7 +72,7 @@ class BlockPane(Viewport):
 
     def action_focus_block(self, step: int) -> None:
         """Focus the next or previous block."""
-        target = self._neighbour(step, lambda _block: True)
+        target = self._neighbour(step, lambda block: block.focusable)
         if target is not None:
             self._focus(*target)
 
@@ -109,6 +111,8 @@ class BlockPane(Viewport):
             target = self._focused_on_screen()
             if target is None:
                 return False
+            if parameters[0] == "compact":
+                return True
             return parameters[0] in target[1].actions or (parameters[0] == "open" and isinstance(target[1], CardBlock))
         return True
 
@@ -116,7 +120,8 @@ class BlockPane(Viewport):
         """Return the focused block; without one, the last block on screen."""
         target = self._focused_on_screen()
         if target is None:
-            row = next((row for row in reversed(self.visible_rows()) if row.block is not None), None)
+            rows = reversed(self.visible_rows())
+            row = next((row for row in rows if row.block is not None and row.block.focusable), None)
             if row is not None and row.block is not None:
                 self._focus(row.index, row.block, scroll=False)
                 target = row.index, row.block
@@ -131,7 +136,7 @@ class BlockPane(Viewport):
     def _neighbour(self, step: int, accept: Callable[[Block], bool]) -> tuple[int, Block] | None:
         current = self._focused_on_screen()
         if current is None:
-            rows = [row for row in self.visible_rows() if row.block is not None]
+            rows = [row for row in self.visible_rows() if row.block is not None and accept(row.block)]
             if not rows:
                 return None
             row = rows[0] if step > 0 else rows[-1]
@@ -241,7 +246,7 @@ class BlockPane(Viewport):
         return selection is not None and selection.start != selection.end
 
     def _click(self, row: Row, offset: Offset) -> None:
-        if row.block is None:
+        if row.block is None or not row.block.focusable:
             return
         self._focus(row.index, row.block, scroll=False)
         width = self.scrollable_content_region.width

@@ -26,6 +26,9 @@ LIVE: Final = "live"
 LIVE_ID: Final = 1 << 62
 """The id of the answer being streamed: behind every entry."""
 
+ACTIVITY_ID: Final = LIVE_ID + 1
+"""The id of the line that says what goes on: behind everything."""
+
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 """Kinds of entries that nothing is shown of."""
 

@@ -9,15 +9,17 @@ from textual.reactive import var
 from textual.timer import Timer
 
 from tui_agent.agent.events import AgentEvent
-from tui_agent.context.standing import Standings, standings
+from tui_agent.context.standings import Standings, standings
 from tui_agent.session.entries import Entry, ToolMetadata
+from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
+from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position
 from tui_agent.ui.widgets.transcript.pane import BlockPane
-from tui_agent.ui.widgets.transcript.searching import search_entries
+from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.source import EntrySource
 
 FLUSH_SECONDS: Final = 0.125
@@ -57,6 +59,7 @@ class Transcript(BlockPane, can_focus=True):
         self._clock = clock
         self._agent: AgentPort | None = None
         self._source: EntrySource | None = None
+        self._activity: Callable[[int], str] | None = None
         self._flush_timer: Timer | None = None
         self._next_flush = 0.0
         self._spinner: Timer | None = None
@@ -77,6 +80,7 @@ class Transcript(BlockPane, can_focus=True):
             self.set_entries(source)
             self.set_standings(standings(self._agent.session.active_path()))
             show_live(self, self._agent.live)
+            self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
         """Show how the model has the agent's entries now."""
@@ -109,6 +113,13 @@ class Transcript(BlockPane, can_focus=True):
         for index in self.model.set_standings(found):
             self.model.remeasure(index)
         self.settle()
+
+    def show_activity(self, tell: Callable[[int], str] | None) -> None:
+        """Say at the end what goes on, in the words of ``tell``, which gets the characters written in the run."""
+        self._activity = tell
+        feed = self._feed
+        feed.show_activity(None if tell is None else ActivityBlock(lambda: tell(feed.written)))
+        self._show_changes()
 
     def apply(self, event: AgentEvent) -> None:
         """Show an event of the agent."""
@@ -163,6 +174,11 @@ class Transcript(BlockPane, can_focus=True):
         """Show that a call ended."""
         self._feed.tool_finished(call_id, status, metadata, seconds)
         self._show_changes()
+
+    def begin_run(self) -> None:
+        """The agent begins to work."""
+        self.model.running = True
+        self._feed.written = 0
 
     def run_ended(self) -> None:
         """Nothing runs any more."""
@@ -241,14 +257,19 @@ class Transcript(BlockPane, can_focus=True):
     def _moving(self) -> bool:
         return self.app.animation_level != "none"
 
-    def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock]]:
-        if not any(True for _ in self._feed.running()):
+    def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock | ActivityBlock]]:
+        if not self._is_working():
             return []
         return [
             (y, row.block)
             for y, row in enumerate(self.visible_rows())
-            if isinstance(row.block, CardBlock | GroupBlock) and row.block.running and row.block_line == 0
+            if isinstance(row.block, CardBlock | GroupBlock | ActivityBlock)
+            and row.block.running
+            and row.block_line == 0
         ]
+
+    def _is_working(self) -> bool:
+        return self._feed.active or any(True for _ in self._feed.running())
 
     def _spin(self) -> None:
         rows = self._spinning_rows()
@@ -263,21 +284,63 @@ class Transcript(BlockPane, can_focus=True):
     def settle(self) -> None:
         """Place what is visible; a running call may have come into view."""
         super().settle()
-        if self._spinner is None and any(True for _ in self._feed.running()):
+        if self._spinner is None and self._is_working():
             self._run_spinner()
 
     # -- search
 
-    def search(self, query: str, *, limit: int = 200) -> list[int]:
-        """Mark a text wherever it is on screen, and return the entries that hold it, newest first.
-
-        An empty query takes the marks away.
-        """
-        self.query_text = query.strip()
+    def mark(self, query: str) -> None:
+        """Mark a text wherever it is on screen; an empty one takes the marks away."""
+        self.query_text = query
         self.refresh()
-        if not self.query_text or self._source is None:
+
+    def lines_with(self, entry_id: int, query: str) -> list[int]:
+        """Unfold what of an entry hides a text, and return the lines of its item in which the text stands.
+
+        None where it can't be seen: in a path that is not this one, or broken by the end of a line.
+        """
+        if (index := self.model.index_of(entry_id)) is None:
             return []
-        return search_entries(self._source, self.query_text, limit)
+        self.model.ensure(index)
+        item, width = self.model.item(index), self.model.width
+        told = [block for block in item.blocks if block.entry is not None and block.entry[0] == entry_id]
+        for block in told or item.blocks:
+            group = block.within
+            if block.hidden and isinstance(group, GroupBlock):
+                group.cycle()
+                self.model.refold(group)
+            self._unfold_to(index, block, query)
+        self.model.remeasure(index)
+        found = []
+        for block in (block for block in told or item.blocks if not block.hidden):
+            start = item.start_of(block)
+            found += [start + at for at, line in enumerate(block.lines(width)) if any(find_all(line.text, query))]
+        return found
+
+    def _unfold_to(self, index: int, block: Block, query: str) -> None:
+        """Unfold a block as far as a text needs it; one that does not have it stays as it is."""
+        before = block.fold
+        while block.foldable and not any(any(find_all(line.text, query)) for line in block.lines(self.model.width)):
+            if block.fold is Fold.FULL:
+                self._fold_as(index, block, before)
+                return
+            self._fold_as(index, block, Fold(block.fold + 1))
+
+    def _fold_as(self, index: int, block: Block, fold: Fold) -> None:
+        if isinstance(block, CardBlock):
+            block.choose_fold(fold)
+        else:
+            block.fold = fold
+        self.model.remember_fold(self.model.ids[index], block)
+
+    def show_line(self, entry_id: int, line: int) -> None:
+        """Show a line of an entry's item in the middle of the window, and focus its block."""
+        if (index := self.model.index_of(entry_id)) is None:
+            return
+        self.scroll_to_position(self._up(Position(index, line), self.page // 2))
+        block, _at, _line = self.model.item(index).at(line, self.model.width)
+        if block is not None:
+            self._focus(index, block, scroll=False)
 
     def jump_to(self, entry_id: int) -> bool:
         """Show an entry at the top and focus it; False when it is not on this path."""
@@ -289,7 +352,7 @@ class Transcript(BlockPane, can_focus=True):
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
         told = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
-        own = [block for block in self.model.item(index).shown if block.entry is None or block.entry[1] != "compaction"]
+        own = [block for block in self.model.item(index).shown if not is_rule(block)]
         target = told[0] if told else next(iter(own or blocks), None)
         if target is not None and target.hidden and isinstance(target.within, GroupBlock):
             target.within.cycle()

@@ -11,12 +11,10 @@ from tui_agent.session.entries import (
     Entry,
     ShellEntry,
     SystemEntry,
-    TextPart,
     ToolResultEntry,
     UserEntry,
-    UserPart,
 )
-from tui_agent.session.typed import command_line, typed_text
+from tui_agent.session.typed import typed_text
 from tui_agent.ui.widgets.transcript import sanitize
 
 _FILES = 6
@@ -76,16 +74,6 @@ def files_of(entries: Iterable[Entry]) -> str:
 def _file(path: str, added: int, removed: int) -> str:
     lines = f" +{added} −{removed}" if added or removed else ""
     return f"{sanitize.line(path)}{lines}"
-
-
-def prompt_text(parts: Sequence[UserPart]) -> str:
-    """Return what a message is edited as: the text that was typed, and what travelled with it unnamed."""
-    text = typed_text(parts)
-    if command_line(parts) is not None:
-        # What it names was read for the command, and is again when the line is sent.
-        return text
-    paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
-    return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()
 
 
 def copy_text(entries: Sequence[Entry]) -> str:

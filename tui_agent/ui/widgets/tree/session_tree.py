@@ -15,7 +15,8 @@ from textual.strip import Strip
 
 from tui_agent.app.standing_marks import GLYPHS, style_of
 from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
-from tui_agent.context.standing import Standing, Standings, together
+from tui_agent.context.standing import Standing, together
+from tui_agent.context.standings import Standings
 from tui_agent.session.entries import AssistantEntry, Entry, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.edge import Guarded
@@ -331,12 +332,12 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
     def _draw(self, line: TreeLine, width: int, at: int) -> Strip:
         over = ("cursor",) if at == self.cursor else ()
         tail = self._words.tail(line, width, is_here=at == self.outline.here)
-        used = 1 + cells(line.guide) + len(_MARK)
+        used = 2 + cells(line.guide) + len(_MARK)
         tail_width = sum(cells(text) for text, _ in tail)
         if tail_width > width - used - 8:
             tail, tail_width = tail[-1:], sum(cells(text) for text, _ in tail[-1:])
         room = width - used - tail_width - (2 if tail else 0) - 1
-        standing = self.standing_of(line)
+        standing = standing_of(line, self.standings)
         runs: list[StyledSpan] = [
             (GLYPHS[standing], style_of(standing)),
             (line.guide, "guide"),
@@ -352,17 +353,6 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         runs += [*tail, (" ", "text")]
         strip = Strip([Piece(part, self._style(style, *over)) for part, style in runs if part])
         return strip.adjust_cell_length(width, self._style(*over))
-
-    def standing_of(self, line: TreeLine) -> Standing:
-        """Return how the model has what a line shows; nothing of it beside the path."""
-        if not line.active:
-            return Standing.UNSENT
-        last = min(line.row.last, line.segment.active - 1)
-        headers = line.segment.headers[line.row.first : last + 1]
-        if line.what is not LineKind.RUN:
-            return self.standings.of(headers.ids[-1], headers.kind(len(headers) - 1))
-        results = headers.of_kinds(["tool_result"])
-        return together(self.standings.of(headers.ids[at], headers.kind(at)) for at in results or range(len(headers)))
 
     def _is_hit(self, line: TreeLine) -> bool:
         if self.hits is None or line.what is LineKind.FOLD:
@@ -385,3 +375,15 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
             classes = [f"{_PREFIX}{part}" for name in names for part in name.split()]
             style = self._styles[names] = self.get_visual_style(*classes).rich_style
         return style
+
+
+def standing_of(line: TreeLine, standings: Standings) -> Standing:
+    """Return how the model has what a line shows; nothing of it beside the path."""
+    if not line.active:
+        return Standing.UNSENT
+    last = min(line.row.last, line.segment.active - 1)
+    headers = line.segment.headers[line.row.first : last + 1]
+    if line.what is not LineKind.RUN:
+        return standings.of(headers.ids[-1], headers.kind(len(headers) - 1))
+    results = headers.of_kinds(["tool_result"])
+    return together(standings.of(headers.ids[at], headers.kind(at)) for at in results or range(len(headers)))

@@ -1,0 +1,200 @@
+"""What servers ask: a person by a form or a page, the model through the person; nobody is no answer."""
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import SamplingMessage, TextContent
+from pydantic import BaseModel, Field
+
+from tests.support.agents import make_agent
+from tests.support.mcp_place import Place, served
+from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.agent.events import Notice
+from tui_agent.agent.mcp.oauth import free_port
+from tui_agent.agent.mcp.questions import Answer, FormField, SamplingQuestion, ServerForm, ServerLink, question_of
+from tui_agent.errors import ToolError
+from tui_agent.session.entries import Usage
+
+
+class Booking(BaseModel):
+    name: str = Field(description="Who comes.", min_length=2)
+    guests: int = Field(default=2, ge=1, le=8)
+    room: Literal["quiet", "loud"] = "quiet"
+    late: bool = False
+
+
+def asking() -> MCPServer:
+    server = MCPServer("inn", log_level="ERROR")
+
+    @server.tool()
+    async def book(ctx: Context) -> str:
+        result = await ctx.elicit("Who is it for?", Booking)
+        return f"{result.action}: {getattr(result, 'data', None)!r}"
+
+    @server.tool()
+    async def pay(ctx: Context) -> str:
+        return (await ctx.elicit_url("Pay first.", "https://pay.example/1", "e1")).action
+
+    @server.tool()
+    async def think(ctx: Context) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = SamplingMessage(role="user", content=TextContent(type="text", text="Which wine?"))
+            answer = await ctx.session.create_message([asked], max_tokens=50, system_prompt="You are a waiter.")
+        return f"{answer.content.text} ({answer.model}, {answer.stop_reason})"
+
+    return server
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    found, port = Place(tmp_path), free_port()
+    async with served(asking(), port, sse=True):  # servers of the newest protocol ask in another way
+        found.add("inn", url=f"http://127.0.0.1:{port}/sse", type="sse", timeout=1)
+        await found.hub.settle()
+        yield found
+        await found.hub.aclose()
+
+
+def agent(tmp_path: Path, place: Place, *replies: Reply):
+    return make_agent(tmp_path, ScriptedClient(list(replies)), mcp=place.hub)
+
+
+async def test_a_form_is_asked_and_its_values_go_back(tmp_path, place):
+    asked = []
+
+    async def answer(question):
+        asked.append(question)
+        await asyncio.sleep(1.3)  # longer than a call may take: a person's time does not count
+        return Answer("accept", {"name": "Ann", "guests": 3, "room": "loud", "late": True})
+
+    agent(tmp_path, place).agent.mcp.asker = answer
+    result = await place.call("inn_book")
+    assert result.output == "accept: Booking(name='Ann', guests=3, room='loud', late=True)"
+    [form] = asked
+    assert (form.server, form.message) == ("inn", "Who is it for?")
+    assert [(field.name, field.kind, field.required) for field in form.fields] == [
+        ("name", "text", True),
+        ("guests", "integer", False),
+        ("room", "choice", False),
+        ("late", "yes_no", False),
+    ]
+    assert form.fields[2].options == (("quiet", "quiet"), ("loud", "loud"))
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_declining_is_told_apart_from_going_back(tmp_path, place, action):
+    async def answer(_question):
+        return Answer(action)
+
+    agent(tmp_path, place).agent.mcp.asker = answer
+    assert (await place.call("inn_book")).output == f"{action}: None"
+
+
+async def test_where_nobody_can_be_asked_the_server_is_told_so(tmp_path, place):
+    agent(tmp_path, place)
+    assert (await place.call("inn_book")).output == "cancel: None"
+    with pytest.raises(ToolError, match="nobody who could allow it"):
+        await place.call("inn_think")
+
+
+async def test_a_page_is_shown_to_the_person(tmp_path, place):
+    asked = []
+
+    async def answer(question):
+        asked.append(question)
+        return Answer("accept")
+
+    agent(tmp_path, place).agent.mcp.asker = answer
+    assert (await place.call("inn_pay")).output == "accept"
+    assert asked == [ServerLink("inn", "Pay first.", "https://pay.example/1")]
+
+
+async def test_the_model_answers_a_server_when_the_person_lets_it_and_the_cost_is_told(tmp_path, place):
+    asked = []
+
+    async def answer(question):
+        asked.append(question)
+        return Answer("accept")
+
+    harness = agent(tmp_path, place, Reply("The red one.", usage=Usage(input=30, output=4), cost=0.002))
+    harness.agent.mcp.asker = answer
+    assert (await place.call("inn_think")).output == "The red one. (test/model, endTurn)"
+    [question] = asked
+    assert isinstance(question, SamplingQuestion)
+    assert (question.model, question.order.max_tokens) == ("test/model", 50)
+    assert question.order.text == "system: You are a waiter.\n\nuser: Which wine?"
+    assert harness.session.info.side_cost == 0.002
+    assert any("inn had an answer of test/model: 30 + 4 tokens, $0.0020" in row.message for row in harness.of(Notice))
+
+
+async def test_a_refused_answer_of_the_model_costs_nothing(tmp_path, place):
+    async def answer(_question):
+        return Answer("decline")
+
+    harness = agent(tmp_path, place)
+    harness.agent.mcp.asker = answer
+    with pytest.raises(ToolError, match="does not allow it"):
+        await place.call("inn_think")
+    assert harness.agent.ports.client.requests == []
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "value"),
+    [
+        (FormField("a", "A", kind="integer", least=1, most=5), "4", 4),
+        (FormField("a", "A", kind="number"), "1.5", 1.5),
+        (FormField("a", "A"), "", None),
+        (FormField("a", "A", kind="choices", options=(("r", "Red"), ("g", "Green"))), "Red, g", ["r", "g"]),
+        (FormField("a", "A", kind="yes_no"), "no", False),
+    ],
+)
+def test_what_is_typed_becomes_a_value(field, typed, value):
+    assert field.read(typed) == value
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "told"),
+    [
+        (FormField("a", "Age", kind="integer"), "x", "Age has to be a whole number."),
+        (FormField("a", "Age", kind="integer", most=5), "6", "Age has to be 5 or less."),
+        (FormField("a", "Name", required=True), " ", "Name is needed."),
+        (FormField("a", "Name", least=3), "ab", "Name needs at least 3 characters."),
+        (FormField("a", "Colours", kind="choices", options=(("r", "Red"),)), "blue", "“blue” is none of Red."),
+    ],
+)
+def test_what_is_no_value_is_told_in_a_sentence(field, typed, told):
+    with pytest.raises(ValueError, match=told):
+        field.read(typed)
+
+
+def test_every_way_to_write_an_enumeration_is_read():
+    from mcp.types import ElicitRequestFormParams
+
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "enum": ["x", "y"], "enumNames": ["Ex", "Why"]},
+            "b": {"type": "string", "oneOf": [{"const": "x", "title": "Ex"}]},
+            "c": {
+                "type": "array",
+                "items": {"anyOf": [{"const": "x", "title": "Ex"}]},
+                "maxItems": 1,
+                "default": ["x"],
+            },
+            "odd": 7,
+        },
+        "required": ["a"],
+    }
+    form = question_of("s", ElicitRequestFormParams(message="m", requested_schema=schema))
+    assert isinstance(form, ServerForm)
+    assert [(row.name, row.kind, row.options, row.most) for row in form.fields] == [
+        ("a", "choice", (("x", "Ex"), ("y", "Why")), None),
+        ("b", "choice", (("x", "Ex"),), None),
+        ("c", "choices", (("x", "Ex"),), 1),
+    ]

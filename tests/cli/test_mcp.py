@@ -1,0 +1,97 @@
+"""``tui-agent mcp``: servers are listed, added, tried, removed and taken over without a screen."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_agent.cli.main import run
+from tui_agent.config import config_path, load_config
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+
+def test_a_server_is_added_listed_and_removed(capsys):
+    assert run(["mcp"]) == 0
+    assert "No servers. Add one" in capsys.readouterr().out
+    assert run(["mcp", "add", "--env", "KEY=a=b", "tracker", "npx", "-y", "tracker-mcp", "--fast"]) == 0
+    assert run(["mcp", "add", "--header", "X-Key: k", "--sse", "docs", "https://docs.example/sse"]) == 0
+    servers = load_config().config.mcp
+    assert servers["tracker"].model_dump(exclude_defaults=True) == {
+        "command": "npx", "args": ("-y", "tracker-mcp", "--fast"), "env": {"KEY": "a=b"},
+    }  # fmt: skip
+    assert (servers["docs"].type, servers["docs"].headers) == ("sse", {"X-Key": "k"})
+    assert config_path().stat().st_mode & 0o777 == 0o600
+    capsys.readouterr()
+    assert run(["mcp", "list", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["address"] for row in rows] == ["npx -y tracker-mcp --fast", "https://docs.example/sse"]
+    assert run(["mcp", "remove", "tracker"]) == 0
+    assert list(load_config().config.mcp) == ["docs"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["add", "x"], "Name what starts the server"),
+        (["add", "x", "--env", "A=b", "npx"], "--env comes before the name"),
+        (["add", "a/b", "npx"], "A server's name is made of"),
+        (["add", "--env", "A", "x", "npx"], "Write it like --env NAME=VALUE"),
+        (["add", "x", "https://x.example", "more"], "An address has no arguments"),
+        (["remove", "x"], "x is not in your settings"),
+        (["test", "x"], "There is no server x; there are: none"),
+        (["import", "x"], "No other program has a server x"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(capsys, arguments, told):
+    assert run(["mcp", *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_server_is_not_replaced_unasked(capsys):
+    assert run(["mcp", "add", "x", "one"]) == 0
+    assert run(["mcp", "add", "x", "two"]) == 2
+    assert "--force replaces it" in capsys.readouterr().err
+    assert run(["mcp", "add", "--force", "x", "two"]) == 0
+    assert load_config().config.mcp["x"].command == "two"
+
+
+def test_a_server_is_tried_and_told_what_it_offers_and_costs(capsys, tmp_path):
+    environment = ["--env", f"PYTHONPATH={ROOT}", "--env", "PYTHONDONTWRITEBYTECODE=1"]
+    run(["mcp", "add", *environment, "tracker", sys.executable, "-m", "tests.support.mcp_server", str(tmp_path)])
+    run(["mcp", "add", "gone", "/nowhere/at/all"])
+    capsys.readouterr()
+    assert run(["mcp", "test", "tracker"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("tracker: ready")
+    for part in ("Add two numbers.", "all tools", "/tracker:review SUBJECT", "@tracker:memo://today"):
+        assert part in told
+    assert run(["mcp", "test", "gone"]) == 1
+    assert "there is no program “/nowhere/at/all”" in capsys.readouterr().out
+
+
+def test_other_programs_servers_are_listed_and_taken_over(capsys, tmp_path):
+    (tmp_path / ".cursor").mkdir()
+    servers = {"a": {"command": "a-mcp"}, "b": {"url": "https://b.example"}, "bad": {"type": "http"}}
+    (tmp_path / ".cursor/mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    assert run(["mcp", "import"]) == 0
+    told = capsys.readouterr().out
+    assert "Cursor" in told
+    assert "Take some over: tui-agent mcp import NAME" in told
+    assert run(["mcp", "import", "a"]) == 0
+    assert load_config().config.mcp["a"].command == "a-mcp"
+    assert run(["mcp", "import", "--all", "--from", "cursor"]) == 1
+    done = capsys.readouterr()
+    assert "a of Cursor was left out" in done.out
+    assert "bad of Cursor can't be used" in done.err
+    assert sorted(load_config().config.mcp) == ["a", "b"]

@@ -1,0 +1,172 @@
+"""The timeline of a path: what each request took, and what changed it, from the entries alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.big_session import big_session
+from tests.support.long_walk import walked
+from tui_agent.context.cache import BreakCause
+from tui_agent.context.timeline import CHANGING_KINDS, Mark, ModelScale, PathShape, Step, marks_after, steps_of
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    PruneEntry,
+    SystemEntry,
+    TextPart,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+MODEL = "test/model"
+
+
+def a_session(tmp_path: Path) -> Session:
+    store = Store(tmp_path / "sessions.db")
+    session = Session(store, store.create_session("/project").id, estimate=lambda entry: entry.tokens or 10)
+    session.append(SystemEntry(blocks=("You are an agent.",), model=MODEL, tokens=1_200))
+    return session
+
+
+def shape_of(session: Session) -> PathShape:
+    outline = session.path_outline()
+    changes = [row.id for row in outline if row.kind in CHANGING_KINDS]
+    return PathShape(
+        outline.ids,
+        session.requests(),
+        session.load(changes),
+        session.returns(),
+        lambda: session.load_tokens(outline.ids),
+    )
+
+
+def steps(session: Session, *, window: int = 16_000) -> list[Step]:
+    return steps_of(shape_of(session), lambda _model: ModelScale(window), 300)
+
+
+def marked(found: Sequence[Step]) -> list[tuple[int, tuple[Mark, ...]]]:
+    return [(at, step.marks) for at, step in enumerate(found) if step.marks]
+
+
+def answer(session: Session, **fields: object) -> Entry:
+    return session.append(AssistantEntry(parts=(TextPart(text="so"),), model=MODEL, **fields))  # type: ignore[arg-type]
+
+
+def asked(session: Session, text: str = "go on") -> Entry:
+    return session.append(UserEntry(parts=(TextPart(text=text),), tokens=20))
+
+
+def test_each_answer_of_the_path_is_a_step_as_big_as_its_provider_reported(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    walked(session, model=MODEL)
+    found = steps(session)
+    answers = [entry for entry in session.path() if isinstance(entry, AssistantEntry)]
+    assert [step.answer for step in found] == [entry.id for entry in answers]
+    assert [step.total for step in found] == [entry.usage.prompt for entry in answers if entry.usage]
+    assert all(step.exact and step.head == 1_200 and step.window == 16_000 for step in found)
+    assert [step.leaf for step in found] == [entry.parent_id for entry in answers]
+
+
+def test_what_happened_between_two_requests_is_marked_on_the_second(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    walked(session, model=MODEL)
+    found = steps(session)
+    path = session.path()
+    for at, marks in marked(found):
+        previous = found[at - 1].answer or 0
+        between = [entry for entry in path if previous < entry.id < (found[at].answer or 0)]
+        assert any(isinstance(entry, CompactionEntry) for entry in between) is (Mark.COMPACTION in marks)
+        assert any(isinstance(entry, PruneEntry) for entry in between) is (Mark.PRUNE in marks)
+    assert [marks[0] for _, marks in marked(found)] == [Mark.PRUNE, Mark.MOVE, Mark.MISS, Mark.COMPACTION]
+    cold = next(step for step in found if step.marks == (Mark.MISS,))
+    assert cold.miss is not None
+    assert cold.miss.cause is BreakCause.COLD
+
+
+def test_an_attempt_that_failed_beside_the_path_is_no_move(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    asked(session)
+    session.append_beside(AssistantEntry(parts=(TextPart(text="hal"),), model=MODEL, error="cut off"))
+    answer(session, usage=Usage(input=1_300, output=5))
+    assert [step.marks for step in steps(session)] == [()]
+
+
+def test_going_back_to_the_very_beginning_is_a_move(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    asked(session)
+    answer(session)
+    session.move(1)
+    asked(session, "another way")
+    answer(session)
+    assert [step.marks for step in steps(session)] == [(Mark.MOVE,)]
+
+
+def test_a_provider_without_a_cache_misses_nothing(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    for _ in range(3):
+        asked(session)
+        answer(session, usage=Usage(input=50_000, output=5))
+    assert not any(step.marks for step in steps(session))
+
+
+def test_a_report_that_cannot_be_the_size_gives_way_to_the_estimate(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    asked(session)
+    answer(session, usage=Usage(input=3, output=5), estimate=9_000)
+    [step] = steps(session)
+    assert (step.total, step.exact) == (9_000, False)
+
+
+def test_without_any_report_the_entries_add_up_and_changes_count(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    for _ in range(4):
+        asked(session)
+        answer(session, tokens=1_000)
+    path = session.path()
+    session.append(
+        CompactionEntry(
+            summary="s", first_kept_id=path[-2].id, tokens_before=4_000, tokens_after=1_100, trigger="manual", tokens=80
+        )
+    )
+    asked(session)
+    answer(session, tokens=1_000)
+    session.append(PruneEntry(targets=(2,), tokens_freed=500, reason="pressure", tokens=5))
+    asked(session)
+    answer(session, tokens=1_000)
+    sizes = [step.total for step in steps(session)]
+    assert sizes[:4] == [1_220, 2_240, 3_260, 4_280]
+    assert sizes[4] == 1_200 + 1_020 + 80 + 20
+    assert sizes[5] == sizes[4] + 1_000 + 20 - 500
+
+
+def test_each_request_has_the_window_of_its_own_model(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    asked(session)
+    answer(session, usage=Usage(input=900, output=5))
+    session.append(AssistantEntry(parts=(TextPart(text="so"),), model="other", usage=Usage(input=800, output=5)))
+    windows = {MODEL: 8_000, "other": 200_000}
+    found = steps_of(shape_of(session), lambda model: ModelScale(windows[model]), 300)
+    assert [step.window for step in found] == [8_000, 200_000]
+    assert [step.head for step in found] == [900, 800], "a head is never more than the whole"
+
+
+def test_what_the_next_request_differs_by(tmp_path: Path) -> None:
+    session = a_session(tmp_path)
+    asked(session)
+    last = answer(session)
+    assert marks_after(shape_of(session), last.id) == ()
+    session.append(ContextEditEntry(target=2, action="mask"))
+    assert marks_after(shape_of(session), last.id) == (Mark.EDIT,)
+
+
+def test_the_timeline_of_a_large_tree_has_every_answer_of_its_path(tmp_path: Path) -> None:
+    with Store(tmp_path / "sessions.db") as store:
+        session = big_session(store, 3_000, branch_every=700, compact_every=400)
+        found = steps(session, window=200_000)
+        assert len(found) == session.path_outline().kinds.count("assistant")
+        assert sum(Mark.COMPACTION in step.marks for step in found) == session.path_outline().kinds.count("compaction")
+        assert sum(Mark.MOVE in step.marks for step in found) == len(session.returns()) > 0
+        assert all(step.total > 0 for step in found)

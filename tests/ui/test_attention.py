@@ -1,0 +1,183 @@
+"""The user is called when a question waits or a long run ended, and only when they look elsewhere."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+
+from tests.support.ui_app import NOW, STILL, Stage, make_stage, until
+from tests.support.ui_scenes import question_bash
+from tui_agent.agent.events import Decision, PermissionAsked, PermissionSettled, RunEnded, RunStarted
+from tui_agent.config import ConfigError, load_config
+from tui_agent.ui import terminal
+from tui_agent.ui.attention import TerminalCall
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def a_stage(tmp_path: Path, **settings: Any) -> tuple[Stage, Clock]:
+    clock = Clock()
+    return make_stage(tmp_path, clock=clock, settings=replace(STILL, **settings)), clock
+
+
+def calls(stage: Stage) -> list[str]:
+    return [message.sequence for message in stage.of(TerminalCall)]
+
+
+async def look(stage: Stage, pilot: Any, *, here: bool) -> None:
+    stage.app.post_message(events.AppFocus() if here else events.AppBlur())
+    await pilot.pause()
+
+
+async def run(stage: Stage, clock: Clock, pilot: Any, seconds: float, ended: RunEnded) -> None:
+    stage.agent.emit(RunStarted())
+    await pilot.pause()
+    clock.now += seconds
+    stage.agent.emit(ended)
+    await pilot.pause()
+
+
+async def test_the_end_of_a_long_run_is_told_to_who_looks_elsewhere_and_the_title_waits(tmp_path: Path) -> None:
+    stage, clock = a_stage(tmp_path, notify="bell")
+    async with stage.run() as pilot:
+        stage.agent.session.set_title("fix the bug")
+        await look(stage, pilot, here=False)
+        stage.agent.emit(RunStarted())
+        await pilot.pause()
+        assert stage.app.sub_title == "◐ fix the bug"
+        clock.now += 11
+        stage.agent.emit(RunEnded("done"))
+        await pilot.pause()
+        assert calls(stage) == ["\a"]
+        assert stage.app.sub_title == "✓ fix the bug"
+        await look(stage, pilot, here=True)
+        assert stage.app.sub_title == "fix the bug"
+
+
+@pytest.mark.parametrize(
+    ("here", "seconds", "ended", "title"),
+    [
+        (True, 60, RunEnded("done"), ""),
+        (False, 3, RunEnded("done"), "✓"),
+        (False, 60, RunEnded("interrupted"), ""),
+    ],
+)
+async def test_nobody_is_called_for_less(
+    tmp_path: Path, here: bool, seconds: float, ended: RunEnded, title: str
+) -> None:
+    stage, clock = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await look(stage, pilot, here=False)
+        await look(stage, pilot, here=here)
+        await run(stage, clock, pilot, seconds, ended)
+        assert calls(stage) == []
+        assert stage.app.sub_title == title
+
+
+async def test_a_question_is_told_however_short_the_run(tmp_path: Path) -> None:
+    stage, _ = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await look(stage, pilot, here=False)
+        stage.agent.emit(RunStarted())
+        request = question_bash()
+        stage.agent.emit(PermissionAsked(request))
+        await pilot.pause()
+        assert len(calls(stage)) == 1
+        assert stage.app.sub_title == "?"
+        stage.agent.emit(PermissionSettled(request.call_id, Decision.ONCE))
+        await pilot.pause()
+        assert stage.app.sub_title == "◐"
+
+
+async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_counts(tmp_path: Path) -> None:
+    stage, clock = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await pilot.press("x")
+        stage.agent.emit(RunStarted())
+        await pilot.pause()
+        clock.now += 11
+        await pilot.press("y")
+        stage.agent.emit(RunEnded("done"))
+        await pilot.pause()
+        assert calls(stage) == []
+        await run(stage, clock, pilot, 20, RunEnded("error", "no network"))
+        assert len(calls(stage)) == 1
+        assert stage.app.sub_title == "✗"
+        await pilot.press("z")
+        assert stage.app.sub_title == ""
+
+
+async def test_off_is_off(tmp_path: Path) -> None:
+    stage, clock = a_stage(tmp_path, notify="off")
+    async with stage.run() as pilot:
+        await look(stage, pilot, here=False)
+        await run(stage, clock, pilot, 60, RunEnded("done"))
+        assert calls(stage) == []
+
+
+async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    clock, command = Clock(), f"cat > {told}; echo broken >&2; exit 3"
+    stage = make_stage(
+        tmp_path, clock=clock, cwd=tmp_path, settings=replace(STILL, notify="off", notify_command=command)
+    )
+    async with stage.run() as pilot:
+        await look(stage, pilot, here=False)
+        await run(stage, clock, pilot, 60, RunEnded("done"))
+        await until(lambda: stage.app._notifications, pilot)
+        call = json.loads(told.read_text())
+        assert (call["event"], call["text"], call["seconds"]) == ("done", "is done after 1:00", 60.0)
+        assert [note.message for note in stage.app._notifications] == ["notify_command: it ended with 3: broken"]
+
+
+# -- sequences ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "begins"),
+    [
+        ({"TERM": "xterm-kitty"}, "\x1b]99;i=tui-agent:d=0;"),
+        ({"TERM": "foot"}, "\x1b]777;notify;"),
+        ({"TERM_PROGRAM": "iTerm.app"}, "\x1b]9;"),
+        ({"TERM": "tmux-256color", "TMUX": "/tmp/x", "WEZTERM_PANE": "0"}, "\x1bPtmux;\x1b\x1b]777;notify;"),
+        ({"TERM": "xterm-256color"}, None),
+        ({"TERM": "linux"}, None),
+    ],
+)
+def test_terminals_are_asked_in_their_own_way(environment: dict[str, str], begins: str | None) -> None:
+    sequence = terminal.notification("tui-agent", "fix the bug is done", environment)
+    assert sequence is None if begins is None else (sequence or "").startswith(begins)
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "xterm-kitty"}, {"TERM": "foot"}, {"TERM_PROGRAM": "iTerm.app"}])
+def test_nothing_a_model_wrote_ends_or_extends_a_sequence(environment: dict[str, str]) -> None:
+    sequence = terminal.notification("tui-agent", "a\x07\x1b]0;owned\x07b\x9cc;d\n\u202ee", environment) or ""
+    plain = terminal.notification("tui-agent", "text", environment) or ""
+    assert sequence.count("\x1b") == plain.count("\x1b")
+    assert sequence.count("\x07") == plain.count("\x07")
+    assert "\x9c" not in sequence
+    if "777" in sequence:
+        assert sequence.count(";") == 3
+
+
+# -- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_a_project_cannot_name_a_command(tmp_path: Path) -> None:
+    project = tmp_path / "p" / ".tui-agent" / "config.toml"
+    project.parent.mkdir(parents=True)
+    project.write_text('[ui]\nnotify = "off"\nnotify_command = "curl evil"\n[projects."/x"]\npermissions = {}\n')
+    config = load_config(tmp_path / "config.toml", environ={}, project=project).config
+    assert (config.ui.notify, config.ui.notify_command, config.projects) == ("off", None, {})
+    (tmp_path / "config.toml").write_text('[ui]\nnotify_command = "mine"\nnotify = "loud"\n')
+    with pytest.raises(ConfigError, match="notify"):
+        load_config(tmp_path / "config.toml", environ={})

@@ -1,0 +1,103 @@
+"""Searching the conversation: every place is found and marked, and one goes from one to the next."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.real_stage import RealStage, real_stage
+from tests.support.scripted_client import Call, Reply
+from tests.support.ui_app import until, write
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.app.conversation_search import MAX_SCANNED, find_entries
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.ui.widgets.find_bar import FindBar
+
+COMMAND = "seq 1 90; echo the xylophone; seq 91 180"
+
+
+def staged(tmp_path: Path) -> RealStage:
+    """Return a stage with a long output that hides a word, between answers that say it."""
+    script = [
+        Reply(
+            "Where is the xylophone?\n\n" + "\n\n".join(f"Paragraph {n}." for n in range(30)) + "\n\nXylophone again."
+        ),
+        Reply("I look.", (Call("bash", json.dumps({"command": COMMAND})),)),
+        Reply("Found it."),
+        *[Reply(f"Answer {number}.") for number in range(12)],
+    ]
+    return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
+
+
+async def ready(stage: RealStage, pilot: Any, turns: int = 14) -> FindBar:
+    for number in range(turns):
+        await stage.say(f"message {number}", pilot)
+    await pilot.press("ctrl+f")
+    view = stage.main.view
+    assert view is not None
+    await until(lambda: view.find_bar.display and stage.app.focused is view.find_bar.field, pilot)
+    return view.find_bar
+
+
+async def told(bar: FindBar, text: str, pilot: Any) -> None:
+    await until(lambda: str(bar.told.content).startswith(text), pilot)
+
+
+async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(tmp_path: Path) -> None:
+    stage = staged(tmp_path)
+    async with stage.run() as pilot:
+        bar = await ready(stage, pilot)
+        await write(pilot, "XYLO")
+        # The newest place is the output, whose card is folded, and whose call has the word as well.
+        await told(bar, "1 of 3", pilot)
+        await pilot.press("enter")
+        await stage.until_text("the xylophone", pilot)
+        await pilot.press("n")
+        await told(bar, "2 of 3", pilot)
+        await pilot.press("n")
+        await told(bar, "3 of 3, line 2 of 2", pilot)
+        assert "Xylophone again." in stage.text()
+        assert "Where is the xylophone?" not in stage.text()
+        await pilot.press("n")
+        await told(bar, "3 of 3, line 1 of 2", pilot)
+        assert "Where is the xylophone?" in stage.text()
+        await pilot.press("n")
+        await told(bar, "1 of 3", pilot)
+        await pilot.press("N")
+        await told(bar, "3 of 3, line 1 of 2", pilot)
+        await pilot.press("escape")
+        assert not bar.display
+        assert stage.app.focused is stage.main.prompt
+        assert stage.main.view is not None
+        assert stage.main.view.transcript.query_text == ""
+
+
+async def test_a_text_that_is_nowhere_says_so(tmp_path: Path) -> None:
+    stage = staged(tmp_path)
+    async with stage.run() as pilot:
+        bar = await ready(stage, pilot, turns=1)
+        await write(pilot, "zebra")
+        await told(bar, "not found", pilot)
+        await pilot.press("enter", "n", "escape")
+        assert stage.app.focused is stage.main.prompt
+
+
+async def test_find_takes_the_text_with_the_command(tmp_path: Path) -> None:
+    stage = staged(tmp_path)
+    async with stage.run() as pilot:
+        await stage.say("message", pilot)
+        await write(pilot, "/find paragraph 7")
+        await pilot.press("enter")
+        view = stage.main.view
+        assert view is not None
+        await told(view.find_bar, "1 of 1", pilot)
+        assert "Paragraph 7." in stage.text()
+
+
+async def test_old_entries_of_a_long_session_are_found_by_the_index(tmp_path: Path) -> None:
+    stage = real_stage(tmp_path, [Reply("x")])
+    session = stage.harness.session
+    session.append_many([UserEntry(parts=(TextPart(text="the first has a xylophone"),))])
+    session.append_many([UserEntry(parts=(TextPart(text=f"message {number}"),)) for number in range(MAX_SCANNED + 50)])
+    last = session.append(UserEntry(parts=(TextPart(text="one more Xylophone"),)))
+    async with stage.run():
+        assert await find_entries(stage.main.desk, "xylo") == [last.id, 1]

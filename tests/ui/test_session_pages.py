@@ -1,0 +1,96 @@
+"""The pages about a session: what changed in files, background jobs, status; and a new session in its place."""
+
+from pathlib import Path
+from typing import Any
+
+from textual.widgets import OptionList
+
+from tests.support.real_stage import RealStage, real_stage
+from tests.support.scripted_client import Call, Reply
+from tests.support.tree_stage import plant_files, tree_stage, write_files
+from tests.support.ui_app import make_stage, screen_text, until
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.screens.jobs import JobsScreen
+from tui_agent.ui.screens.report import ReportScreen
+
+
+async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    write_files(stage)
+    async with stage.run((100, 30)) as pilot:
+        stage.stage.main.desk.begin("diff")
+        viewer = await stage.asked(DiffScreen)
+        assert "4 files changed since the session began" in screen_text(stage.stage)
+        assert viewer.query_one("#files", OptionList).option_count == 4
+        await pilot.press("escape")
+        stage.stage.main.desk.begin("diff", f"#{stage.names['leaf']}")
+        await until(lambda: "No file was changed since" in stage.stage.main.notice.message, pilot)
+        stage.stage.main.desk.begin("diff", "yesterday")
+        await until(lambda: "Use /diff" in stage.stage.main.notice.message, pilot)
+
+
+def with_job(tmp_path: Path) -> RealStage:
+    """Return a stage whose model starts a job that goes on."""
+    command = "for n in 1 2 3; do echo line $n; done; sleep 600"
+    script = [Reply("", (Call("bash", f'{{"command": "{command}", "background": true}}'),)), Reply("Started.")]
+    return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
+
+
+async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> None:
+    stage = with_job(tmp_path)
+    async with stage.run() as pilot:
+        stage.main.desk.begin("jobs")
+        await until(lambda: "no background jobs" in stage.main.notice.message, pilot)
+        await stage.say("start it", pilot)
+        stage.main.desk.begin("jobs")
+        await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
+        await stage.until_text("line 3", pilot)
+        assert "1 job running" in stage.text()
+        await pilot.press("x")
+        await stage.until_text("stopped after", pilot)
+        assert not stage.harness.agent.jobs.running
+
+
+async def test_a_job_is_stopped_by_its_number_where_there_is_no_page(tmp_path: Path) -> None:
+    stage = with_job(tmp_path)
+    async with stage.run() as pilot:
+        await stage.say("start it", pilot)
+        await stage.main.desk.run("jobs", "stop 1")
+        await until(lambda: stage.main.notice.message == "Job 1 was stopped.", pilot)
+        await stage.main.desk.run("jobs", "stop 7")
+        await until(lambda: "There is no job “7”. Jobs: 1." in stage.main.notice.message, pilot)
+
+
+async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
+    stage = real_stage(tmp_path, [Reply("Hello.", cost=0.5), Reply("Again.", cost=0.25)])
+    async with stage.run((100, 40)) as pilot:
+        await stage.say("hello", pilot)
+        leaf = stage.harness.session.leaf
+        await stage.say("again", pilot)
+        await stage.harness.agent.navigator.go(leaf)
+        stage.main.desk.begin("status")
+        await until(lambda: isinstance(stage.screen, ReportScreen), pilot)
+        text = stage.text()
+        for told in ("model", "effort", "mode", "build: asks before", "sandbox", "rules", "prompt cache", "compaction"):
+            assert told in text
+        assert "this branch   $0.50" in text
+        assert "all branches  $0.75" in text, "a branch that was left cost something, too"
+
+
+async def test_clear_begins_a_new_session_and_says_how_to_come_back(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await stage.main.desk.run("clear", "")
+        assert "empty already" in stage.main.notice.message
+        left: Any = stage.agent.session
+        stage.agent.append(UserEntry(parts=(TextPart(text="find the bug"),)))
+        await stage.main.desk.run("clear", "the bug")
+        await until(lambda: len(stage.agents) == 2, pilot)
+        await pilot.pause()
+        assert stage.agent.session.id != left.id
+        assert f"“the bug” is kept: /resume {left.id}" in stage.main.notice.message
+        await stage.main.desk.run("sessions", left.id)
+        await until(lambda: stage.agent.session.id == left.id, pilot)
+        assert stage.agent.session.info.title == "the bug"

@@ -1,0 +1,178 @@
+"""The timeline over the context map: the map follows its cursor, by keys and by mouse, and nothing else changes."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.long_walk import walked
+from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.ui_app import until
+from tui_agent.context.timeline import Mark
+from tui_agent.session.entries import AssistantEntry
+from tui_agent.ui.screens.context import ContextScreen
+from tui_agent.ui.screens.tree import TreeScreen
+
+
+def a_stage(tmp_path: Path) -> RealStage:
+    (tmp_path / "stage").mkdir()
+    write_modules(tmp_path, 2)
+    return real_stage(tmp_path, working_script(2), window=16_000)
+
+
+async def opened(stage: RealStage, pilot: Any) -> ContextScreen:
+    """Open the map of a session that has lived, the timeline under the keys."""
+    await stage.say("Look at module 0.", pilot)
+    walked(stage.harness.session, model=stage.harness.agent.model)
+    await pilot.press("ctrl+g")
+    await pilot.pause()
+    screen = stage.screen
+    assert isinstance(screen, ContextScreen)
+    await settled(screen, pilot)
+    await pilot.press("tab")
+    assert screen.plot.has_focus
+    return screen
+
+
+async def settled(screen: ContextScreen, pilot: Any) -> None:
+    await until(lambda: not screen.is_waiting, pilot)
+    await pilot.pause()
+
+
+def step(screen: ContextScreen) -> Any:
+    return screen._steps[screen.plot.cursor]
+
+
+async def test_it_begins_at_the_next_request_and_says_so(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        assert step(screen).answer is None
+        assert screen.blocks.shown == stage.harness.agent.inspector.map()
+        assert f"Next request, after {len(screen._steps) - 1} steps" in stage.text()
+        assert "◆ compaction  ◇ prune  ↩ move  × cache miss" in stage.text()
+
+
+async def test_the_map_shows_the_request_of_the_step_under_the_cursor(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        session = stage.harness.session
+        for _ in range(3):
+            await pilot.press("left")
+        await settled(screen, pilot)
+        answer = session.entry(step(screen).answer)
+        assert isinstance(answer, AssistantEntry)
+        assert answer.usage is not None
+        shown = screen.blocks.shown
+        assert shown is not None
+        assert shown.size.total == answer.usage.prompt
+        assert not shown.size.estimated
+        before = {entry.id for entry in session.path(answer.parent_id)}
+        assert {block.origin[0] for block in shown.blocks} <= before
+        assert "Since the step before: +2 blocks" in stage.text()
+        assert "new" in stage.text()
+
+
+async def test_keys_go_from_mark_to_mark_and_the_facts_say_what_happened(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((120, 35)) as pilot:
+        screen = await opened(stage, pilot)
+        seen: list[Mark] = []
+        for _ in range(4):
+            await pilot.press("shift+left")
+            seen.append(step(screen).marks[0])
+        assert seen == [Mark.COMPACTION, Mark.MISS, Mark.MOVE, Mark.PRUNE]
+        await settled(screen, pilot)
+        assert "pruned −" in stage.text()
+        await pilot.press("shift+right", "shift+right")
+        await settled(screen, pilot)
+        assert "the provider had forgotten it" in stage.text()
+        await pilot.press("shift+right")
+        await settled(screen, pilot)
+        assert "went (#" in stage.text()
+        await pilot.press("end")
+        await settled(screen, pilot)
+        assert screen.blocks.shown == stage.harness.agent.inspector.map()
+        assert "Since the step before" not in stage.text()
+
+
+async def test_what_was_sent_cannot_be_changed(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        leaf = stage.harness.session.leaf
+        await pilot.press("left", "left")
+        await settled(screen, pilot)
+        await pilot.press("d", "y")
+        assert "only the next one can be changed" in stage.text()
+        assert stage.harness.session.leaf == leaf
+
+
+async def test_enter_opens_the_tree_at_that_entry_and_back_comes_the_map(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        await pilot.press("left", "left", "left")
+        await settled(screen, pilot)
+        answer = step(screen).answer
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(stage.screen, TreeScreen)
+        line = stage.screen.session_tree.line
+        assert line is not None
+        assert line.ids[0] <= answer <= line.ids[1]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert stage.screen is screen
+        assert step(screen).answer == answer
+
+
+async def test_the_mouse_does_the_same(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        column = next(at for at, one in enumerate(screen.plot._columns) if one.mark == "◇")
+        x = 7 + screen.plot._edges[column]
+        await pilot.click(screen.plot, offset=(x, 1))
+        assert step(screen).marks[0] is Mark.PRUNE
+        await pilot.click(screen.plot, offset=(x, 1), times=2)
+        await pilot.pause()
+        assert isinstance(stage.screen, TreeScreen)
+
+
+async def test_brackets_step_while_the_blocks_have_the_keys(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        await pilot.press("tab")
+        assert screen.blocks.has_focus
+        last = screen.plot.cursor
+        await pilot.press("left_square_bracket", "left_square_bracket")
+        assert screen.plot.cursor == last - 2
+        await pilot.press("right_square_bracket")
+        assert screen.plot.cursor == last - 1
+        assert screen.blocks.has_focus
+
+
+async def test_it_follows_the_session_and_keeps_the_step_one_looks_at(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        await pilot.press("left", "left")
+        await settled(screen, pilot)
+        kept, count = step(screen).answer, len(screen._steps)
+        await stage.say("Look at module 1.", pilot)
+        await settled(screen, pilot)
+        assert len(screen._steps) > count
+        assert step(screen).answer == kept
+
+
+async def test_every_width_draws(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        screen = await opened(stage, pilot)
+        for size in ((40, 12), (20, 8), (200, 50), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert screen.plot.size.height >= 2
+            assert sum(column.cells for column in screen.plot._columns) <= screen.plot.size.width
+            assert "▲" in stage.text()

@@ -1,0 +1,233 @@
+"""What a server may ask of a person or of the model: forms by a schema, pages to visit, answers of the model."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from tui_agent.context.request import ContentText, Message
+
+if TYPE_CHECKING:
+    from mcp.types import CreateMessageRequestParams, ElicitRequestParams
+
+Value = str | int | float | bool | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One value of a form. ``options`` are values with their labels, for those that choose."""
+
+    name: str
+    title: str
+    about: str = ""
+    kind: Literal["text", "integer", "number", "yes_no", "choice", "choices"] = "text"
+    options: tuple[tuple[str, str], ...] = ()
+    default: Value | None = None
+    required: bool = False
+    least: float | None = None
+    most: float | None = None
+    """Bounds of a number, of a text's length, of how many are chosen."""
+
+    def read(self, text: str) -> Value | None:
+        """Return what a person typed as a value, None for nothing where that is allowed.
+
+        Raises:
+            ValueError: it is none; the message is a sentence.
+        """
+        text = text.strip()
+        if not text:
+            if self.required:
+                raise ValueError(f"{self.title} is needed.")
+            return None
+        match self.kind:
+            case "integer" | "number":
+                return self._within(self._number(text))
+            case "yes_no":
+                return text == "yes"
+            case "choices":
+                known = {word: value for value, label in self.options for word in (value, label)}
+                chosen = [word.strip() for word in text.split(",") if word.strip()]
+                if wrong := [word for word in chosen if word not in known]:
+                    raise ValueError(f"“{wrong[0]}” is none of {', '.join(label for _value, label in self.options)}.")
+                self._within(len(chosen), "choices")
+                return [known[word] for word in chosen]
+            case _:
+                if self.kind == "text":
+                    self._within(len(text), "characters")
+                return text
+
+    def _number(self, text: str) -> float:
+        try:
+            return int(text) if self.kind == "integer" else float(text)
+        except ValueError:
+            raise ValueError(f"{self.title} has to be a {'whole ' if self.kind == 'integer' else ''}number.") from None
+
+    def _within(self, size: float, unit: str = "") -> float:
+        """Return a size that is within the bounds."""
+        if self.least is not None and size < self.least:
+            few = f"needs at least {self.least:g} {unit}" if unit else f"has to be {self.least:g} or more"
+            raise ValueError(f"{self.title} {few}.")
+        if self.most is not None and size > self.most:
+            many = f"takes at most {self.most:g} {unit}" if unit else f"has to be {self.most:g} or less"
+            raise ValueError(f"{self.title} {many}.")
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class ServerForm:
+    """A server wants to know something that only a person can say."""
+
+    server: str
+    message: str
+    fields: tuple[FormField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLink:
+    """A server wants a person to visit a page."""
+
+    server: str
+    message: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOrder:
+    """A server wants an answer of the model. ``max_tokens`` bounds it."""
+
+    server: str
+    messages: tuple[Message, ...]
+    max_tokens: int
+
+    @property
+    def text(self) -> str:
+        """What the model would be sent, for a person to read."""
+        return "\n\n".join(f"{message.role}: {message.text}" for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingQuestion:
+    """Whether a server may have an answer of the model; ``tokens`` are what it would be sent, estimated."""
+
+    order: SamplingOrder
+    model: str
+    tokens: int
+
+
+ServerQuestion = ServerForm | ServerLink | SamplingQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person answered; "cancel" is no answer. ``values`` are those of a form that was accepted."""
+
+    action: Literal["accept", "decline", "cancel"] = "cancel"
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What the model answered a server; ``refusal`` is why it did not."""
+
+    text: str = ""
+    model: str = ""
+    finish: str = "stop"
+    refusal: str = ""
+
+
+class Host(Protocol):
+    """A session whose person and model servers can ask."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it works just now, so that a question is most likely about that."""
+        ...
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is a person."""
+        ...
+
+    async def ask(self, question: ServerQuestion) -> Answer:
+        """Ask the person."""
+        ...
+
+    async def sample(self, order: SamplingOrder) -> Sampled:
+        """Have the model answer, if the person lets it."""
+        ...
+
+
+def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | ServerLink:
+    """Return what a server asks for."""
+    if params.mode == "url":
+        return ServerLink(server, params.message, params.url)
+    schema = params.requested_schema
+    properties, required = schema.get("properties"), schema.get("required")
+    wanted = required if isinstance(required, list) else []
+    rows = properties.items() if isinstance(properties, dict) else ()
+    fields = (_field(str(name), row, name in wanted) for name, row in rows if isinstance(row, dict))
+    return ServerForm(server, params.message, tuple(fields))
+
+
+def _field(name: str, row: Mapping[str, Any], required: bool) -> FormField:  # noqa: FBT001 - of the schema
+    kind = row.get("type")
+    inner = row.get("items") if kind == "array" else row
+    options = _options(inner if isinstance(inner, dict) else {})
+    bounds = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
+    least, most = (_number(row.get(key)) for key in bounds.get(str(kind), ("minimum", "maximum")))
+    kinds: dict[object, Any] = {"integer": "integer", "number": "number", "boolean": "yes_no", "array": "choices"}
+    return FormField(
+        name=name,
+        title=str(row.get("title") or name),
+        about=str(row.get("description") or ""),
+        kind=kinds.get(kind, "choice" if options else "text"),
+        options=options,
+        default=row.get("default"),
+        required=required,
+        least=least,
+        most=most,
+    )
+
+
+def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the values of an enumeration with their labels, in any of the three ways to write it."""
+    if isinstance(values := row.get("enum"), list):
+        names = row.get("enumNames")
+        labels = names if isinstance(names, list) and len(names) == len(values) else values
+        return tuple((str(value), str(label)) for value, label in zip(values, labels, strict=True))
+    titled = row.get("oneOf") or row.get("anyOf")
+    rows = [one for one in titled if isinstance(one, dict) and "const" in one] if isinstance(titled, list) else []
+    return tuple((str(one["const"]), str(one.get("title") or one["const"])) for one in rows)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def order_of(server: str, params: "CreateMessageRequestParams") -> SamplingOrder | str:
+    """Return what a server wants the model to be sent, or why it can't be."""
+    messages = [Message("system", (ContentText(params.system_prompt),))] if params.system_prompt else []
+    for message in params.messages:
+        texts = []
+        for block in message.content_as_list:
+            if block.type != "text":
+                return f"Only text can be sent to the model, not {block.type}."
+            texts.append(ContentText(block.text))
+        messages.append(Message(message.role, tuple(texts)))
+    return SamplingOrder(server, tuple(messages), params.max_tokens)
+
+
+def host_of(hosts: Sequence[Host], wanted: Callable[[Host], bool] = lambda host: host.can_ask) -> Host | None:
+    """Return the session to ask: one that works just now, otherwise the one opened last."""
+    fitting = [host for host in hosts if wanted(host)]
+    busy = [host for host in fitting if host.is_busy]
+    return next(iter([*reversed(busy), *reversed(fitting)]), None)
+
+
+def as_text(value: object) -> str:
+    """Return a default value as a person would type it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,100 @@
+"""Searching the conversation: which entries of the path hold a text, folded or not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tui_agent.app.face import FindPage, Report
+from tui_agent.app.format import one_line
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+    from tui_agent.session.entries import Entry
+    from tui_agent.session.records import Outlines
+
+MAX_SCANNED: Final = 2_000
+"""Newest entries that are read for any part of a word; in older ones the index finds the beginnings of words."""
+MAX_TOLD: Final = 50
+"""Entries named where there is no conversation to go about in."""
+_BATCH: Final = 200
+
+
+async def find(desk: Desk, argument: str) -> None:
+    """Mark a text in the conversation and go from one place to the next; without a text ask for it."""
+    if desk.agent is not None:
+        desk.show(FindPage(argument.strip()))
+
+
+async def find_entries(desk: Desk, query: str) -> list[int]:
+    """Return the entries of the path that hold a text in any case, newest first."""
+    if (agent := desk.agent) is None or not query:
+        return []
+    session, store, path = agent.session, desk.services.store, agent.session.path_outline()
+    return await asyncio.to_thread(
+        lambda: list(matching(path, query, session.load, lambda: store.matching(query, session.id)))
+    )
+
+
+def matching(
+    path: Outlines, query: str, load: Callable[[Sequence[int]], Sequence[Entry]], indexed: Callable[[], Sequence[int]]
+) -> Iterator[int]:
+    """Yield the ids of a path's entries that hold a text, newest first.
+
+    ``load`` reads entries in ascending order, ``indexed`` asks the full-text index of the session.
+    """
+    ids, wanted = list(path.ids), query.lower()
+    recent, older = ids[-MAX_SCANNED:], ids[:-MAX_SCANNED]
+    if older:
+        found = set(indexed())
+        recent = [*(entry_id for entry_id in older if entry_id in found), *recent]
+    for end in range(len(recent), 0, -_BATCH):
+        for entry in reversed(load(recent[max(end - _BATCH, 0) : end])):
+            if any(wanted in text.lower() for text in visible_texts(entry)):
+                yield entry.id
+
+
+async def find_report(desk: Desk, query: str) -> Report:
+    """Return the entries that hold a text as lines, for where there is no conversation to go about in."""
+    from tui_agent.session.search import snippet
+
+    found = await find_entries(desk, query)
+    entries = desk.agent.session.entries(found[:MAX_TOLD]) if desk.agent is not None else []
+    lines = [f"#{entry.id}  {one_line(snippet(entry, query)[0], 160)}" for entry in entries]
+    more = [f"and {len(found) - MAX_TOLD} more"] if len(found) > MAX_TOLD else []
+    return Report(f"“{one_line(query, 60)}” in this conversation", [*lines, *more] or ["It is nowhere."])
+
+
+def visible_texts(entry: Entry) -> Iterator[str]:
+    """Yield the texts a reader can see of an entry."""
+    from tui_agent.session.entries import (
+        AssistantEntry,
+        BranchSummaryEntry,
+        CompactionEntry,
+        ShellEntry,
+        ToolResultEntry,
+        UserEntry,
+    )
+    from tui_agent.session.typed import command_line
+
+    match entry:
+        case UserEntry():
+            yield command_line(entry.parts) or ""
+            yield entry.text
+        case AssistantEntry():
+            yield entry.text
+            for call in entry.tool_calls:
+                yield call.arguments
+            if entry.error:
+                yield entry.error
+        case ToolResultEntry():
+            yield entry.title
+            yield entry.output
+        case ShellEntry():
+            yield entry.command
+            yield entry.output
+        case CompactionEntry() | BranchSummaryEntry():
+            yield entry.summary
+        case _:
+            pass

@@ -1,0 +1,102 @@
+"""What MCP servers ask a person: forms field by field, pages to visit, and whether they may use the model."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tui_agent.agent.mcp.questions import (
+    Answer,
+    FormField,
+    SamplingQuestion,
+    ServerForm,
+    ServerLink,
+    ServerQuestion,
+    Value,
+    as_text,
+)
+from tui_agent.app.face import Choice, TextLine
+from tui_agent.app.format import money, one_line, tokens, visible
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+
+_MESSAGE_CHARS = 2_000
+_SKIP = "\0skip"
+
+
+async def ask(desk: Desk, question: ServerQuestion) -> Answer:
+    """Ask a person what a server wants to know; going back answers nothing, which is a cancel."""
+    match question:
+        case ServerForm():
+            return await _form(desk, question)
+        case ServerLink():
+            return await _link(desk, question)
+        case SamplingQuestion():
+            return await _sampling(desk, question)
+
+
+async def _form(desk: Desk, form: ServerForm) -> Answer:
+    rows = [f"{field.title}{'' if field.required else ' (may be left out)'}: {field.about}" for field in form.fields]
+    asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
+    answers = [("accept", "Answer" if form.fields else "Yes"), ("decline", "Decline: it is told that you won't say")]
+    decision = await desk.ask(Choice(visible(asked), answers, visible("\n".join(rows))))
+    if decision != "accept":
+        return Answer("decline" if decision == "decline" else "cancel")
+    values: dict[str, Value] = {}
+    for field in form.fields:
+        text = await _text(desk, form.server, field)
+        if text is None:
+            return Answer("cancel")
+        if (value := field.read(text)) is not None:
+            values[field.name] = value
+    return Answer("accept", values)
+
+
+async def _text(desk: Desk, server: str, field: FormField) -> str | None:
+    """Ask for one value until it is one; None when they went back."""
+    title = visible(f"{server}: {one_line(field.title, 100)}")
+    if field.kind in {"yes_no", "choice"}:
+        options = list(field.options) if field.kind == "choice" else [("yes", "Yes"), ("no", "No")]
+        more = [] if field.required else [(_SKIP, "Leave it out")]
+        labelled = [(value, visible(one_line(label, 200))) for value, label in options]
+        chosen = await desk.ask(
+            Choice(title, [*labelled, *more], visible(field.about), at=as_text(field.default) or None)
+        )
+        return "" if chosen == _SKIP else chosen
+    asked = [field.about or title, *([", ".join(label for _value, label in field.options)] if field.options else [])]
+    title = visible(f"{title} · {one_line(' · '.join(asked), 300)}" if field.about or field.options else title)
+    text: str | None = as_text(field.default)
+    while (text := await desk.ask(TextLine(title, text or "", confirm="next"))) is not None:
+        try:
+            field.read(text)
+        except ValueError as error:
+            desk.say(visible(str(error)), "warning")
+        else:
+            return text
+    return None
+
+
+async def _link(desk: Desk, link: ServerLink) -> Answer:
+    asked = visible(f"The MCP server {link.server} wants you to visit a page: {one_line(link.message, 300)}")
+    answers = [("accept", "Show the address; I'll open it"), ("decline", "Decline")]
+    decision = await desk.ask(Choice(asked, answers, visible(link.url)))
+    if decision == "accept":
+        desk.face.announce(f"Open {visible(link.url)}")
+        return Answer("accept")
+    return Answer("decline" if decision == "decline" else "cancel")
+
+
+async def _sampling(desk: Desk, question: SamplingQuestion) -> Answer:
+    order = question.order
+    rows = await asyncio.to_thread(desk.services.models)
+    row = next((row for row in rows if row.id == question.model), None)
+    price = ""
+    if row is not None and row.input_price is not None and row.output_price is not None:
+        dollars = (question.tokens * row.input_price + order.max_tokens * row.output_price) / 1_000_000
+        price = f", {money(dollars)} at most"
+    sizes = f"{tokens(question.tokens)} tokens to read, {tokens(order.max_tokens)} at most to write{price}"
+    asked = visible(f"The MCP server {order.server} wants an answer of {question.model} ({sizes}).")
+    answers = [("accept", "Let it have the answer"), ("decline", "Refuse")]
+    decision = await desk.ask(Choice(asked, answers, visible(order.text[:_MESSAGE_CHARS])))
+    return Answer("accept" if decision == "accept" else "decline")

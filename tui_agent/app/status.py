@@ -1,0 +1,123 @@
+"""What goes on in a session: one page of facts, what changed in files, the background jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import DiffPage, Heading, JobsPage, Report
+from tui_agent.app.format import money, one_line, plural, seconds, short_path, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.desk import Desk
+    from tui_agent.processes.jobs import Jobs
+
+TAIL_CHARS = 2_000
+"""Characters of a job's output that are told where there is no page for it."""
+
+
+async def status(desk: Desk, _argument: str) -> None:
+    """Show what the session and the next request are now."""
+    if (agent := desk.agent) is not None:
+        # The first look at the sandbox and the sum of a long session take a moment.
+        sandbox = await asyncio.to_thread(_sandbox, agent)
+        await asyncio.to_thread(agent.session.costs)
+        desk.show(Report("Status", list(status_lines(agent, sandbox))))
+
+
+def _sandbox(agent: Agent) -> str:
+    if (sandbox := agent.ports.sandbox) is None:
+        return "none in this session"
+    state = sandbox.state
+    return f"{state.kind}: commands run in it" if state.kind else f"none: {state.reason}"
+
+
+def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
+    """Yield the lines of the status page."""
+    from tui_agent.agent.permissions import MODE_HELP, Mode
+
+    info = agent.session.info
+    yield Heading(one_line(info.title or info.first_message, 80) or "New session")
+    yield _row("session", f"{info.id} · {plural(info.entry_count, 'entry')}{' · read-only' * agent.session.read_only}")
+    yield _row("directory", short_path(info.cwd))
+    yield ""
+    yield Heading("Agent")
+    yield _row("model", one_line(agent.model, 80))
+    yield _row("effort", agent.effort.level or "left to the model")
+    about = MODE_HELP[Mode(agent.mode)] if agent.mode in set(Mode) else "an agent of your own"
+    yield _row("mode", f"{agent.mode}: {about}")
+    yield _row("sandbox", sandbox)
+    rules = Counter(str(rule.action) for rule in agent.gate.rules() if rule.source != "default")
+    made = ", ".join(f"{count} {action}" for action, count in sorted(rules.items()))
+    yield _row("rules", f"{made or 'none of your own'} (/permissions)")
+    yield _row("jobs", f"{agent.jobs.running} running (/jobs)" if agent.jobs.running else "none running")
+    yield ""
+    yield Heading("Context")
+    size = agent.context_size()
+    about_size = f"{'~' if size.estimated else ''}{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
+    yield _row("next request", f"{about_size} (/context)")
+    yield _row("compaction", f"by itself at {tokens(size.threshold)}" if size.threshold else "only when asked for")
+    cache = agent.inspector.cache_state()
+    yield _row("prompt cache", f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
+    yield ""
+    yield Heading("Cost")
+    costs, side = agent.session.costs(), info.side_cost
+    on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
+    known = bool(costs or side)
+    yield _row("this branch", money(on_path) if known else "nothing yet")
+    yield _row("all branches", f"{money(sum(costs.values()) + side)} (/cost)" if known else "nothing yet")
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<13} {text}"
+
+
+async def diff(desk: Desk, argument: str) -> None:
+    """Show what changed in files since the session began, or since an entry (``#12``)."""
+    if (agent := desk.agent) is None:
+        return
+    number = argument.strip().removeprefix("#")
+    if argument.strip() and not number.isdigit():
+        desk.say("Use /diff, or /diff #12 for what changed since an entry.", "warning")
+        return
+    since = f"#{number}" if number else "the session began"
+    if files := await agent.files.diff(int(number) if number else None):
+        desk.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
+    else:
+        desk.say(f"No file was changed since {since}.")
+
+
+async def jobs(desk: Desk, argument: str) -> None:
+    """Show the background jobs; ``stop N`` ends one."""
+    if (agent := desk.agent) is None:
+        return
+    word, _, number = argument.strip().partition(" ")
+    known = {str(job.id): job.id for job in agent.jobs}
+    if word == "stop" and number.strip() in known:
+        await agent.jobs.stop(known[number.strip()])
+        desk.say(f"Job {number.strip()} was stopped.")
+    elif word == "stop" and known:
+        desk.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
+    elif word and known:
+        desk.say("Use /jobs, or /jobs stop N.", "warning")
+    elif not known:
+        desk.say("There are no background jobs in this session.")
+    else:
+        desk.show(JobsPage())
+
+
+def job_lines(jobs: Jobs) -> list[str]:
+    """Return the jobs with the end of what each printed."""
+    return [line for state in jobs for line in _of_job(jobs, state.id)]
+
+
+def _of_job(jobs: Jobs, number: int) -> Iterable[str]:
+    from tui_agent.tools.job import job_line
+
+    yield Heading(job_line(jobs.find(number).state))
+    yield from jobs.output(number, TAIL_CHARS).splitlines()
+    yield ""

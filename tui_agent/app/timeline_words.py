@@ -1,0 +1,84 @@
+"""The steps of a path in words and as what is plotted. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from tui_agent.app.context_words import CAUSES
+from tui_agent.app.format import money, plural, short_model, tokens
+from tui_agent.context.context_map import ContextBlock, MapChange
+from tui_agent.context.timeline import Mark, Step
+from tui_agent.plot import Series
+
+MARKS: dict[Mark, str] = {
+    Mark.COMPACTION: "◆",
+    Mark.PRUNE: "◇",
+    Mark.MOVE: "↩",
+    Mark.MISS: "×",
+    Mark.EDIT: "•",
+}
+"""The character that stands for what happened before a step."""
+_WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
+_LEAST_SHARE = 4
+"""A plot stands for the window as long as at least this part of it, one in so many, was ever used."""
+
+
+def series_of(steps: Sequence[Step]) -> Series:
+    """Return what the timeline plots: prompt and tools, and on top of them the history, in tokens."""
+    heads, totals = [step.head for step in steps], [step.total for step in steps]
+    window, peak = max((step.window for step in steps), default=0), max(totals, default=0)
+    top = window if peak * _LEAST_SHARE >= window else round(peak * 1.15)
+    marks = {at: MARKS[step.marks[0]] for at, step in enumerate(steps) if step.marks}
+    return Series((heads, totals), max(1, top, peak), marks, _WEIGHTS)
+
+
+def legend(steps: Sequence[Step]) -> str:
+    """Return what the marks that are there stand for."""
+    there = {mark for step in steps for mark in step.marks[:1]}
+    return "  ".join(f"{MARKS[mark]} {mark}" for mark in Mark if mark in there)
+
+
+def heading(steps: Sequence[Step], at: int) -> str:
+    """Return which request is shown."""
+    step = steps[at]
+    if step.answer is None:
+        return f"Next request, after {plural(at, 'step')}" if at else "Context of the next request"
+    when = f" · {datetime.fromtimestamp(step.at / 1000).astimezone():%Y-%m-%d %H:%M}" if step.at else ""
+    return f"Step {at + 1} of {len(steps) - 1} · request of #{step.answer}{when}"
+
+
+def step_words(step: Step, dollars: float | None) -> list[str]:
+    """Return what is known of a request that was answered; ``dollars`` is what its cache miss cost more."""
+    share = f"{step.cached / step.total:.0%} read from the cache" if step.total and step.cached else "nothing cached"
+    price = money(step.cost) if step.cost is not None else ""
+    answered = f"{tokens(step.answered)} answered" if step.answered else ""
+    lines = [" · ".join(filter(None, [short_model(step.model), share, answered, price]))]
+    if step.miss is not None:
+        more = f", ~{money(dollars)} more" if dollars else ""
+        why = CAUSES[step.miss.cause] if step.miss.cause is not None else "nothing on the path explains it"
+        lines.append(f"Cache missed: {tokens(step.miss.missed)} tokens were read anew{more}: {why}.")
+    return lines
+
+
+def change_words(change: MapChange) -> str:
+    """Return what came into a request and what went out of it since the one before."""
+    parts = [f"+{_counted(change.came)} came" if change.came else ""]
+    if change.went:
+        parts.append(f"−{_counted(change.went)} went{_span(change.went)}")
+    less = [(before, after) for before, after in change.changed if after.tokens < before.tokens]
+    if less:
+        freed = sum(before.tokens - after.tokens for before, after in less)
+        states = "/".join(dict.fromkeys(after.state.value for _, after in less))
+        parts.append(f"{len(less)} {states} −{tokens(freed)}{_span([after for _, after in less])}")
+    if len(less) < len(change.changed):
+        parts.append(f"{len(change.changed) - len(less)} pinned or restored")
+    told = " · ".join(filter(None, parts))
+    return f"Since the step before: {told}." if told else "The same as the step before."
+
+
+def _counted(blocks: Sequence[ContextBlock]) -> str:
+    return f"{plural(len(blocks), 'block')} {tokens(sum(block.tokens for block in blocks))}"
+
+
+def _span(blocks: Sequence[ContextBlock]) -> str:
+    ids = sorted(entry_id for block in blocks if not block.is_head for entry_id in block.origin)
+    return "" if not ids else f" (#{ids[0]})" if ids[0] == ids[-1] else f" (#{ids[0]}–#{ids[-1]})"

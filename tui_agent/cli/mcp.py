@@ -1,0 +1,196 @@
+"""``tui-agent mcp``: the servers of the Model Context Protocol without a screen: list, add, remove, test, import."""
+
+import asyncio
+import json
+import re
+import shlex
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from tui_agent.agent.mcp.foreign import ForeignServer, find_foreign
+from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.mcp.records import McpServerStatus, ServerState
+from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings
+from tui_agent.agent.system_prompt import find_project
+from tui_agent.app.format import one_line, short_path, tokens
+from tui_agent.cli.arguments import UsageError
+from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.output import say
+from tui_agent.config import config_path, load_config, set_value
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.paths import data_dir
+from tui_agent.trust import Trusted, TrustStore, project_state
+
+_NAME = re.compile(r"[\w.-]{1,60}")
+_COUNTED_AS = "gpt-4o"
+"""Whose encoding counts the tokens of schemas; models differ little."""
+
+
+def run_mcp(arguments: Namespace) -> int:
+    """Look after the servers of the settings."""
+    match arguments.action:
+        case "add":
+            return _add(arguments)
+        case "remove":
+            return _remove(arguments.name)
+        case "test":
+            return asyncio.run(_test(arguments.name))
+        case "import":
+            return _import(arguments)
+        case _:
+            return _list(as_json=arguments.json)
+
+
+def _trusts(cwd: Path) -> bool:
+    return isinstance(project_state(find_project(cwd), TrustStore(data_dir() / "trust.json"), cwd=cwd), Trusted)
+
+
+def _found() -> FoundServers:
+    return Extensions(_trusts).servers(Path.cwd())
+
+
+def _list(*, as_json: bool) -> int:
+    found = _found()
+    for spec in found.specs:
+        settings = spec.settings
+        address = settings.url or shlex.join([settings.command or "", *settings.args])
+        if as_json:
+            row = {"name": spec.name, "source": spec.source, "enabled": settings.enabled, "address": address}
+            say(json.dumps(row, ensure_ascii=False))
+        else:
+            where = "" if spec.source == "user" else "  (the project's .mcp.json)"
+            say(f"{spec.name:<20}  {'' if settings.enabled else 'disabled  '}{one_line(address, 200)}{where}")
+    for problem in found.problems:
+        say(problem, file=sys.stderr)
+    if not found.specs and not as_json:
+        say("No servers. Add one: tui-agent mcp add NAME COMMAND …, or NAME URL; or tui-agent mcp import.")
+    return 0
+
+
+def _add(arguments: Namespace) -> int:
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    if not words:
+        raise UsageError("Name what starts the server, or its address: tui-agent mcp add NAME COMMAND …")
+    if words[0].startswith("-"):
+        raise UsageError(f"{words[0]} comes before the name: tui-agent mcp add [--env A=B] NAME COMMAND …")
+    remote = words[0].startswith(("http://", "https://"))
+    if remote and len(words) > 1:
+        raise UsageError("An address has no arguments; --header adds what is sent to it.")
+    row = {
+        "command": None if remote else words[0],
+        "args": words[1:],
+        "url": words[0] if remote else None,
+        "env": dict(_pair(text, "=", "--env NAME=VALUE") for text in arguments.env),
+        "headers": dict(_pair(text, ":", "--header 'Name: value'") for text in arguments.header),
+        "type": "sse" if arguments.sse else None,
+    }
+    _save(arguments.name, McpServerSettings.model_validate(row), replace=arguments.force)
+    say(f"Added {arguments.name} to {config_path()}. Try it: tui-agent mcp test {arguments.name}")
+    return 0
+
+
+def _pair(text: str, separator: str, usage: str) -> tuple[str, str]:
+    name, found, value = text.partition(separator)
+    if not found or not name.strip():
+        raise UsageError(f"Write it like {usage}.")
+    return name.strip(), value.strip()
+
+
+def _save(name: str, settings: McpServerSettings, *, replace: bool) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise UsageError("A server's name is made of letters, digits, “_”, “-” and “.”.")
+    if name in load_config().config.mcp and not replace:
+        raise UsageError(f"There is a server {name} already; --force replaces it.")
+    set_value(f'mcp."{name}"', settings.model_dump(mode="json", exclude_defaults=True))
+
+
+def _remove(name: str) -> int:
+    if name not in load_config().config.mcp:
+        specs = {spec.name: spec for spec in _found().specs}
+        why = "is in the project's .mcp.json: edit that file" if name in specs else "is not in your settings"
+        raise UsageError(f"{name} {why}.")
+    set_value(f'mcp."{name}"', None)
+    say(f"Removed {name} from {config_path()}.")
+    return 0
+
+
+async def _test(name: str) -> int:
+    """Start a server, tell what it offers, and end it."""
+    found = _found()
+    spec = next((spec for spec in found.specs if spec.name == name), None)
+    if spec is None:
+        known = ", ".join(spec.name for spec in found.specs) or "none"
+        raise UsageError(f"There is no server {name}; there are: {known}.")
+    hub = Extensions(_trusts).hub_of(spec)
+    hub.subscribe(lambda notice: say(notice.message, file=sys.stderr))
+    try:
+        await _until_settled(hub)
+        counter = TokenCounter(_COUNTED_AS)
+        [status] = hub.status(counter.schema, count_text=counter.text)
+        for line in _told(status):
+            say(line)
+        return 0 if status.state is ServerState.READY else 1
+    finally:
+        await hub.aclose()
+
+
+async def _until_settled(hub: McpHub) -> None:
+    changed = asyncio.Event()
+    hub.watch(changed.set)
+    hub.start()
+    while any(row.state in {ServerState.STARTING, ServerState.LOGIN} for row in hub.status()):
+        changed.clear()
+        await changed.wait()
+
+
+def _told(status: McpServerStatus) -> list[str]:
+    lines = [f"{status.name}: {status.state.value}  {one_line(status.address, 200)}"]
+    if status.detail:
+        lines += [f"{status.detail}.", status.advice]
+    lines += [f"  {tool.own:<32} {tokens(tool.tokens):>6}  {one_line(tool.description, 100)}" for tool in status.tools]
+    if status.tools:
+        lines.append(f"  {'all tools':<32} {tokens(status.tokens):>6}  tokens of each request")
+    if status.instructions:
+        lines.append(f"  {'instructions':<32} {tokens(status.instruction_tokens):>6}")
+    lines += [f"  /{prompt.command} {prompt.usage}".rstrip() for prompt in status.prompts]
+    lines += [f"  @{resource.mention}" for resource in status.resources]
+    lines += [f"  @{template.mention}" for template in status.templates]
+    lines += [f"  {message.level}: {one_line(message.text, 200)}" for message in status.messages]
+    return [*lines, *([f"Log: {status.log}"] if status.log is not None and status.log.stat().st_size else [])]
+
+
+def _import(arguments: Namespace) -> int:
+    """List the servers in other programs' settings, or take some of them over."""
+    found = find_foreign(Path.home(), find_project(Path.cwd()))
+    if arguments.source:
+        found = [server for server in found if server.program.lower().replace(" ", "-") == arguments.source]
+    known = load_config().config.mcp
+    if not arguments.names and not arguments.all:
+        for server in found:
+            say(_row(server, here=server.name in known))
+        say("Take some over: tui-agent mcp import NAME …, or --all." if found else "No servers of other programs.")
+        return 0
+    wanted = [server for server in found if arguments.all or server.name in arguments.names]
+    if missing := set(arguments.names) - {server.name for server in found}:
+        raise UsageError(f"No other program has a server {', '.join(sorted(missing))}.")
+    taken = set(known)
+    failed = 0
+    for server in wanted:
+        if server.settings is None or _NAME.fullmatch(server.name) is None:
+            failed += 1
+            say(f"{server.name} of {server.program} can't be used: {server.problem or 'its name'}.", file=sys.stderr)
+        elif server.name in taken:
+            say(f"{server.name} of {server.program} was left out: there is a server of that name.")
+        else:
+            _save(server.name, server.settings, replace=False)
+            taken.add(server.name)
+            say(f"Took over {server.name} of {server.program}{f'; {server.problem}' if server.problem else ''}.")
+    return 1 if failed else 0
+
+
+def _row(server: ForeignServer, *, here: bool) -> str:
+    settings = server.settings
+    address = "" if settings is None else settings.url or shlex.join([settings.command or "", *settings.args])
+    told = "  (here already)" if here else f"  ({server.problem})" if server.problem else ""
+    return f"{server.name:<20}  {server.program:<12}  {short_path(server.path)}  {one_line(address, 120)}{told}"

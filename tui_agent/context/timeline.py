@@ -1,0 +1,224 @@
+"""The context window over the steps of a path: how big each request was, and what changed it. Pure.
+
+Nothing of it is stored: it follows from the answers on the path, what they report, and the entries between them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from tui_agent.context.budget import Report, judge
+from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, SystemEntry, kinds
+from tui_agent.session.records import RequestRecord
+
+CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
+"""Kinds of entries between two answers that a timeline wants to look at."""
+
+
+class Mark(StrEnum):
+    """What happened between a request and the one before it, the weightiest first."""
+
+    COMPACTION = "compaction"
+    PRUNE = "prune"
+    MOVE = "move"
+    """Somebody went back on the path and on from there."""
+    MISS = "cache miss"
+    EDIT = "edit"
+    """The user changed what the model sees of something."""
+
+
+_MARK_OF_KIND = {"compaction": Mark.COMPACTION, "prune": Mark.PRUNE, "context_edit": Mark.EDIT}
+
+
+class ModelScale(NamedTuple):
+    """What is known of a model: its window in tokens, and what turns stored estimates into its tokens."""
+
+    window: int
+    calibrated: Callable[[int], int] = round
+
+
+class Step(NamedTuple):
+    """One request of a path. All sizes are tokens.
+
+    ``answer`` is the entry that came of it, None for the request that would be sent next; ``leaf`` the last entry it
+    was made of. ``exact``: the provider reported the size. ``cached`` is what it read from its cache.
+    """
+
+    answer: int | None
+    leaf: int | None
+    at: int
+    """Milliseconds since the epoch; 0 for the next request."""
+    model: str
+    head: int
+    total: int
+    window: int
+    exact: bool = False
+    cached: int = 0
+    answered: int = 0
+    cost: float | None = None
+    marks: tuple[Mark, ...] = ()
+    """What happened since the step before, the weightiest first."""
+    miss: CacheMiss | None = None
+
+    @property
+    def history(self) -> int:
+        """Tokens of everything but prompt and tools."""
+        return self.total - self.head
+
+
+@dataclass(frozen=True, slots=True)
+class PathShape:
+    """What a timeline is made of. ``ids`` is the path; all else ascends.
+
+    ``requests`` may be of other branches too, ``changes`` are the entries of `CHANGING_KINDS` on the path, ``returns``
+    the entries before which another branch was left. ``tokens`` returns the stored estimates of the path's entries;
+    it is asked only where neither provider nor program said how big a request was.
+    """
+
+    ids: Sequence[int]
+    requests: Sequence[RequestRecord]
+    changes: Sequence[Entry]
+    returns: Sequence[int]
+    tokens: Callable[[], Sequence[int]]
+
+
+def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int) -> list[Step]:
+    """Return the requests that were answered on a path, oldest first.
+
+    ``cold_seconds`` is how long a provider remembers a request.
+    """
+    scales: dict[str, ModelScale] = {}
+    steps: list[Step] = []
+    head = 0
+    estimates: _Estimates | None = None
+    caching: set[str] = set()
+    before: RequestRecord | None = None
+    for at, record, between, has_returned in _walk(shape):
+        model = record.model
+        if (scale := scales.get(model)) is None:
+            scale = scales[model] = scale_of(model)
+        for entry in between:
+            head = entry.tokens if isinstance(entry, SystemEntry) else head
+        exact = record.prompt > 0 and judge(record, record.estimate) is Report.USABLE
+        total = record.prompt if exact else record.estimate
+        if not total:
+            estimates = estimates or _Estimates(shape)
+            total = scale.calibrated(estimates.before(at))
+        if record.cache_read or record.cache_write:
+            caching.add(model)
+        miss = _miss(before, record, between, cold_seconds) if model in caching else None
+        if miss is not None and has_returned and miss.cause in {None, BreakCause.COLD}:
+            miss = CacheMiss(miss.expected, miss.read, BreakCause.MOVED)
+        happened = between or has_returned or miss
+        step = Step(
+            record.id,
+            shape.ids[at - 1] if at else None,
+            record.created_at,
+            model,
+            min(total, scale.calibrated(head)),
+            total,
+            scale.window,
+            exact,
+            record.cache_read,
+            record.output,
+            record.cost,
+            _marks(between, has_returned=has_returned, missed=miss is not None) if happened else (),
+            miss,
+        )
+        steps.append(step)
+        before = record
+    return steps
+
+
+def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:
+    """Return what happened on a path after its newest answer: what the next request differs by."""
+    newest = answer or 0
+    changes = [entry for entry in shape.changes if entry.id > newest]
+    return _marks(changes, has_returned=any(entry_id > newest for entry_id in shape.returns), missed=False)
+
+
+def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tuple[Mark, ...]:
+    found = {_MARK_OF_KIND.get(entry.kind) for entry in changes}
+    found |= {Mark.MOVE if has_returned else None, Mark.MISS if missed else None}
+    return tuple(mark for mark in Mark if mark in found)
+
+
+def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry], bool]]:
+    """Yield each answer of the path, where it stands, the changes since the one before, and whether one went back."""
+    changes, returns = iter((*shape.changes, None)), iter((*shape.returns, None))
+    change, returned = next(changes), next(returns)
+    ids, end, at = shape.ids, len(shape.ids), 0
+    for record in shape.requests:
+        at = bisect_left(ids, record.id, at)
+        if record.kind != "assistant" or at == end or ids[at] != record.id:
+            continue
+        between: list[Entry] = []
+        while change is not None and change.id < record.id:
+            between.append(change)
+            change = next(changes)
+        has_returned = False
+        while returned is not None and returned <= record.id:
+            has_returned, returned = True, next(returns)
+        yield at, record, between, has_returned
+
+
+def _miss(
+    before: RequestRecord | None, record: RequestRecord, between: Sequence[Entry], cold_seconds: int
+) -> CacheMiss | None:
+    """Return what the provider's cache missed of a request, with what the path tells of the cause."""
+    if before is None or before.failed or record.failed:
+        return None
+    found = missed_tokens(before, record)
+    if found is None:
+        return None
+    if before.model != record.model:
+        return CacheMiss(*found, BreakCause.MODEL)
+    for entry in reversed(between):
+        if (cause := CAUSE_OF_KIND.get(entry.kind)) is not None:
+            return CacheMiss(*found, cause, entry.id)
+    if any(isinstance(entry, SystemEntry) for entry in between):
+        return CacheMiss(*found, BreakCause.HEAD)
+    is_cold = record.created_at - before.created_at > cold_seconds * 1_000
+    return CacheMiss(*found, BreakCause.COLD if is_cold else None)
+
+
+class _Estimates:
+    """How big the requests of a path were by the stored estimates alone."""
+
+    def __init__(self, shape: PathShape) -> None:
+        self._sums = [0]
+        tokens = shape.tokens()
+        silent = {entry.id for entry in shape.changes if not entry.is_sent}
+        for entry_id, size in zip(shape.ids, tokens, strict=True):
+            self._sums.append(self._sums[-1] + (0 if entry_id in silent else size))
+        self._shape = shape
+        self._passed = 0
+        self._head = 0
+        self._base = 0
+        """What has to be added to the sums: what compactions and prunes took out counts below zero."""
+
+    def before(self, at: int) -> int:
+        """Return the tokens of the request made of the first ``at`` entries; to be asked in ascending order."""
+        ids, changes = self._shape.ids, self._shape.changes
+        limit = ids[at] if at < len(ids) else ids[-1] + 1
+        while self._passed < len(changes) and changes[self._passed].id < limit:
+            self._take(changes[self._passed])
+            self._passed += 1
+        return max(0, self._head + self._sums[at] + self._base)
+
+    def _take(self, entry: Entry) -> None:
+        match entry:
+            case SystemEntry():
+                self._head = entry.tokens
+            case CompactionEntry(first_kept_id=first):
+                place = bisect_left(self._shape.ids, entry.id)
+                kept = place if first is None else min(place, bisect_left(self._shape.ids, first))
+                # Its own estimate is in the sums; what stands before the first kept entry is out of them.
+                self._base = -self._sums[kept]
+            case PruneEntry(tokens_freed=freed):
+                self._base -= freed
+            case _:
+                pass

@@ -1,0 +1,117 @@
+"""Values over steps as columns of characters: which steps share a column, what each of its cells shows. Pure."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["FREE", "Cell", "Column", "Series", "columns", "partial", "picture", "stacked"]
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_BASE = "▓"
+"""A cell of the lowest of several parts: they differ without colour too."""
+_WIDEST = 6
+"""Most cells of one step."""
+FREE = -1
+"""Stands for the part of a cell that nothing fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What is plotted: one height per step for each of the parts that are stacked, the lowest part first.
+
+    ``levels`` are how high each part ends, so the last are the whole heights; ``top`` is what the plot's height stands
+    for. ``marks`` are characters under steps, ``weights`` which of two under one column is shown: the greater.
+    """
+
+    levels: Sequence[Sequence[float]]
+    top: float
+    marks: Mapping[int, str] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many steps there are."""
+        return len(self.levels[-1])
+
+
+class Column(NamedTuple):
+    """Some cells side by side for one or more steps: ``first`` up to before ``end``, as high as ``peak``."""
+
+    first: int
+    end: int
+    peak: int
+    cells: int
+    mark: str
+
+
+def columns(series: Series, width: int) -> list[Column]:
+    """Return the columns of a plot of at most ``width`` cells, for any number of steps."""
+    count, heights = series.count, series.levels[-1]
+    if not count or width < 1:
+        return []
+    if count <= width:
+        taken = min(width, count * _WIDEST)
+        ends = [taken * at // count for at in range(count + 1)]
+        return [Column(at, at + 1, at, ends[at + 1] - ends[at], series.marks.get(at, "")) for at in range(count)]
+    edges = [count * at // width for at in range(width + 1)]
+    places = sorted(series.marks)
+    found: list[Column] = []
+    marked = 0
+    for first, end in itertools.pairwise(edges):
+        marks: list[str] = []
+        while marked < len(places) and places[marked] < end:
+            marks.append(series.marks[places[marked]])
+            marked += 1
+        mark = max(marks, key=lambda glyph: series.weights.get(glyph, 0), default="")
+        found.append(Column(first, end, max(range(first, end), key=heights.__getitem__), 1, mark))
+    return found
+
+
+class Cell(NamedTuple):
+    """One cell of a column. ``part`` is the part that fills it, `FREE` for none.
+
+    ``base`` are the eighths at its bottom that belong to the lowest of several parts, where it does not fill the cell.
+    """
+
+    glyph: str
+    part: int
+    base: int = 0
+
+
+def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
+    """Return the cells of a column from the top down. ``levels`` are how high each part ends.
+
+    What is not nothing shows.
+    """
+    eighths = [min(height * 8, round(level / top * height * 8)) if top > 0 else 0 for level in levels]
+    whole = max(eighths[-1], 1 if levels[-1] > 0 else 0)
+    base = eighths[0] if len(levels) > 1 else 0
+    cells: list[Cell] = []
+    for low in range(0, height * 8, 8):
+        if whole <= low:
+            cells.append(Cell(" ", FREE))
+        elif base >= low + 8:
+            cells.append(Cell(_BASE, 0))
+        else:
+            # Half of a cell decides; where there is colour, the base is drawn as high as it is.
+            part = next((at for at, level in enumerate(eighths) if at and level >= low + 4), len(levels) - 1)
+            cells.append(Cell(_EIGHTHS[min(8, whole - low)], part, max(0, base - low) if whole >= low + 8 else 0))
+    return cells[::-1]
+
+
+def partial(eighths: int) -> str:
+    """Return the character that fills so many eighths of a cell from below."""
+    return _EIGHTHS[eighths]
+
+
+def picture(series: Series, width: int, height: int) -> list[str]:
+    """Return a plot as lines of text from the top down, the marks below."""
+    shown = columns(series, width)
+    drawn = [stacked([level[one.peak] for level in series.levels], series.top, height) for one in shown]
+    lines = [
+        "".join(cells[row].glyph * one.cells for one, cells in zip(shown, drawn, strict=True)) for row in range(height)
+    ]
+    if series.marks:
+        lines.append("".join((one.mark or " ").ljust(one.cells) for one in shown))
+    return [line.rstrip() for line in lines]

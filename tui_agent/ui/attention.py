@@ -1,0 +1,157 @@
+"""Calls the user back: by the title, the bell, the terminal's own notification and a command of theirs.
+
+The title always says what goes on. The rest is for who looks elsewhere, when a question waits or a run of over 10 s
+ended: while the terminal says that it has no focus, or, where it never says anything of that, when no key was pressed
+for as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from tui_agent.app.format import one_line, seconds
+from tui_agent.ui import terminal
+
+if TYPE_CHECKING:
+    from tui_agent.agent.events import PermissionRequest, RunEnded
+    from tui_agent.ui.screens.main import MainScreen
+
+log = logging.getLogger(__name__)
+
+LONG = 10.0
+"""Seconds after which nobody is expected to wait for the end of a run, or to be there without pressing a key."""
+COMMAND_SECONDS = 10.0
+"""Seconds the user's command may take."""
+
+
+class Sign(StrEnum):
+    """What stands before the terminal's title."""
+
+    IDLE = ""
+    WORKING = "◐ "
+    ASKING = "? "
+    DONE = "✓ "
+    """Until somebody looks."""
+    FAILED = "✗ "
+
+
+@dataclass
+class TerminalCall(Message):
+    """Something is to be written to the terminal that calls the user."""
+
+    sequence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Why the user is called: ``event`` is asks, done, failed or stopped; ``text`` says it in a sentence."""
+
+    event: str
+    text: str
+    session: str
+    title: str
+    directory: str
+    seconds: float = 0.0
+
+
+class Attention:
+    """One per main screen."""
+
+    def __init__(self, main: MainScreen) -> None:
+        self._main = main
+        self._since = 0.0
+        self._is_focus_known = False
+        self._running: set[asyncio.Task[None]] = set()
+        self.sign = Sign.IDLE
+
+    def focus_told(self) -> None:
+        """Take note that the terminal says when it has the focus, and when not."""
+        self._is_focus_known = True
+
+    def looked(self) -> None:
+        """Take note that somebody looks."""
+        if self.sign in {Sign.DONE, Sign.FAILED}:
+            self._show(Sign.IDLE)
+
+    def run_started(self) -> None:
+        """Follow the agent: it works."""
+        self._since = self._main.clock()
+        self._show(Sign.WORKING)
+
+    def asked(self, request: PermissionRequest) -> None:
+        """Follow the agent: it waits for an answer."""
+        self._show(Sign.ASKING)
+        self._call("asks", f"asks about {one_line(request.tool, 20)}: {one_line(request.title, 100)}")
+
+    def settled(self) -> None:
+        """Follow the agent: it has its answer."""
+        self._show(Sign.WORKING)
+
+    def run_ended(self, ended: RunEnded) -> None:
+        """Follow the agent: it is idle."""
+        took = self._main.clock() - self._since
+        if ended.reason == "interrupted" or (took < LONG and self._is_looked_at):
+            self._show(Sign.IDLE)
+            return
+        failed = ended.reason == "error"
+        self._show(Sign.IDLE if self._is_looked_at else Sign.FAILED if failed else Sign.DONE)
+        if took >= LONG:
+            event = "failed" if failed else "done" if ended.reason == "done" else "stopped"
+            why = f": {one_line(ended.error, 100)}" if ended.error else ""
+            self._call(event, f"{'is done' if event == 'done' else event} after {seconds(took)}{why}", took)
+
+    def forget(self) -> None:
+        """Begin anew: another session is open."""
+        self._show(Sign.IDLE)
+
+    @property
+    def _is_looked_at(self) -> bool:
+        main = self._main
+        if self._is_focus_known:
+            return main.app.app_focus
+        return main.clock() - main.prompt.last_typed < LONG
+
+    def _show(self, sign: Sign) -> None:
+        if sign is not self.sign:
+            self.sign = sign
+            self._main.show_title()
+
+    def _call(self, event: str, text: str, took: float = 0.0) -> None:
+        agent, settings = self._main.agent, self._main.settings
+        if self._is_looked_at or agent is None:
+            return
+        info = agent.session.info
+        call = Call(event, text, info.id, info.title or info.first_message, info.cwd, round(took, 1))
+        if settings.notify != "off":
+            sequence = terminal.notification("tui-agent", _told(call)) if settings.notify == "desktop" else None
+            self._main.post_message(TerminalCall(f"\a{sequence or ''}"))
+        if settings.notify_command:
+            task = asyncio.get_running_loop().create_task(self._run(settings.notify_command, call))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _run(self, command: str, call: Call) -> None:
+        from dataclasses import asdict
+
+        from tui_agent.processes.user_command import CommandFailedError, run_command
+
+        given = json.dumps(asdict(call)).encode()
+        try:
+            code, _out, errors = await run_command(command, given, self._main.desk.cwd, os.environ, COMMAND_SECONDS)
+            problem = f"it ended with {code}: {one_line(errors.decode('utf-8', 'replace'))}" if code else ""
+        except CommandFailedError as error:
+            problem = str(error)
+        if problem:
+            self._main.warn(f"notify_command: {problem}")
+
+
+def _told(call: Call) -> str:
+    return f"{one_line(call.title, 50)} {call.text}" if call.title else call.text

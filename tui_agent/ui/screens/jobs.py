@@ -1,0 +1,138 @@
+"""The background jobs of a session: how each is doing, what it prints, and a key to stop it."""
+
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import JobsChanged
+from tui_agent.app.format import one_line, plural, seconds
+from tui_agent.processes.jobs import JobState
+from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.transcript import sanitize
+
+MAX_OUTPUT_CHARS = 20_000
+"""Characters of a job's output that are shown: the last ones."""
+KEYS = "↑↓ job  pgup/pgdn scroll  x stop it  y copy output  esc close"
+
+
+def how_it_is(state: JobState, now: float) -> str:
+    """Return how a job is doing, in a few words. ``now`` is seconds since the epoch."""
+    took = seconds((now if state.ended_at is None else state.ended_at) - state.started_at)
+    if state.running:
+        return f"running {took}"
+    if state.stopped:
+        return f"stopped after {took}"
+    return f"ended after {took}" + (f", exit {state.exit_code}" if state.exit_code else "")
+
+
+class JobsScreen(PageScreen[None]):
+    """Shows jobs over the conversation; it follows what they do."""
+
+    AUTO_FOCUS = "OptionList"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "close", show=False),
+        Binding("x", "stop", "stop it", show=False),
+        Binding("y", "copy", "copy output", show=False),
+        # Before the list takes them.
+        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
+        Binding("pagedown,space", "scroll(1)", "down", show=False, priority=True),
+    ]
+
+    listing = getters.query_one(OptionList)
+    pane = getters.query_one(VerticalScroll)
+    output = getters.query_one("#output", Static)
+    heading = getters.query_one("#heading", Static)
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__()
+        self._agent = agent
+        self._inbox = Inbox(self)
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Heading, jobs, output, keys."""
+        yield Static("", id="heading", markup=False)
+        yield OptionList(id="files", compact=True)
+        with VerticalScroll(can_focus=False):
+            yield Static(id="output", markup=False)
+        yield KeyLine(KEYS, id="keys")
+
+    def on_mount(self) -> None:
+        """Show the jobs, and follow them."""
+        self._unsubscribe = self._agent.subscribe(self._inbox.put)
+        self.set_interval(1.0, self._show_times)
+        self._show()
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    @on(AgentEvents)
+    def _on_agent_event(self, message: AgentEvents) -> None:
+        message.stop()
+        if any(isinstance(event, JobsChanged) for event in message.inbox.take()):
+            self._show()
+
+    def _show(self) -> None:
+        """Show the jobs, newest last, and the output of the highlighted one."""
+        jobs, at = list(self._agent.jobs), self.listing.highlighted
+        if [str(job.id) for job in jobs] != [option.id for option in self.listing.options]:
+            self.listing.set_options(Option("", id=str(job.id)) for job in jobs)
+            self.listing.highlighted = len(jobs) - 1 if at is None else min(at, len(jobs) - 1)
+        self._show_times()
+        self._show_output()
+
+    def _show_times(self) -> None:
+        jobs = list(self._agent.jobs)
+        running = sum(job.running for job in jobs)
+        self.heading.update(f"Background jobs · {plural(running, 'job')} running" if running else "Background jobs")
+        now = time.time()
+        for job in jobs:
+            mark = "◐" if job.running else "✗" if job.exit_code else "●"
+            text = f"{mark} {job.id}  {how_it_is(job, now):<22}  {one_line(job.command, 200)}"
+            self.listing.replace_option_prompt(str(job.id), Content(text))
+
+    @property
+    def _shown(self) -> int | None:
+        option = self.listing.highlighted_option
+        return int(option.id) if option is not None and option.id else None
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        self._show_output()
+        self.pane.scroll_end(animate=False)
+
+    def _show_output(self) -> None:
+        follows = self.pane.scroll_offset.y >= self.pane.max_scroll_y
+        text = self._agent.jobs.output(self._shown, MAX_OUTPUT_CHARS) if self._shown is not None else ""
+        self.output.update(sanitize.output(text) or "(it has printed nothing)")
+        if follows:
+            self.pane.scroll_end(animate=False)
+
+    def action_scroll(self, pages: int) -> None:
+        """Scroll the output."""
+        self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
+
+    async def action_stop(self) -> None:
+        """End the highlighted job and everything it started."""
+        if self._shown is not None:
+            await self._agent.jobs.stop(self._shown)
+            self._show()
+
+    def action_copy(self) -> None:
+        """Copy the output."""
+        if self._shown is not None:
+            self.app.copy_to_clipboard(self._agent.jobs.output(self._shown, MAX_OUTPUT_CHARS))

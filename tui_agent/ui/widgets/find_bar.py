@@ -1,0 +1,132 @@
+"""The line in which one searches the conversation: a text, how many places hold it, and keys to go through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, getters, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from tui_agent.app.conversation_search import find_entries
+from tui_agent.ui.edge import Guarded
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+    from tui_agent.ui.widgets.transcript import Transcript
+
+KEYS = "n older  N newer  esc end"
+
+
+class FindBar(Guarded, Horizontal, can_focus=True):
+    """Shown while one searches. The newest place comes first, because that is where one reads."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "end", "end the search", show=False),
+        Binding("n,up,enter", "step(1)", "older", show=False),
+        Binding("N,shift+n,p,down", "step(-1)", "newer", show=False),
+        Binding("slash,ctrl+f", "edit", "another text", show=False),
+        Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
+        Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
+    ]
+
+    field = getters.query_one(Input)
+    told = getters.query_one("#find-told", Static)
+
+    class Ended(Message):
+        """The user is done searching."""
+
+    def __init__(self, desk: Desk, transcript: Transcript) -> None:
+        super().__init__()
+        self._desk = desk
+        self._transcript = transcript
+        self._found: list[int] = []
+        self._at = 0
+        self._lines: list[int] = []
+        self._line = 0
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        """The text, and what there is of it."""
+        yield Input(placeholder="Find in the conversation", compact=True)
+        yield Static("", id="find-told", markup=False)
+
+    def begin(self, query: str) -> None:
+        """Search a text, or ask for it."""
+        self.display = True
+        self.field.value = query
+        self.field.focus()
+
+    def action_edit(self) -> None:
+        """Change the text."""
+        self.field.focus()
+
+    def action_end(self) -> None:
+        """Take the marks away."""
+        self.display = False
+        self.field.value = ""
+        self._transcript.mark("")
+        self.post_message(self.Ended())
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.display:
+            self._search(event.value.strip())
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        """From now on letters go through the places."""
+        event.stop()
+        self.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Go through the places while the text is written, too."""
+        if self.field.has_focus and event.key in {"up", "down"}:
+            event.stop()
+            self.action_step(1 if event.key == "up" else -1)
+
+    @work(exclusive=True, group="find")
+    async def _search(self, query: str) -> None:
+        self._transcript.mark(query)
+        found = await find_entries(self._desk, query)
+        self._found, self._at = found, 0
+        self._show()
+
+    def action_step(self, step: int) -> None:
+        """Go to the next place: 1 is older, -1 newer. After the last comes the first."""
+        if not self._found:
+            return
+        self._line -= step
+        if 0 <= self._line < len(self._lines):
+            self._go()
+            return
+        self._at = (self._at + step) % len(self._found)
+        self._show(first=step < 0)
+
+    def _show(self, *, first: bool = False) -> None:
+        """Go to the place one is at: the last line of the entry, or the first."""
+        query = self.field.value.strip()
+        if not self._found:
+            self.told.update(f"not found  {KEYS}" if query else "")
+            return
+        entry_id = self._found[self._at]
+        self._lines = self._transcript.lines_with(entry_id, query)
+        self._line = 0 if first else len(self._lines) - 1
+        if self._lines:
+            self._go()
+        else:
+            self._transcript.jump_to(entry_id)
+            self._tell()
+
+    def _go(self) -> None:
+        self._transcript.show_line(self._found[self._at], self._lines[self._line])
+        self._tell()
+
+    def _tell(self) -> None:
+        line = f", line {self._line + 1} of {len(self._lines)}" if len(self._lines) > 1 else ""
+        keys = f"  {KEYS}" if self.size.width >= 70 else ""
+        self.told.update(f"{self._at + 1} of {len(self._found)}{line}{keys}")

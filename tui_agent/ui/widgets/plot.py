@@ -1,0 +1,219 @@
+"""A plot of values over steps under a cursor: the context window in tokens, a session's cost in dollars."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui_agent.plot import FREE, Cell, Column, Series, columns, partial, stacked
+from tui_agent.ui.edge import Guarded
+
+_GUTTER = 7
+"""Cells left of the plot for what its height stands for, where there is room for them."""
+_ROOMY = 60
+_EMPTY = Series(((),), 1.0)
+
+
+class Plot(Guarded, Widget, can_focus=True):
+    """Draws a series as wide as it is. The cursor is on a step; its column and the mark below it are lit."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "plot--base",
+        "plot--bar",
+        "plot--split",
+        "plot--free",
+        "plot--mark",
+        "plot--axis",
+        "plot--cursor",
+        "plot--pointer",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", "step back", show=False),
+        Binding("right", "move(1)", "step on", show=False),
+        Binding("shift+left", "mark(-1)", "mark before", show=False),
+        Binding("shift+right", "mark(1)", "next mark", show=False),
+        Binding("pageup,ctrl+left", "stride(-1)", "a tenth back", show=False),
+        Binding("pagedown,ctrl+right", "stride(1)", "a tenth on", show=False),
+        Binding("home", "go(0)", "first", show=False),
+        Binding("end", "go(-1)", "last", show=False),
+        Binding("enter", "choose", "choose", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(0, init=False)
+    """The step the keys act on."""
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor is on another step."""
+
+        plot: "Plot"
+        index: int
+
+        @property
+        def control(self) -> "Plot":
+            """The plot."""
+            return self.plot
+
+    @dataclass
+    class Chosen(Message):
+        """A step was chosen with Enter or a double click."""
+
+        plot: "Plot"
+        index: int
+
+        @property
+        def control(self) -> "Plot":
+            """The plot."""
+            return self.plot
+
+    def __init__(self, label: Callable[[float], str], *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        """``label`` says a height in words."""
+        super().__init__(id=id)
+        self._label = label
+        self._series = _EMPTY
+        self._arranged = Size()
+        self._columns: list[Column] = []
+        self._edges: list[int] = [0]
+        self._rows: list[list[Cell]] = []
+        self._styles: dict[tuple[str, ...], RichStyle] = {}
+
+    def show(self, series: Series, *, cursor: int) -> None:
+        """Plot a series, the cursor on a step of it."""
+        self._series = series
+        self._arrange()
+        moved = self.validate_cursor(cursor) != self.cursor
+        self.cursor = cursor
+        if not moved:
+            self.post_message(self.Highlighted(self, self.cursor))
+        self.refresh()
+
+    @property
+    def series(self) -> Series:
+        """What is plotted."""
+        return self._series
+
+    def _arrange(self) -> None:
+        self._arranged = self.size
+        height = max(1, self.size.height - 1)
+        series = self._series
+        self._columns = columns(series, self.size.width - self._gutter)
+        self._edges = [0, *accumulate(column.cells for column in self._columns)]
+        self._rows = [
+            stacked([level[column.peak] for level in series.levels], series.top, height) for column in self._columns
+        ]
+
+    @property
+    def _gutter(self) -> int:
+        return _GUTTER if self.size.width >= _ROOMY else 0
+
+    # -- the cursor
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Stay on the plot."""
+        return min(max(0, cursor), max(0, self._series.count - 1))
+
+    def watch_cursor(self, cursor: int) -> None:
+        """Show it, and tell."""
+        self.refresh()
+        self.post_message(self.Highlighted(self, cursor))
+
+    def action_move(self, steps: int) -> None:
+        """Move the cursor."""
+        self.cursor += steps
+
+    def action_stride(self, strides: int) -> None:
+        """Move the cursor by tenths of the plot."""
+        self.cursor += strides * max(1, self._series.count // 10)
+
+    def action_go(self, index: int) -> None:
+        """Move the cursor to a step, -1 is the last."""
+        self.cursor = index if index >= 0 else self._series.count + index
+
+    def action_mark(self, direction: int) -> None:
+        """Move the cursor to the next mark in a direction."""
+        ahead = [at for at in self._series.marks if (at > self.cursor if direction > 0 else at < self.cursor)]
+        if ahead:
+            self.cursor = min(ahead) if direction > 0 else max(ahead)
+
+    def action_choose(self) -> None:
+        """Choose the step under the cursor."""
+        if self._series.count:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the step that was clicked; a second click chooses it."""
+        at = self._column_at(event.x - self._gutter)
+        if at is None:
+            return
+        if event.chain > 1:
+            self.action_choose()
+        elif not self._columns[at].first <= self.cursor < self._columns[at].end:
+            self.cursor = self._columns[at].peak
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Go a step back."""
+        event.stop()
+        self.action_move(-1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Go a step on."""
+        event.stop()
+        self.action_move(1)
+
+    def _column_at(self, x: int) -> int | None:
+        return next((at for at, end in enumerate(self._edges[1:]) if 0 <= x < end), None)
+
+    # -- painting
+
+    def notify_style_update(self) -> None:
+        """Forget colours, because the theme or the widget's state changed."""
+        super().notify_style_update()
+        self._styles.clear()
+
+    def _style(self, *names: str) -> RichStyle:
+        if names not in self._styles:
+            self._styles[names] = self.get_visual_style(*(f"plot--{name}" for name in names)).rich_style
+        return self._styles[names]
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line of the plot; the last one has the marks."""
+        if self._arranged != self.size:
+            self._arrange()
+        height = max(1, self.size.height - 1)
+        segments = [Segment(self._axis(y, height), self._style("axis"))] if self._gutter else []
+        for column, cells in zip(self._columns, self._rows, strict=True):
+            lit = column.first <= self.cursor < column.end
+            if y < height:
+                segments.append(self._cell(cells[y], column.cells, lit=lit))
+            else:
+                segments.append(self._mark(column, lit=lit))
+        return Strip(segments).adjust_cell_length(self.size.width, self._style("axis"))
+
+    def _axis(self, y: int, height: int) -> str:
+        text = self._label(self._series.top) if y == 0 else self._label(0) if y == height - 1 and height > 1 else ""
+        return f"{text:>{_GUTTER - 1}} "
+
+    def _cell(self, cell: Cell, width: int, *, lit: bool) -> Segment:
+        is_base = cell.part == 0 and len(self._series.levels) > 1
+        name = "free" if cell.part == FREE else "base" if is_base else "bar"
+        if self.app.no_color or lit:
+            return Segment(cell.glyph * width, self._style(name, "cursor") if lit else self._style(name))
+        if cell.base:
+            return Segment(partial(cell.base) * width, self._style("split"))
+        return Segment(("█" if is_base else cell.glyph) * width, self._style(name))
+
+    def _mark(self, column: Column, *, lit: bool) -> Segment:
+        if not lit:
+            return Segment(column.mark.ljust(column.cells), self._style("mark"))
+        return Segment(f"▲{column.mark}"[: column.cells].ljust(column.cells), self._style("mark", "pointer"))
