@@ -108,6 +108,9 @@ class Config(BaseModel):
     instructions: tuple[str, ...] = Field(
         default=(), description="More instructions for the model: files, globs and URLs."
     )
+    notes_tokens: int = Field(
+        default=2_000, ge=0, description="Tokens of the project's notes that the model is shown, the newest; 0: none."
+    )
     models: dict[str, ModelSettings] = Field(default_factory=dict, description="Models the catalog doesn't know.")
     providers: dict[str, ProviderSettings] = Field(default_factory=dict, description="Keys and base URLs.")
     compaction: CompactionSettings = Field(default_factory=CompactionSettings)

@@ -48,7 +48,9 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
+    SystemEntry,
     TextPart,
+    UserEntry,
     UserPart,
 )
 from tui_agent.session.session import Session
@@ -328,6 +330,12 @@ class Agent:
         """
         trigger: Trigger = "idle" if idle else "manual"
         return await self._runs.compact(focus, trigger, for_model=for_model, boundary=boundary)
+
+    def tell_of_note(self, note: str) -> None:
+        """Have the model know of a note the user wrote just now, where the session's head is older than it."""
+        if not self.running and any(isinstance(entry, SystemEntry) for entry in self.session.active_path()):
+            text = f"The user wrote into the project's notes: {note}"
+            self._journal.append(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""

@@ -18,6 +18,7 @@ from tui_agent.app import (
     effort_commands,
     knowledge_commands,
     login_commands,
+    memory_commands,
     permission_commands,
     prompt_history,
     report_commands,
@@ -198,6 +199,16 @@ COMMANDS: tuple[Command, ...] = (
         knowledge_commands.init,
         "Write AGENTS.md",
         argument="[HINT]",
+    ),
+    Command(
+        "remember",
+        "write into the project's notes, or show them",
+        memory_commands.remember,
+        "Notes",
+        argument="[TEXT]",
+    ),
+    Command(
+        "forget", "take a note out of the project's notes", memory_commands.forget, "Forget a note", argument="[TEXT]"
     ),
     Command(
         "panel",

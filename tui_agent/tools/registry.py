@@ -11,7 +11,7 @@ from tui_agent.session.tool_traits import TraitsByName
 from tui_agent.tools.base import Tool
 from tui_agent.web.settings import FetchSettings
 
-OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job")
+OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job", "remember")
 """The tools every session has; the order is part of every request's cached prefix."""
 
 BUILTIN = (*OFFERED, "skill", "task")
