@@ -113,6 +113,7 @@ class Agent:
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
         self._tools.recorder = self.files.recorder
+        self._tools.room_left = self._context.room_left
         self._tools.on_late_end = self.files.keep_changes
         self._runs = Runs(
             Loop(

@@ -56,6 +56,7 @@ from tui_agent.setting_rows import changed_keys
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
+from tui_agent.tools.window import WindowTool
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
 
@@ -296,6 +297,7 @@ class Wiring:
             tools=(
                 *builtin_tools(config.webfetch),
                 TaskTool(),
+                WindowTool(lambda: self.loaded.config.compaction.style == "notes"),
                 SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
             ),
             directory=self.directory,

@@ -32,7 +32,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
-Trigger = Literal["manual", "threshold", "overflow", "model_switch", "idle"]
+Trigger = Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
 
 
 class RefusalReason(StrEnum):

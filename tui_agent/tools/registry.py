@@ -14,8 +14,8 @@ from tui_agent.web.settings import FetchSettings
 OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job", "remember")
 """The tools every session has; the order is part of every request's cached prefix."""
 
-BUILTIN = (*OFFERED, "skill", "task")
-"""Every built-in tool, each in the module of its name. The last two are made by those who know skills and agents."""
+BUILTIN = (*OFFERED, "skill", "task", "window")
+"""Every built-in tool, each in the module of its name. The last are made by those who know skills, agents, settings."""
 
 
 @cache

@@ -55,6 +55,7 @@ _TRIGGERS = {
     "overflow": "after an overflow",
     "model_switch": "for another model",
     "idle": "before the cache was forgotten",
+    "notes": "a new window from the model's notes",
 }
 _RULE = "compaction:"
 """Begins the key of a compaction's rule."""
